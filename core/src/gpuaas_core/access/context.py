@@ -1,0 +1,83 @@
+"""The context of one request: who, where, under which correlation id, when, and the open transaction.
+
+Built only for a verified caller. What a service emits and records is written by `flush`, as the last act of the
+transaction, so a change never exists without its event and its audit row.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ..kit.problems import NotFound, Problem
+from ..ledger import audit, events
+from ..ledger.correlation import Correlation
+from .evaluate import Principal, Scope, evaluate
+
+
+class Denied(Problem):
+    status, code, title = 403, "permission_denied", "You may not do this"
+    way_out = "Ask an administrator of the project or tenant for a role that holds the permission named in `detail`."
+
+
+class Unauthenticated(Problem):
+    status, code, title = 401, "unauthenticated", "Nobody is signed in"
+    way_out = "Sign in (`gpuaas login`) or send a valid bearer token."
+
+
+class TokenExpired(Problem):
+    status, code, title = 401, "token_expired", "The access token is no longer valid"
+    way_out = "Sign in again, or get a new token with your client assertion."
+
+
+@dataclass
+class Context:
+    tx: Connection
+    principal: Principal
+    scope: Scope
+    permission: str
+    correlation: Correlation
+    now: int
+    pending: list[events.Pending] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
+    resource_id: str | None = None
+    reason: str = ""
+
+    def allow(self, key: str, scope: Scope | None = None) -> None:
+        """Invisible is 404; visible but not permitted is 403 (the edge records it)."""
+        where = scope or self.scope
+        decision = evaluate(self.principal, key, where)
+        if decision.allowed:
+            self.reason = decision.reason
+            return
+        if not decision.visible:
+            raise NotFound("There is no such resource, or you may not see it.")
+        raise Denied(f"{self.principal.name} lacks the permission {key!r} here.", extra={"permission": key})
+
+    def emit(self, type: str, subject: str, data: dict[str, Any], *, scope: Scope | None = None) -> None:
+        where = scope or self.scope
+        tenant_id = where.tenant_id or events.PLATFORM
+        facts = {"org_id": where.tenant_id, "project_id": where.project_id} | data
+        self.pending.append(events.Pending(type, tenant_id, where.project_id, subject, facts))
+        self.topics.add(f"events:{tenant_id}")
+
+    def ring(self, *topics: str) -> None:
+        self.topics.update(topics)
+
+    def flush(self, *, audited: bool = True) -> None:
+        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        if audited:
+            audit.append(self.tx, self.entry("allowed", self.reason), now=self.now, **ids)
+        events.append(self.tx, self.pending, now=self.now, **ids)
+
+    def entry(self, outcome: str, reason: str) -> audit.Entry:
+        return audit.Entry(
+            actor_id=self.principal.id,
+            actor_kind=self.principal.kind,
+            permission=self.permission,
+            outcome=outcome,
+            reason=reason,
+            tenant_id=self.scope.tenant_id,
+            project_id=self.scope.project_id,
+            resource_id=self.resource_id,
+        )

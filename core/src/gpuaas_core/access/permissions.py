@@ -1,0 +1,150 @@
+"""Permission keys and the system roles, as data. Handlers ask for a key; role names appear only here."""
+
+PERMISSIONS: dict[str, str] = {
+    "identity.self.use": "see one's own identity and sign out",
+    "platform.tenant.create": "create a tenant",
+    "platform.tenant.read": "see all tenants",
+    "tenancy.tenant.read": "see a tenant",
+    "tenancy.project.create": "create a project in a tenant",
+    "tenancy.project.read": "see a project",
+    "tenancy.user.create": "create a local user in a tenant",
+    "tenancy.user.read": "see the users of a tenant",
+    "iam.binding.create": "bind a role one holds oneself",
+    "iam.binding.read": "see role bindings",
+    "iam.tenant_admin.appoint": "give a tenant an administrator",
+    "iam.service_account.create": "create a service account in a project",
+    "iam.service_account.read": "see the service accounts of a project",
+    "iam.service_account.disable": "disable a service account",
+    "catalog.app.create": "register an app",
+    "catalog.app.read": "see apps and their versions",
+    "catalog.version.create": "add an app version with its manifest",
+    "catalog.version.publish": "publish an app version",
+    "catalog.entitlement.create": "entitle a project to an app",
+    "catalog.entitlement.disable": "take an entitlement away",
+    "catalog.entitlement.read": "see what a project may deploy and why not",
+    "capacity.enrolment.create": "invite a machine with a one-time token",
+    "capacity.node.read": "see machines",
+    "capacity.node.report": "report as the machine itself",
+    "capacity.allocation.create": "hold a machine for a project",
+    "capacity.allocation.read": "see a project's allocations",
+    "capacity.allocation.release": "give a machine back",
+    "apps.instance.create": "deploy an app",
+    "apps.instance.read": "see app instances, their members and operations",
+    "apps.instance.decommission": "tear an app instance down",
+    "apps.operation.retry": "ask again for a failed operation",
+    "apps.operation.cancel": "ask an operation to stop",
+    "apps.operation.work": "claim operations and report on them (app controllers)",
+    "apps.access.grant": "get a short-lived certificate for a claimed operation's machines (app controllers)",
+    "ledger.event.read": "read events",
+    "ledger.audit.read": "read the audit trail",
+    "scheduler.catalog.read": "see schedulers on offer",
+    "scheduler.instance.read": "see scheduler instances",
+    "scheduler.instance.create": "deploy a scheduler",
+    "scheduler.instance.update": "change a scheduler instance",
+    "scheduler.instance.delete": "tear a scheduler down",
+    "scheduler.queue.submit": "submit jobs",
+    "scheduler.queue.read": "see jobs",
+    "scheduler.queue.cancel": "cancel jobs",
+    "scheduler.node.read": "see scheduler nodes",
+    "scheduler.node.operate": "drain, cordon, uncordon, label scheduler nodes",
+}
+
+_SCHEDULER_READ = {"scheduler.catalog.read", "scheduler.instance.read", "scheduler.queue.read", "scheduler.node.read"}
+_SCHEDULER_ALL = {key for key in PERMISSIONS if key.startswith("scheduler.")}
+
+_VIEWER = {
+    "tenancy.project.read",
+    "catalog.entitlement.read",
+    "capacity.allocation.read",
+    "apps.instance.read",
+    "ledger.event.read",
+} | _SCHEDULER_READ
+
+_MEMBER = _VIEWER | {"scheduler.queue.submit", "scheduler.queue.cancel"}
+
+_PROJECT_ADMIN = (
+    _MEMBER
+    | _SCHEDULER_ALL
+    | {
+        "iam.service_account.create",
+        "iam.service_account.read",
+        "iam.service_account.disable",
+        "capacity.allocation.create",
+        "capacity.allocation.release",
+        "apps.instance.create",
+        "apps.instance.decommission",
+        "apps.operation.retry",
+        "apps.operation.cancel",
+    }
+)
+
+_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant"}
+
+_TENANT_ADMIN = (
+    _PROJECT_ADMIN
+    | _APP_OPERATOR
+    | {
+        "tenancy.tenant.read",
+        "tenancy.project.create",
+        "tenancy.user.create",
+        "tenancy.user.read",
+        "iam.binding.create",
+        "iam.binding.read",
+        "catalog.entitlement.create",
+        "catalog.entitlement.disable",
+        "capacity.enrolment.create",
+        "capacity.node.read",
+        "ledger.audit.read",
+    }
+)
+
+_PLATFORM_OPS = {"platform.tenant.read", "tenancy.tenant.read", "capacity.node.read", "ledger.audit.read"}
+
+_PLATFORM_ADMIN = _PLATFORM_OPS | {
+    "platform.tenant.create",
+    "tenancy.user.create",
+    "tenancy.user.read",
+    "iam.binding.create",
+    "iam.binding.read",
+    "iam.tenant_admin.appoint",
+    "catalog.app.create",
+    "catalog.version.create",
+    "catalog.version.publish",
+}
+
+PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine
+NODE_AGENT = "node_agent"
+
+ROLES: dict[str, frozenset[str]] = {
+    PLATFORM_ADMIN: frozenset(_PLATFORM_ADMIN),
+    "platform_ops": frozenset(_PLATFORM_OPS),
+    "tenant_admin": frozenset(_TENANT_ADMIN),
+    "project_admin": frozenset(_PROJECT_ADMIN),
+    "project_member": frozenset(_MEMBER),
+    "project_viewer": frozenset(_VIEWER),
+    "app_operator": frozenset(_APP_OPERATOR),
+    NODE_AGENT: frozenset({"capacity.node.report"}),
+}
+
+# What every verified caller holds, wherever it stands.
+EVERYBODY = frozenset({"identity.self.use", "catalog.app.read"})
+
+# The widest scope a role may be bound at, for the roles people hand out.
+BINDABLE: dict[str, frozenset[str]] = {
+    "platform_admin": frozenset({"platform"}),
+    "platform_ops": frozenset({"platform"}),
+    "tenant_admin": frozenset({"tenant"}),
+    "project_admin": frozenset({"tenant", "project"}),
+    "project_member": frozenset({"tenant", "project"}),
+    "project_viewer": frozenset({"tenant", "project"}),
+    "app_operator": frozenset({"project"}),
+}
+
+# Roles that may be handed out by the holder of one key, though the holder lacks some of the role's own keys:
+# how a tenant gets its first administrator, and a controller its working role.
+APPOINTED_BY: dict[str, str] = {
+    "tenant_admin": "iam.tenant_admin.appoint",
+    "app_operator": "iam.service_account.create",
+}
+
+assert all(keys <= PERMISSIONS.keys() for keys in ROLES.values()), "a role names an unknown permission key"

@@ -1,0 +1,1 @@
+"""Assembly: lists the rooms, holds no logic."""

@@ -1,0 +1,48 @@
+"""What the platform says of itself: version, issuer, retention, health."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy import text
+
+from .. import __version__
+from ..edge.call import Caller, public
+from ..kit.wire import View
+from ..tenancy.identity import ISSUER
+
+router = APIRouter(tags=["about"])
+
+
+class AboutView(View):
+    name: str
+    version: str
+    issuer: str
+    retention: dict[str, int]
+    features: dict[str, Any]
+
+
+class StatusView(View):
+    status: str
+
+
+@router.get("/v1", **public())
+async def about(call: Caller) -> AboutView:
+    return AboutView(
+        name="GPUaaS",
+        version=__version__,
+        issuer=ISSUER,
+        retention={"events_days": 7, "idempotency_days": 7, "operations_days": 30},
+        features={"machine_access": "ssh_certificate", "events": ["list", "long_poll", "sse"]},
+    )
+
+
+@router.get("/healthz", **public())
+async def healthz(call: Caller) -> StatusView:
+    return StatusView(status="ok")
+
+
+@router.get("/readyz", **public())
+async def readyz(call: Caller) -> StatusView:
+    """Ready when the store answers."""
+    await call.read(lambda ctx: ctx.tx.execute(text("select 1")).scalar())
+    return StatusView(status="ready")

@@ -1,0 +1,85 @@
+"""The HTTP application: the rooms' routers, one error shape, one correlation id, a start-up check of every route."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from .. import __version__
+from ..access.permissions import PERMISSIONS
+from ..capacity import routes as capacity
+from ..capacity.reads import node_scope
+from ..catalog import routes as catalog
+from ..custody.vault import Vault
+from ..edge import problems
+from ..edge.call import PUBLIC, Platform
+from ..edge.correlate import Correlate
+from ..history import routes as history
+from ..instances import allocation_routes, work_routes
+from ..instances import routes as instances
+from ..kit.clock import Clock, system_clock
+from ..kit.db import Database
+from ..kit.wakeups import Wakeups
+from ..tenancy import routes as tenancy
+from ..tenancy.identity import authenticate
+from ..tenancy.reads import project_scope, tenant_scope
+from ..workers.housekeeping import housekeeping
+from . import about
+
+ROUTERS = [
+    about.router,
+    tenancy.router,
+    catalog.router,
+    capacity.router,
+    allocation_routes.router,
+    work_routes.router,
+    instances.router,
+    history.router,
+]
+
+
+def build_platform(db: Database, vault: Vault, clock: Clock = system_clock) -> Platform:
+    scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
+    return Platform(db, vault, Wakeups(), clock, authenticate, scopes)
+
+
+def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with housekeeping(platform) if loops else contextlib.nullcontext():
+            yield
+
+    app = FastAPI(
+        title="GPUaaS",
+        version=__version__,
+        summary="Tenants and projects get GPU machines and run apps on them.",
+        lifespan=lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.platform = platform
+    for router in ROUTERS:
+        app.include_router(router)
+    problems.install(app)
+    check_routes(app)
+    return app
+
+
+def build_asgi(platform: Platform) -> Any:
+    return Correlate(build_app(platform))
+
+
+def check_routes(app: FastAPI) -> None:
+    """Every route declares exactly one known permission key, or the server does not start."""
+    for route in api_routes(app):
+        marks = route.openapi_extra or {}
+        key = marks.get("x-permission")
+        if key != PUBLIC and key not in PERMISSIONS:
+            raise RuntimeError(f"{sorted(route.methods or ())} {route.path} declares no known permission key: {key!r}")
+
+
+def api_routes(app: FastAPI) -> list[APIRoute]:
+    return [route for route in app.routes if isinstance(route, APIRoute)]

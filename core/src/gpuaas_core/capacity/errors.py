@@ -1,0 +1,28 @@
+"""Errors of capacity."""
+
+from ..kit.problems import Problem
+
+
+class EnrolmentTokenInvalid(Problem):
+    status, code, title = 401, "enrolment_token_invalid", "The enrolment token is not accepted"
+    way_out = "Ask for a new token (POST /v1/tenants/{id}/enrolments): each works once and for ten minutes."
+
+
+class NodeNameTaken(Problem):
+    status, code, title = 409, "node_name_taken", "The tenant has a machine with this name"
+    way_out = "Choose another name, or retire the old machine first."
+
+
+class NodeNotReady(Problem):
+    status, code, title = 409, "node_not_ready", "The machine is not ready"
+    way_out = "Wait until the machine reports (`gpuaas node list`), or choose another one."
+
+
+class NodeTaken(Problem):
+    status, code, title = 409, "node_taken", "The machine is held by an allocation already"
+    way_out = "Release that allocation first, or choose another machine."
+
+
+class AllocationInUse(Problem):
+    status, code, title = 409, "allocation_in_use", "The allocation is in use"
+    way_out = "Decommission the instance that uses it first, or choose another allocation."

@@ -1,0 +1,65 @@
+"""What may be read of machines and allocations, also by other rooms."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from ..access.evaluate import PLATFORM, Scope
+from ..kit.problems import NotFound
+from .schemas import AllocationView, UsedBy
+from .tables import allocations, nodes
+
+
+def node_row(tx: Connection, node_id: str) -> Row[Any]:
+    row = tx.execute(select(nodes).where(nodes.c.id == node_id)).first()
+    if row is None:
+        raise NotFound("There is no such machine, or you may not see it.")
+    return row
+
+
+def node_scope(tx: Connection, node_id: str) -> Scope:
+    row = node_row(tx, node_id)
+    return Scope((("node", row.id), ("tenant", row.tenant_id), PLATFORM), tenant_id=row.tenant_id)
+
+
+def nodes_of(tenant_id: str) -> Select[Any]:
+    return select(nodes).where(nodes.c.tenant_id == tenant_id)
+
+
+def allocation_row(tx: Connection, project_id: str, allocation_id: str) -> Row[Any]:
+    row = tx.execute(_with_node(project_id).where(allocations.c.id == allocation_id)).first()
+    if row is None:
+        raise NotFound("There is no such allocation in this project.")
+    return row
+
+
+def allocations_of(project_id: str, state: str | None) -> Select[Any]:
+    query = _with_node(project_id)
+    return query.where(allocations.c.state == state) if state else query.where(allocations.c.state != "released")
+
+
+def allocations_by_id(tx: Connection, project_id: str, ids: list[str]) -> dict[str, Row[Any]]:
+    rows = tx.execute(_with_node(project_id).where(allocations.c.id.in_(ids)))
+    return {row.id: row for row in rows}
+
+
+def allocation_view(row: Row[Any], used_by: dict[str, UsedBy]) -> AllocationView:
+    return AllocationView.model_validate(dict(row._mapping) | {"in_use_by": used_by.get(row.id)})
+
+
+def joined_with_node(table: Any, node_id: Any) -> Select[Any]:
+    """Rows that live on a machine, with what people want to see of that machine."""
+    of_node = [
+        nodes.c.name.label("node_name"),
+        nodes.c.state.label("node_state"),
+        nodes.c.address,
+        nodes.c.ssh_port,
+        nodes.c.facts,
+        nodes.c.tenant_id,
+    ]
+    query: Any = select(table, *of_node)
+    return query.join(nodes, nodes.c.id == node_id)
+
+
+def _with_node(project_id: str) -> Select[Any]:
+    return joined_with_node(allocations, allocations.c.node_id).where(allocations.c.project_id == project_id)

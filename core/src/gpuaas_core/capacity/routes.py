@@ -1,0 +1,104 @@
+"""HTTP in, HTTP out: machines as people see them, and as they report themselves."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from ..access.context import Context
+from ..edge.call import Caller, needs, public
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from ..tenancy.identity import ISSUER
+from . import reads, schemas, service
+from .tables import nodes
+from .trust import trust_of
+
+router = APIRouter(prefix="/v1", tags=["capacity"])
+
+
+@router.post(
+    "/tenants/{tenant_id}/enrolments",
+    status_code=201,
+    response_model=schemas.EnrolmentView,
+    **needs("capacity.enrolment.create", "tenant"),
+)
+async def create_enrolment(call: Caller, tenant_id: str, body: schemas.CreateEnrolment) -> Response:
+    """Invites a machine. The token is computed for this answer and stored nowhere."""
+
+    def invite(ctx: Context) -> Any:
+        return _Invited.model_validate(service.create_enrolment(ctx, call.vault, tenant_id, body))
+
+    def with_token(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"token": service.enrolment_token(call.vault, answer["id"])}
+
+    return await call.write(invite, status=201, finish=with_token)
+
+
+class _Invited(schemas.EnrolmentView):
+    token: str = ""
+
+
+@router.post("/enrol", response_model=schemas.EnrolledView, **public())
+async def enrol(call: Caller, body: schemas.Enrol) -> Response:
+    """A machine joins with its one-time token and its own new key."""
+    address = call.request.client.host if call.request.client else "0.0.0.0"  # noqa: S104 - only a fallback text
+
+    def join(ctx: Context) -> schemas.EnrolledView:
+        node = service.enrol(ctx, call.vault, body, address)
+        return schemas.EnrolledView(node_id=node.id, issuer=ISSUER, trust=trust_of(ctx.tx, node))
+
+    return await call.write(join, repeats=False)
+
+
+@router.get(
+    "/nodes/{node_id}/trust",
+    response_model=schemas.TrustView,
+    responses={204: {"description": "nothing newer than `after_generation`"}},
+    **needs("capacity.node.report", "node"),
+)
+async def get_trust(
+    call: Caller,
+    node_id: str,
+    after_generation: Annotated[int, Query(ge=0)] = 0,
+    wait_s: Annotated[int, Query(ge=0, le=30)] = 0,
+) -> Any:
+    """Long poll: what the machine must trust, as soon as it is newer than what it has."""
+    deadline = call.now + wait_s * 1000
+    while True:
+        node = await call.read(lambda ctx: reads.node_row(ctx.tx, node_id))
+        if node.trust_generation > after_generation:
+            return await call.read(lambda ctx: trust_of(ctx.tx, reads.node_row(ctx.tx, node_id)))
+        left = (deadline - call.platform.clock()) / 1000
+        if left <= 0 or await call.request.is_disconnected():
+            return Response(status_code=204)
+        await call.platform.wakeups.wait(f"node:{node_id}", left)
+
+
+@router.post("/nodes/{node_id}/trust-applied", response_model=schemas.NodeView, **needs("capacity.node.report", "node"))
+async def report_trust_applied(call: Caller, node_id: str, body: schemas.TrustApplied) -> Response:
+    return await call.write(lambda ctx: _node(service.trust_applied(ctx, node_id, body.generation)))
+
+
+@router.post(
+    "/nodes/{node_id}/heartbeat", response_model=schemas.HeartbeatView, **needs("capacity.node.report", "node")
+)
+async def report_heartbeat(call: Caller, node_id: str, body: schemas.Heartbeat) -> Response:
+    def beat(ctx: Context) -> schemas.HeartbeatView:
+        service.heartbeat(ctx, node_id, body)
+        return schemas.HeartbeatView(heartbeat_every_s=service.HEARTBEAT_S)
+
+    return await call.write(beat, repeats=False, audited=False)
+
+
+@router.get("/tenants/{tenant_id}/nodes", **needs("capacity.node.read", "tenant"))
+async def list_nodes(call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.NodeView]:
+    return await call.read(lambda ctx: page(ctx, reads.nodes_of(tenant_id), nodes.c.id, limit, cursor, _node))
+
+
+@router.get("/nodes/{node_id}", **needs("capacity.node.read", "node"))
+async def get_node(call: Caller, node_id: str) -> schemas.NodeView:
+    return await call.read(lambda ctx: _node(reads.node_row(ctx.tx, node_id)))
+
+
+def _node(row: Any) -> schemas.NodeView:
+    return schemas.NodeView.model_validate(row)

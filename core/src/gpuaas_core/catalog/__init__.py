@@ -1,0 +1,1 @@
+"""Apps, their published versions and manifests, and which project may deploy what."""

@@ -1,0 +1,101 @@
+"""HTTP in, HTTP out: apps, versions, entitlements."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from sqlalchemy import select
+
+from ..edge.call import Caller, needs
+from ..edge.lists import Cursor, Limit, page
+from ..kit.problems import NotFound
+from ..kit.wire import Page
+from . import reads, schemas, service
+from .tables import app_versions, apps
+
+router = APIRouter(prefix="/v1", tags=["catalog"])
+
+
+@router.post("/apps", status_code=201, response_model=schemas.AppView, **needs("catalog.app.create"))
+async def create_app(call: Caller, body: schemas.CreateApp) -> Response:
+    return await call.write(
+        lambda ctx: _app(service.create_app(ctx, body)), status=201, location=lambda view: f"/v1/apps/{view.slug}"
+    )
+
+
+@router.get("/apps", **needs("catalog.app.read"))
+async def list_apps(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.AppView]:
+    return await call.read(lambda ctx: page(ctx, select(apps), apps.c.id, limit, cursor, _app))
+
+
+@router.get("/apps/{app_slug}", **needs("catalog.app.read"))
+async def get_app(call: Caller, app_slug: str) -> schemas.AppView:
+    row = await call.read(lambda ctx: ctx.tx.execute(select(apps).where(apps.c.slug == app_slug)).first())
+    if row is None:
+        raise NotFound(f"There is no app {app_slug!r}.")
+    return _app(row)
+
+
+@router.post(
+    "/apps/{app_slug}/versions",
+    status_code=201,
+    response_model=schemas.VersionView,
+    **needs("catalog.version.create"),
+)
+async def create_version(call: Caller, app_slug: str, body: schemas.CreateVersion) -> Response:
+    return await call.write(lambda ctx: _version(service.create_version(ctx, app_slug, body)), status=201)
+
+
+@router.get("/apps/{app_slug}/versions", **needs("catalog.app.read"))
+async def list_versions(
+    call: Caller, app_slug: str, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.VersionView]:
+    query = select(app_versions).where(app_versions.c.app_slug == app_slug)
+    return await call.read(lambda ctx: page(ctx, query, app_versions.c.id, limit, cursor, _version))
+
+
+@router.post(
+    "/apps/{app_slug}/versions/{version}/publish",
+    response_model=schemas.VersionView,
+    **needs("catalog.version.publish"),
+)
+async def publish_version(call: Caller, app_slug: str, version: str) -> Response:
+    return await call.write(lambda ctx: _version(service.publish_version(ctx, app_slug, version)))
+
+
+@router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
+async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
+    """What this project may deploy, and why not where it may not."""
+    return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, project_id)))
+
+
+@router.post(
+    "/projects/{project_id}/entitlements",
+    status_code=201,
+    response_model=schemas.EntitlementView,
+    **needs("catalog.entitlement.create", "project"),
+)
+async def create_entitlement(call: Caller, project_id: str, body: schemas.CreateEntitlement) -> Response:
+    return await call.write(
+        lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, body.app_slug, enabled=True)), status=201
+    )
+
+
+@router.post(
+    "/projects/{project_id}/entitlements/{app_slug}/disable",
+    response_model=schemas.EntitlementView,
+    **needs("catalog.entitlement.disable", "project"),
+)
+async def disable_entitlement(call: Caller, project_id: str, app_slug: str) -> Response:
+    return await call.write(lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, app_slug, enabled=False)))
+
+
+def _app(row: Any) -> schemas.AppView:
+    return schemas.AppView.model_validate(row)
+
+
+def _version(row: Any) -> schemas.VersionView:
+    return schemas.VersionView.model_validate(dict(row._mapping) | {"published": row.published_at is not None})
+
+
+def _entitlement(row: Any) -> schemas.EntitlementView:
+    return schemas.EntitlementView.model_validate(dict(row._mapping) | {"enabled": bool(row.enabled)})

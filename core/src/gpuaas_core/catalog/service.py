@@ -1,0 +1,83 @@
+"""Register apps, add and publish versions, entitle projects."""
+
+from typing import Any
+
+from sqlalchemy import Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..access.context import Context
+from ..kit.ids import new_id
+from ..kit.problems import NotFound, Problem
+from ..ledger.events import declare
+from . import schemas
+from .manifest import check_manifest
+from .reads import version_row
+from .tables import app_versions, apps, entitlements
+
+declare(
+    {
+        "catalog.app.created": "An app is registered.",
+        "catalog.version.created": "An app version exists, not yet published.",
+        "catalog.version.published": "An app version can be deployed by entitled projects.",
+        "catalog.entitlement.enabled": "A project may deploy an app.",
+        "catalog.entitlement.disabled": "A project may no longer deploy an app; what runs stays.",
+    }
+)
+
+
+class AppTaken(Problem):
+    status, code, title = 409, "app_taken", "An app with this slug exists"
+    way_out = "Add a version to the existing app, or choose another slug."
+
+
+class VersionTaken(Problem):
+    status, code, title = 409, "version_taken", "This version exists already"
+    way_out = "A version never changes once added: choose a higher version number."
+
+
+def create_app(ctx: Context, body: schemas.CreateApp) -> Row[Any]:
+    ctx.resource_id = body.slug
+    try:
+        with ctx.tx.begin_nested():
+            ctx.tx.execute(insert(apps).values(id=new_id("app"), **vars(body), created_at=ctx.now))
+    except IntegrityError as error:
+        raise AppTaken(f"The app {body.slug!r} is registered already.") from error
+    ctx.emit("catalog.app.created", body.slug, {"app_slug": body.slug})
+    return ctx.tx.execute(select(apps).where(apps.c.slug == body.slug)).one()
+
+
+def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[Any]:
+    if ctx.tx.execute(select(apps.c.id).where(apps.c.slug == slug)).first() is None:
+        raise NotFound(f"There is no app {slug!r}.")
+    check_manifest(body.manifest, app_slug=slug, version=body.version)
+    ctx.resource_id = f"{slug}/{body.version}"
+    row = {"id": new_id("appv"), "app_slug": slug, "created_at": ctx.now}
+    try:
+        with ctx.tx.begin_nested():
+            ctx.tx.execute(insert(app_versions).values(**row, version=body.version, manifest=body.manifest))
+    except IntegrityError as error:
+        raise VersionTaken(f"{slug} {body.version} exists already.") from error
+    ctx.emit("catalog.version.created", ctx.resource_id, {"app_slug": slug, "version": body.version})
+    return version_row(ctx.tx, slug, body.version)
+
+
+def publish_version(ctx: Context, slug: str, version: str) -> Row[Any]:
+    row = version_row(ctx.tx, slug, version)
+    ctx.resource_id = f"{slug}/{version}"
+    if row.published_at is None:
+        ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(published_at=ctx.now))
+        ctx.emit("catalog.version.published", ctx.resource_id, {"app_slug": slug, "version": version})
+    return version_row(ctx.tx, slug, version)
+
+
+def set_entitlement(ctx: Context, project_id: str, slug: str, *, enabled: bool) -> Row[Any]:
+    if ctx.tx.execute(select(apps.c.id).where(apps.c.slug == slug)).first() is None:
+        raise NotFound(f"There is no app {slug!r} in the catalog.")
+    ctx.resource_id = f"{project_id}/{slug}"
+    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
+    change = {"enabled": int(enabled), "updated_at": ctx.now}
+    if ctx.tx.execute(update(entitlements).where(mine).values(**change)).rowcount == 0:
+        key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
+        ctx.tx.execute(insert(entitlements).values(**key, **change))
+    ctx.emit(f"catalog.entitlement.{'enabled' if enabled else 'disabled'}", ctx.resource_id, {"app_slug": slug})
+    return ctx.tx.execute(select(entitlements).where(mine)).one()

@@ -1,0 +1,31 @@
+"""Tables of custody. Private keys are stored only sealed."""
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, LargeBinary, String, Table, Text
+
+from ..kit.db import metadata
+
+ssh_authorities = Table(
+    "ssh_authorities",
+    metadata,
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), primary_key=True),
+    Column("purpose", String(10), primary_key=True),  # user, host
+    Column("public_key", Text, nullable=False),
+    Column("sealed_private_key", LargeBinary, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+access_grants = Table(
+    "access_grants",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("serial", BigInteger, nullable=False),
+    Column("tenant_id", String(40), nullable=False),
+    Column("project_id", String(40), nullable=False),
+    Column("operation_id", String(40), nullable=False),
+    Column("claim_epoch", BigInteger, nullable=False),
+    Column("allocation_id", String(40), nullable=False),
+    Column("principal_id", String(40), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_access_grants_operation", "operation_id"),
+)

@@ -1,0 +1,63 @@
+"""The embedded vault: AES-256-GCM under a master key in a file only the platform can read.
+
+The additional data names tenant, kind and purpose, so a sealed value moved to another row does not open.
+"""
+
+import base64
+import hmac
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from ..kit.problems import Problem
+
+
+class CustodyFailed(Problem):
+    status, code, title = 503, "custody_unavailable", "The key custody cannot open this secret"
+    way_out = "The platform operator must restore the master key that belongs to this store."
+
+
+class Vault:
+    def __init__(self, master_key: bytes) -> None:
+        self._key = master_key
+        self._cipher = AESGCM(master_key)
+
+    @classmethod
+    def in_file(cls, path: Path) -> "Vault":
+        """Opens the master key, making it at the first start. Refuses a file others can read."""
+        if not path.exists():
+            _write_new_key(path)
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise RuntimeError(f"{path} can be read by others (mode {mode:o}): chmod 600 it and start again")
+        return cls(base64.b64decode(path.read_bytes()))
+
+    def seal(self, plain: bytes, bound_to: str) -> bytes:
+        nonce = os.urandom(12)
+        return nonce + self._cipher.encrypt(nonce, plain, bound_to.encode())
+
+    def unseal(self, sealed: bytes, bound_to: str) -> bytes:
+        try:
+            return self._cipher.decrypt(sealed[:12], sealed[12:], bound_to.encode())
+        except InvalidTag as error:
+            raise CustodyFailed("A sealed value does not open with the present master key.") from error
+
+    def mac(self, message: str) -> str:
+        """A keyed fingerprint, for tokens that can be checked without being stored."""
+        digest = hmac.new(self._key, b"mac:" + message.encode(), sha256).digest()
+        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _write_new_key(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_suffix(".new")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(base64.b64encode(os.urandom(32)))
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(path)

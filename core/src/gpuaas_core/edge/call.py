@@ -1,0 +1,196 @@
+"""One HTTP request after its caller was verified. Routes use `Reader` and `Writer`; nothing else touches HTTP.
+
+Order of checks, by contract: authenticate, authorize, replay, (validate), execute. A write is one transaction that
+holds the change, its events, its audit row and the remembered answer.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request, Response
+from fastapi.params import Depends as DependsParam
+from pydantic import BaseModel
+from sqlalchemy import Connection
+
+from ..access.context import Context, Denied, Unauthenticated
+from ..access.evaluate import Principal, Scope
+from ..kit.clock import Clock
+from ..kit.db import Database
+from ..kit.wakeups import Wakeups
+from ..ledger import audit, requests
+from ..ledger.correlation import Correlation, current
+
+T = TypeVar("T")
+ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
+PUBLIC = "public"
+
+
+@dataclass
+class Platform:
+    """What the edge needs from the rooms; put together by `api/`."""
+
+    db: Database
+    vault: Any
+    wakeups: Wakeups
+    clock: Clock
+    authenticate: Callable[[Connection, str, int], Principal]
+    scopes: dict[str, Callable[[Connection, str], Scope]]
+
+
+def needs(key: str, scope: str = "platform") -> dict[str, Any]:
+    """A route's one permission key, and which path parameter says where."""
+    return {"openapi_extra": {"x-permission": key, "x-scope": scope}}
+
+
+def public() -> dict[str, Any]:
+    return needs(PUBLIC, "none")
+
+
+class Call:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.platform: Platform = request.app.state.platform
+        marks = request.scope["route"].openapi_extra
+        self.permission: str = marks["x-permission"]
+        self._scope_kind: str = marks["x-scope"]
+        self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
+        self.principal, self.scope = ANONYMOUS, Scope()
+        self.now = self.platform.clock()
+
+    @property
+    def vault(self) -> Any:
+        return self.platform.vault
+
+    @property
+    def token(self) -> str:
+        scheme, _, token = self.request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise Unauthenticated("This address needs a bearer token.")
+        return token
+
+    async def admit(self) -> None:
+        """Authenticate and authorize before the body is looked at; a refusal gets a transaction of its own."""
+        if self.permission == PUBLIC:
+            return
+        token = self.token
+        try:
+            await self.platform.db.read(lambda tx: self._admit(tx, token))
+        except Denied as refusal:
+            await self._record_refusal(refusal.detail)
+            raise
+
+    async def _record_refusal(self, reason: str) -> None:
+        await self.platform.db.write(lambda tx: self._record_denial(tx, reason))
+
+    def _admit(self, tx: Connection, token: str) -> None:
+        self.principal = self.platform.authenticate(tx, token, self.now)
+        if self._scope_kind in self.platform.scopes:
+            place = self.request.path_params[f"{self._scope_kind}_id"]
+            self.scope = self.platform.scopes[self._scope_kind](tx, place)
+        self.context(tx).allow(self.permission)
+
+    def _record_denial(self, tx: Connection, reason: str) -> None:
+        entry = self.context(tx).entry("denied", reason)
+        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        audit.append(tx, entry, now=self.now, **ids)
+
+    def context(self, tx: Connection) -> Context:
+        return Context(tx, self.principal, self.scope, self.permission, self.correlation, self.now)
+
+    async def read(self, fn: Callable[[Context], T]) -> T:
+        return await self.platform.db.read(lambda tx: fn(self.context(tx)))
+
+    async def write(
+        self,
+        fn: Callable[[Context], BaseModel | None],
+        *,
+        status: int = 200,
+        location: Callable[[Any], str] | None = None,
+        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        repeats: bool = True,
+        audited: bool = True,
+    ) -> Response:
+        """`repeats=False`: harmless to run twice, nothing is remembered. `finish` adds what must not be stored."""
+        key = self._request_key(await self.request.body()) if repeats else None
+        topics: set[str] = set()
+
+        def transaction(tx: Connection) -> _Answer:
+            ctx = self.context(tx)
+            if self.permission != PUBLIC:
+                ctx.allow(self.permission)
+            if key and (known := requests.seen(tx, key)):
+                return _Answer(known.status, known.body, known.location, replayed=True)
+            result = fn(ctx)
+            answer = _answer(result, status, location)
+            if result is None and not ctx.pending:
+                return answer
+            ctx.flush(audited=audited)
+            if key:
+                requests.remember(
+                    tx, key, status=answer.status, body=answer.body, location=answer.location, now=ctx.now
+                )
+            topics.update(ctx.topics)
+            return answer
+
+        answer = await self._run(transaction)
+        self.platform.wakeups.ring(topics)
+        return answer.response(finish)
+
+    async def _run(self, transaction: Callable[[Connection], "_Answer"]) -> "_Answer":
+        try:
+            return await self.platform.db.write(transaction)
+        except Denied as refusal:
+            await self._record_refusal(refusal.detail)
+            raise
+
+    def _request_key(self, body: bytes) -> requests.RequestKey:
+        key = self.request.headers.get("idempotency-key", "")
+        if not re.match(requests.KEY_PATTERN, key):
+            raise requests.KeyMissing("This request changes something, so it needs an Idempotency-Key.")
+        url = self.request.url
+        parsed = json.loads(body) if body else None
+        template = self.request.scope["route"].path
+        return requests.RequestKey(
+            principal_id=self.principal.id,
+            route=f"{self.request.method} {template}",
+            scope_id=self.scope.id,
+            key=key,
+            fingerprint=requests.fingerprint(url.path, url.query, parsed),
+        )
+
+
+@dataclass
+class _Answer:
+    status: int
+    body: str
+    location: str | None = None
+    replayed: bool = False
+
+    def response(self, finish: Callable[[dict[str, Any]], dict[str, Any]] | None) -> Response:
+        headers = {"Location": self.location} if self.location else {}
+        if self.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        if self.status == 202:
+            headers["Retry-After"] = "1"
+        body = json.dumps(finish(json.loads(self.body))) if finish else self.body
+        media = "application/json" if body else None
+        return Response(body or None, self.status, headers, media)
+
+
+def _answer(result: BaseModel | None, status: int, location: Callable[[Any], str] | None) -> _Answer:
+    if result is None:
+        return _Answer(204, "")
+    return _Answer(status, result.model_dump_json(), location(result) if location else None)
+
+
+async def _call(request: Request) -> Call:
+    call = Call(request)
+    await call.admit()
+    return call
+
+
+Verified: DependsParam = Depends(_call)
+Caller = Annotated[Call, Verified]

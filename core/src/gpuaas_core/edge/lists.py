@@ -1,0 +1,24 @@
+"""Lists: cursor pages that also say which event sequence they were read at (list, then watch, no hole)."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Query
+from sqlalchemy import Select
+
+from ..access.context import Context
+from ..kit.paging import page_of
+from ..kit.wire import Page
+from ..ledger.events import head
+
+T = TypeVar("T")
+Limit = Annotated[int, Query(ge=1, le=200, description="items per page")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")]
+
+
+def page(
+    ctx: Context, query: Select[Any], id_column: Any, limit: int, cursor: str | None, view: Callable[[Any], T]
+) -> Page[T]:
+    sequence = head(ctx.tx, ctx.scope.tenant_id) if ctx.scope.tenant_id else None
+    rows, following = page_of(ctx.tx, query, id_column, limit=limit, cursor=cursor)
+    return Page(items=[view(row) for row in rows], next_cursor=following, event_sequence=sequence)

@@ -1,0 +1,67 @@
+"""Every failure leaves as one problem document, whoever raised it: a room, the validator, the router, or a bug."""
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from ..kit.problems import Internal, Invalid, MalformedBody, MethodNotAllowed, NotFound, Problem
+from ..ledger.correlation import Correlation, current
+
+log = structlog.get_logger("gpuaas.edge")
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(RequestValidationError, _validation)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _bug)
+
+
+async def _problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return answer(error)
+
+
+def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    seen = current.get() or Correlation("cor-none", "0" * 32)
+    headers = dict(headers or {})
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="gpuaas"'
+    if problem.retry_after_s is not None:
+        headers["Retry-After"] = str(problem.retry_after_s)
+    document = problem.document(seen.correlation_id, seen.trace_id)
+    return JSONResponse(document, problem.status, headers, media_type="application/problem+json")
+
+
+async def _validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    found: list[dict[str, Any]] = list(error.errors())
+    if any(one["type"] == "json_invalid" for one in found):
+        return answer(MalformedBody("The body is not valid JSON."))
+    errors = [{"pointer": _pointer(one["loc"]), "message": one["msg"]} for one in found[:50]]
+    named = ", ".join(one["pointer"] for one in errors[:3])
+    return answer(Invalid(f"{len(errors)} field(s) are not right: {named}.", errors=errors))
+
+
+def _pointer(location: tuple[Any, ...]) -> str:
+    inside = location[1:] if location[:1] == ("body",) else location
+    return "/" + "/".join(str(part) for part in inside)
+
+
+async def _http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        return answer(MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
+    if error.status_code == 404:
+        return answer(NotFound(f"There is nothing at {request.url.path}."), headers)
+    return answer(MalformedBody(str(error.detail)), headers)
+
+
+async def _bug(request: Request, error: Exception) -> JSONResponse:
+    log.error("unexpected error", path=request.url.path, exc_info=error)
+    return answer(Internal("The platform met an error it did not expect. Nothing of this request was kept."))

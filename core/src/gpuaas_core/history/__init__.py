@@ -1,0 +1,1 @@
+"""Reading the ledger: event lists and streams with resume, and the audit trail."""

@@ -1,0 +1,65 @@
+"""HTTP in, HTTP out: a project's allocations. They live here because only this room knows what runs on them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from ..access.context import Context
+from ..capacity import reads as capacity
+from ..capacity import schemas
+from ..capacity import service as capacity_service
+from ..edge.call import Caller, needs
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from . import reads, service
+
+router = APIRouter(prefix="/v1/projects/{project_id}/allocations", tags=["capacity"])
+
+
+@router.post(
+    "", status_code=201, response_model=schemas.AllocationView, **needs("capacity.allocation.create", "project")
+)
+async def create_allocation(call: Caller, project_id: str, body: schemas.CreateAllocation) -> Response:
+    """Holds a machine for the project; `active` once the machine itself trusts the allocation."""
+    return await call.write(
+        lambda ctx: _view(ctx, capacity_service.create_allocation(ctx, project_id, body)),
+        status=201,
+        location=lambda view: f"/v1/projects/{project_id}/allocations/{view.id}",
+    )
+
+
+@router.get("", **needs("capacity.allocation.read", "project"))
+async def list_allocations(
+    call: Caller,
+    project_id: str,
+    state: Annotated[str | None, Query(max_length=20, description="default: all but released")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[schemas.AllocationView]:
+    query = capacity.allocations_of(project_id, state)
+    return await call.read(
+        lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, lambda row: _view(ctx, row))
+    )
+
+
+@router.get("/{allocation_id}", **needs("capacity.allocation.read", "project"))
+async def get_allocation(call: Caller, project_id: str, allocation_id: str) -> schemas.AllocationView:
+    return await call.read(lambda ctx: _view(ctx, capacity.allocation_row(ctx.tx, project_id, allocation_id)))
+
+
+@router.post(
+    "/{allocation_id}/release",
+    response_model=schemas.AllocationView,
+    **needs("capacity.allocation.release", "project"),
+)
+async def release_allocation(call: Caller, project_id: str, allocation_id: str) -> Response:
+    def release(ctx: Context) -> schemas.AllocationView:
+        capacity.allocation_row(ctx.tx, project_id, allocation_id)
+        service.check_not_in_use(ctx, allocation_id)
+        return _view(ctx, capacity_service.release_allocation(ctx, project_id, allocation_id))
+
+    return await call.write(release)
+
+
+def _view(ctx: Context, row: Any) -> schemas.AllocationView:
+    return capacity.allocation_view(row, reads.used_by(ctx.tx, [row.id]))

@@ -1,0 +1,73 @@
+"""Errors of instances, placement, operations and claims."""
+
+from ..kit.problems import Problem
+
+
+class NameTaken(Problem):
+    status, code, title = 409, "name_taken", "The project has an instance with this name"
+    way_out = "Choose another name, or decommission the other instance first."
+
+
+class AllocationUnknown(Problem):
+    status, code, title = 422, "allocation_unknown", "This allocation is not one of the project's"
+    way_out = "Choose from `gpuaas allocation list`; an allocation of another project looks like an unknown one."
+
+
+class AllocationNotActive(Problem):
+    status, code, title = 409, "allocation_not_active", "The allocation cannot be used"
+    way_out = "Wait until it is active, or choose another one from `gpuaas allocation list`."
+
+
+class PlacementInvalid(Problem):
+    status, code, title = 422, "placement_invalid", "The placement does not fit the app"
+    way_out = "Name the components and numbers the app's topology asks for (`gpuaas catalog -o json`)."
+
+
+class TopologyUnknown(Problem):
+    status, code, title = 422, "topology_unknown", "The app has no such topology"
+    way_out = "Choose one of the topologies in the app's manifest."
+
+
+class OperatingModeRefused(Problem):
+    status, code, title = 422, "operating_mode_refused", "This operating mode is not available"
+    way_out = "Leave operating_mode out, or use tenant_dedicated; platform_managed needs a platform policy."
+
+
+class OperationLive(Problem):
+    status, code, title = 409, "operation_live", "Another operation is under way"
+    way_out = "Wait for it or cancel it; its id is in `operation_id`."
+
+
+class NotRetryable(Problem):
+    status, code, title = 409, "not_retryable", "This operation cannot be retried"
+    way_out = "Only the newest operation of an instance can be retried, and only after it failed or was canceled."
+
+
+class NotCancelable(Problem):
+    status, code, title = 409, "not_cancelable", "This operation cannot be canceled"
+    way_out = "It has ended; ask for a new operation instead."
+
+
+class StaleClaim(Problem):
+    status, code, title = 409, "stale_claim", "This claim is no longer yours"
+    way_out = "Stop working on it: another controller (or a newer claim) holds the operation."
+
+
+class MembersNotReady(Problem):
+    status, code, title = 422, "members_not_ready", "Not every member was reported ready"
+    way_out = "Report each member of the instance as ready in `members`, or fail the operation."
+
+
+class EvidenceMissing(Problem):
+    status, code, title = 422, "teardown_evidence_missing", "Teardown evidence is missing"
+    way_out = "Send `evidence` with an entry for each allocation the instance was placed on."
+
+
+class OutcomeConflict(Problem):
+    status, code, title = 422, "member_unknown", "A reported member does not belong to this instance"
+    way_out = "Report only members of the claimed operation's instance."
+
+
+class AllocationNotOfOperation(Problem):
+    status, code, title = 404, "allocation_not_of_operation", "The claimed operation does not touch this allocation"
+    way_out = "Ask for access only to the allocations of the claimed operation's instance."

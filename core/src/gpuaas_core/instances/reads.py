@@ -1,0 +1,108 @@
+"""What may be read of instances and operations: rows for the services, views for everybody."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from ..capacity.reads import joined_with_node
+from ..capacity.schemas import UsedBy
+from ..kit.problems import NotFound
+from . import schemas
+from .states import INSTANCE, LIVE, OPERATION, RETRYABLE
+from .tables import allocation_holds, instances, members, operations
+
+
+def instance_row(tx: Connection, project_id: str, instance_id: str) -> Row[Any]:
+    query = select(instances).where(instances.c.project_id == project_id, instances.c.id == instance_id)
+    row = tx.execute(query.with_for_update()).first()
+    if row is None:
+        raise NotFound("There is no such instance in this project.")
+    return row
+
+
+def operation_row(tx: Connection, project_id: str, operation_id: str) -> Row[Any]:
+    query = select(operations).where(operations.c.project_id == project_id, operations.c.id == operation_id)
+    row = tx.execute(query.with_for_update()).first()
+    if row is None:
+        raise NotFound("There is no such operation in this project.")
+    return row
+
+
+def instances_of(project_id: str, *, deleted: bool) -> Select[Any]:
+    query = select(instances).where(instances.c.project_id == project_id)
+    return query if deleted else query.where(instances.c.state != "deleted")
+
+
+def operations_of(project_id: str, instance_id: str | None, status: str | None) -> Select[Any]:
+    query = select(operations).where(operations.c.project_id == project_id)
+    if instance_id:
+        query = query.where(operations.c.instance_id == instance_id)
+    return query.where(operations.c.status == status) if status else query
+
+
+def members_of(tx: Connection, instance_id: str) -> list[Row[Any]]:
+    query = joined_with_node(members, members.c.node_id).where(members.c.instance_id == instance_id)
+    return list(tx.execute(query.order_by(members.c.id)))
+
+
+def live_operation(tx: Connection, instance_id: str) -> Row[Any] | None:
+    query = select(operations).where(operations.c.instance_id == instance_id, operations.c.status.in_(LIVE))
+    return tx.execute(query).first()
+
+
+def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:
+    query = (
+        select(allocation_holds.c.allocation_id, instances.c.id, instances.c.name)
+        .join(instances, instances.c.id == allocation_holds.c.instance_id)
+        .where(allocation_holds.c.allocation_id.in_(allocation_ids))
+    )
+    return {row.allocation_id: UsedBy(instance_id=row.id, instance_name=row.name) for row in tx.execute(query)}
+
+
+def instance_view(tx: Connection, row: Row[Any]) -> schemas.InstanceView:
+    live = live_operation(tx, row.id)
+    facts = dict(row._mapping) | {
+        "org_id": row.tenant_id,
+        "health": {"status": row.health_status, "sentence": row.health_sentence},
+        "members": [schemas.MemberView.model_validate(member) for member in members_of(tx, row.id)],
+        "current_operation_id": live.id if live else None,
+        "available_actions": _instance_actions(row, live),
+    }
+    return schemas.InstanceView.model_validate(facts)
+
+
+def operation_view(row: Row[Any]) -> schemas.OperationView:
+    facts = dict(row._mapping) | {
+        "target": {"app_slug": row.app_slug, "version": row.version},
+        "progress": _progress(row),
+        "cancel_requested": bool(row.cancel_requested),
+        "available_actions": _operation_actions(row),
+    }
+    return schemas.OperationView.model_validate(facts)
+
+
+def _progress(row: Row[Any]) -> schemas.ProgressView:
+    done = row.status == "succeeded"
+    percent = 100 if done else min(99, round(100 * row.furthest_step / row.steps)) if row.steps else 0
+    return schemas.ProgressView(step=row.step, of=row.steps, message=row.message, percent=percent)
+
+
+def _instance_actions(row: Row[Any], live: Row[Any] | None) -> list[schemas.ActionView]:
+    can_delete = INSTANCE.allows(row.state, "delete")
+    can_retry = live is None and INSTANCE.allows(row.state, "retry")
+    return [
+        _action("decommission", can_delete, f"the instance is {row.state}"),
+        _action("retry", can_retry, f"the instance is {row.state}" if live is None else "an operation is under way"),
+    ]
+
+
+def _operation_actions(row: Row[Any]) -> list[schemas.ActionView]:
+    ended = f"the operation is {row.status}"
+    return [
+        _action("retry", row.status in RETRYABLE, ended),
+        _action("cancel", not OPERATION.terminal(row.status) and not row.cancel_requested, ended),
+    ]
+
+
+def _action(name: str, allowed: bool, why_not: str) -> schemas.ActionView:
+    return schemas.ActionView(action=name, allowed=allowed, reason="" if allowed else why_not)

@@ -1,0 +1,267 @@
+"""What instances, members and operations look like on the wire."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from ..kit.wire import Input, Moment, Sentence, Slug, View
+
+Key = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Short = Annotated[str, StringConstraints(max_length=120)]
+HealthStatus = Literal["healthy", "progressing", "degraded", "unhealthy", "unknown"]
+MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
+Detail = dict[str, Any]
+
+
+class CreateInstance(Input):
+    name: Slug
+    app_slug: Slug
+    version: Annotated[str, StringConstraints(max_length=40)] | None = None
+    topology: Key = "single_node"
+    operating_mode: Literal["tenant_dedicated", "platform_managed"] | None = None
+    inputs: Detail = Field(default_factory=dict)
+    placement_intent: dict[Key, Annotated[list[str], Field(min_length=1, max_length=500)]] = Field(min_length=1)
+    validate_only: bool = False
+
+
+class Decommission(Input):
+    reason: Sentence = ""
+
+
+class Health(Input):
+    status: HealthStatus
+    sentence: Sentence
+
+
+class Condition(Input):
+    type: Short
+    status: Literal["True", "False", "Unknown"]
+    reason: Short = ""
+    message: Sentence = ""
+    observed_generation: int | None = None
+
+
+class ConditionView(View):
+    type: str
+    status: str
+    reason: str
+    message: str
+    observed_generation: int | None
+    last_transition_at: Moment
+
+
+class HealthView(View):
+    status: str
+    sentence: str
+
+
+class ActionView(View):
+    action: str
+    allowed: bool
+    reason: str
+
+
+class MemberView(View):
+    id: str
+    instance_id: str
+    component_key: str
+    ordinal: int
+    state: str
+    allocation_id: str
+    node_id: str
+    node_name: str
+    address: str
+    facts: Detail
+    runtime_state: str | None
+    runtime_version: str | None
+    adapter_detail: Detail | None
+    last_operation_id: str | None
+    correlation_id: str
+
+
+class InstanceView(View):
+    id: str
+    name: str
+    project_id: str
+    org_id: str
+    app_slug: str
+    version: str
+    topology: str
+    state: str
+    health: HealthView
+    conditions: list[ConditionView]
+    generation: int
+    observed_generation: int
+    inputs: Detail
+    placement_intent: dict[str, list[str]]
+    operating_mode: str
+    control_plane_scope: str
+    runtime_backend: str
+    tenant_boundary_mode: str
+    runtime_version: str | None
+    access: Detail | None
+    adapter_detail: Detail | None
+    members: list[MemberView]
+    current_operation_id: str | None
+    last_operation_id: str | None
+    available_actions: list[ActionView]
+    correlation_id: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class ProgressView(View):
+    step: int
+    of: int
+    message: str
+    percent: int
+
+
+class OperationError(Input):
+    code: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{1,62}$")]
+    message: Sentence
+    way_out: Sentence
+    retryable: bool = False
+
+
+class OperationErrorView(View):
+    code: str
+    message: str
+    way_out: str
+    retryable: bool
+
+
+class TargetView(View):
+    app_slug: str
+    version: str
+
+
+class OperationView(View):
+    id: str
+    kind: str
+    instance_id: str
+    member_id: str | None
+    target: TargetView
+    status: str
+    phase: str
+    progress: ProgressView
+    error: OperationErrorView | None
+    adapter_detail: Detail | None
+    evidence: Detail | None
+    attempts: int
+    claim_epoch: int
+    claimed_by: str | None
+    cancel_requested: bool
+    retry_of: str | None
+    correlation_id: str
+    requested_by: str
+    available_actions: list[ActionView]
+    created_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class AcceptedView(View):
+    instance: InstanceView
+    operation: OperationView
+
+
+class PlannedHost(View):
+    allocation_id: str
+    node_name: str
+    address: str
+    components: list[str]
+
+
+class PlanView(View):
+    summary: str
+    app_slug: str
+    version: str
+    topology: str
+    hosts: list[PlannedHost]
+    inputs: Detail
+    charged_to: str
+
+
+class PlannedView(View):
+    plan: PlanView
+
+
+class Claim(Input):
+    app_slug: Slug
+    holder: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,120}$")]
+    wait_s: int = Field(0, ge=0, le=30)
+    holding: list[str] = Field(default_factory=list, max_length=500, description="operations worked on right now")
+
+
+class ClaimView(View):
+    operation: OperationView
+    instance: InstanceView
+    claim_epoch: int
+    lease_expires_in_s: int
+
+
+class ClaimReport(Input):
+    claim_epoch: int = Field(ge=1)
+
+
+class LeaseView(View):
+    lease_expires_in_s: int
+    cancel_requested: bool
+
+
+class MemberReport(Input):
+    member_id: str
+    state: MemberState
+    runtime_state: Short | None = None
+    runtime_version: Short | None = None
+    adapter_detail: Detail | None = None
+
+
+class Progress(ClaimReport):
+    phase: Short
+    step: int = Field(ge=0, le=10_000)
+    of: int = Field(ge=0, le=10_000)
+    message: Sentence
+    adapter_detail: Detail | None = None
+    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+    health: Health | None = None
+
+
+class Complete(ClaimReport):
+    health: Health | None = None
+    conditions: list[Condition] = Field(default_factory=list, max_length=50)
+    access: Detail | None = None
+    runtime_version: Short | None = None
+    adapter_detail: Detail | None = None
+    evidence: Detail | None = None
+    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+
+
+class Fail(ClaimReport):
+    error: OperationError
+    adapter_detail: Detail | None = None
+    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+
+
+class ReleaseClaim(ClaimReport):
+    retry_in_s: int = Field(0, ge=0, le=3600)
+    reason: Sentence = ""
+
+
+class AskAccess(ClaimReport):
+    allocation_id: str
+    ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
+
+
+class GrantView(View):
+    id: str
+    allocation_id: str
+    principal: str
+    certificate: str
+    expires_in_s: int
+    address: str
+    port: int
+    login_user: str
+    host_ca_public_key: str
+    host_principal: str

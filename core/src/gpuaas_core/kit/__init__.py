@@ -1,0 +1,1 @@
+"""Boring helpers without product words: ids, clock, transactions, paging, lifecycles, wake-ups."""

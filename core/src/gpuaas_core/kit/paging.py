@@ -1,0 +1,33 @@
+"""Cursor pages over id-ordered tables: one more row than asked tells whether there is a next page."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select
+
+from .problems import Problem
+from .wire import decode_cursor, encode_cursor
+
+
+class BadCursor(Problem):
+    status, code, title = 400, "cursor_invalid", "The cursor is not one of ours"
+    way_out = "Start the list again without a cursor."
+
+
+def page_of(
+    tx: Connection, query: Select[Any], id_column: Any, *, limit: int, cursor: str | None
+) -> tuple[Sequence[Row[Any]], str | None]:
+    if cursor:
+        query = query.where(id_column > _decode(cursor))
+    rows = tx.execute(query.order_by(id_column).limit(limit + 1)).all()
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]._mapping[id_column]
+    return rows[:limit], encode_cursor(str(last))
+
+
+def _decode(cursor: str) -> str:
+    try:
+        return decode_cursor(cursor)
+    except ValueError:
+        raise BadCursor("This cursor was not made by this platform.") from None

@@ -1,0 +1,138 @@
+"""Events: the row is the record. Dense per-tenant sequence, taken under the tenant's counter row as the last write.
+
+There is no other way to emit: `Context.emit` collects, `append` writes, both inside the caller's transaction.
+The table of types below is what `contracts/asyncapi.json` is generated from.
+"""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from ..kit.clock import rfc3339
+from ..kit.ids import new_id
+from ..kit.problems import Problem
+from .tables import event_heads, events, store_facts
+
+PLATFORM = "platform"  # the stream of what belongs to no tenant
+
+TYPES: dict[str, str] = {}
+
+
+def declare(types: dict[str, str]) -> None:
+    """Rooms declare their event types at import; an undeclared type cannot be emitted."""
+    TYPES.update(types)
+
+
+@dataclass
+class Pending:
+    type: str
+    tenant_id: str
+    project_id: str | None
+    subject: str
+    data: dict[str, Any]
+
+
+class CursorExpired(Problem):
+    status, code, title = 410, "cursor_expired", "The events after this cursor are no longer kept"
+    way_out = "List the resources again and follow the stream from the `event_sequence` of that list."
+
+
+class CursorEpochChanged(Problem):
+    status, code, title = 410, "cursor_epoch_changed", "The store was restored since this cursor was given"
+    way_out = "List the resources again and follow the stream from the `event_sequence` of that list."
+
+
+class CursorInvalid(Problem):
+    status, code, title = 400, "event_cursor_invalid", "The event cursor is not one of ours"
+    way_out = "Use the `id:` of a stream event, a sequence number, or 0 for everything kept."
+
+
+def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace_id: str, now: int) -> None:
+    by_tenant: dict[str, list[Pending]] = {}
+    for one in pending:
+        if one.type not in TYPES:
+            raise RuntimeError(f"event type {one.type!r} is not declared")
+        by_tenant.setdefault(one.tenant_id, []).append(one)
+    for tenant_id, batch in sorted(by_tenant.items()):
+        last = _advance(tx, tenant_id, len(batch))
+        rows = [
+            {
+                "tenant_id": tenant_id,
+                "sequence": last - len(batch) + 1 + position,
+                "id": new_id("evt"),
+                "type": one.type,
+                "project_id": one.project_id,
+                "subject": one.subject,
+                "correlation_id": correlation_id,
+                "trace_id": trace_id,
+                "at": now,
+                "data": one.data,
+            }
+            for position, one in enumerate(batch)
+        ]
+        tx.execute(insert(events), rows)
+
+
+def _advance(tx: Connection, tenant_id: str, count: int) -> int:
+    bump = update(event_heads).where(event_heads.c.tenant_id == tenant_id)
+    moved = tx.execute(bump.values(sequence=event_heads.c.sequence + count).returning(event_heads.c.sequence)).scalar()
+    if moved is None:
+        tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=count))
+        return count
+    return moved
+
+
+def head(tx: Connection, tenant_id: str) -> int:
+    return tx.execute(select(event_heads.c.sequence).where(event_heads.c.tenant_id == tenant_id)).scalar() or 0
+
+
+def store_epoch(tx: Connection) -> str:
+    return tx.execute(select(store_facts.c.value).where(store_facts.c.name == "epoch")).scalar_one()
+
+
+def ensure_store_epoch(tx: Connection) -> None:
+    if tx.execute(select(store_facts.c.value).where(store_facts.c.name == "epoch")).first() is None:
+        tx.execute(insert(store_facts).values(name="epoch", value=secrets.token_hex(4)))
+
+
+def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
+    """A sequence number or `epoch.sequence`; refuses what can no longer be continued without a hole."""
+    if not after:
+        return 0
+    epoch, _, number = after.rpartition(".")
+    if not number.isdigit() or len(number) > 18:
+        raise CursorInvalid(f"{after[:60]!r} is not an event cursor.")
+    if epoch and epoch != store_epoch(tx):
+        raise CursorEpochChanged("This cursor belongs to another life of the store.")
+    sequence = int(number)
+    oldest = tx.execute(select(events.c.sequence).where(events.c.tenant_id == tenant_id).order_by("sequence")).scalar()
+    if sequence and oldest and sequence < oldest - 1:
+        raise CursorExpired(f"Events up to {oldest - 1} are no longer kept; the cursor stands at {sequence}.")
+    if sequence > head(tx, tenant_id):
+        raise CursorEpochChanged(f"The stream has not reached {sequence} yet; the cursor is from another store.")
+    return sequence
+
+
+def after(tx: Connection, tenant_id: str, sequence: int, *, project_id: str | None, limit: int) -> list[dict[str, Any]]:
+    query = select(events).where(events.c.tenant_id == tenant_id, events.c.sequence > sequence)
+    if project_id:
+        query = query.where(events.c.project_id == project_id)
+    return [_cloud_event(row) for row in tx.execute(query.order_by(events.c.sequence).limit(limit))]
+
+
+def _cloud_event(row: Row[Any]) -> dict[str, Any]:
+    return {
+        "specversion": "1.0",
+        "id": row.id,
+        "source": f"/v1/tenants/{row.tenant_id}",
+        "type": row.type,
+        "subject": row.subject,
+        "time": rfc3339(row.at),
+        "datacontenttype": "application/json",
+        "sequence": row.sequence,
+        "correlationid": row.correlation_id,
+        "traceid": row.trace_id,
+        "data": row.data,
+    }

@@ -1,0 +1,66 @@
+"""Request ids already seen: the stored answer of a mutation, written in the mutation's own transaction.
+
+So a crash leaves either the effect and its answer, or neither; a retry with the same key is always safe.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+
+from ..kit.problems import Problem
+from ..kit.wire import canonical
+from .tables import seen_requests
+
+KEPT_MS = 7 * 24 * 3600 * 1000
+KEY_PATTERN = r"^[A-Za-z0-9._:-]{16,255}$"
+
+
+class KeyMissing(Problem):
+    status, code, title = 400, "idempotency_key_missing", "The Idempotency-Key header is missing or malformed"
+    way_out = "Send an Idempotency-Key of 16 to 255 letters, digits or ._:- and keep it when you retry."
+
+
+class KeyReused(Problem):
+    status, code, title = 422, "idempotency_key_reused", "This Idempotency-Key was used for another request"
+    way_out = "Use a new key for a new request; keep the old key only to repeat exactly the same one."
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    principal_id: str
+    route: str
+    scope_id: str
+    key: str
+    fingerprint: str
+
+
+def fingerprint(path: str, query: str, body: Any) -> str:
+    return hashlib.sha256(canonical([path, query, body]).encode()).hexdigest()
+
+
+def seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
+    row = tx.execute(select(seen_requests).where(*_same(request))).first()
+    if row is not None and row.fingerprint != request.fingerprint:
+        raise KeyReused(f"The key {request.key!r} already belongs to a request with another content.")
+    return row
+
+
+def remember(tx: Connection, request: RequestKey, *, status: int, body: str, location: str | None, now: int) -> None:
+    columns = {"status": status, "body": body, "location": location, "at": now}
+    tx.execute(insert(seen_requests).values(**vars(request), **columns))
+
+
+def forget_old(tx: Connection, now: int) -> int:
+    return tx.execute(delete(seen_requests).where(seen_requests.c.at < now - KEPT_MS)).rowcount
+
+
+def _same(request: RequestKey) -> list[Any]:
+    t = seen_requests.c
+    return [
+        t.principal_id == request.principal_id,
+        t.route == request.route,
+        t.scope_id == request.scope_id,
+        t.key == request.key,
+    ]

@@ -1,0 +1,23 @@
+"""Settings of the core, from the environment: one place, few names, good defaults."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Settings:
+    data_dir: Path
+    database_url: str
+    listen: tuple[str, ...]
+    port: int
+
+    @classmethod
+    def read(cls) -> "Settings":
+        data = Path(os.environ.get("GPUAAS_CORE_DATA", "var/core")).absolute()
+        return cls(
+            data_dir=data,
+            database_url=os.environ.get("GPUAAS_CORE_DATABASE", f"sqlite:///{data}/core.db"),
+            listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
+            port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
+        )

@@ -1,0 +1,154 @@
+"""Proving who calls: passwords (argon2), client assertions (private_key_jwt), and the opaque tokens both lead to.
+
+Tokens are random and stored hashed: revocation is a row, effective on the next request, and nothing in the store can be
+used to sign in. See docs/decisions/0003-opaque-tokens.md.
+"""
+
+import hashlib
+import json
+import secrets
+from typing import Any
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from ..access.context import TokenExpired, Unauthenticated
+from ..access.evaluate import Binding, Principal
+from .errors import AssertionRefused, KeyNotAccepted
+from .tables import principals, role_bindings, sessions, used_assertions
+
+ISSUER = "gpuaas"
+USER_TOKEN_S = 12 * 3600
+MACHINE_TOKEN_S = 15 * 60
+ASSERTION_MAX_S = 60
+SKEW_S = 30
+
+_hasher = PasswordHasher()
+_NOBODY = _hasher.hash("nobody has this password")
+
+
+def hash_password(password: str) -> str:
+    return _hasher.hash(password)
+
+
+def password_matches(stored: str | None, given: str) -> bool:
+    """Takes the same time whether or not the account exists."""
+    try:
+        return _hasher.verify(stored or _NOBODY, given) and stored is not None
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def open_session(tx: Connection, principal_id: str, *, lives_s: int, now: int) -> str:
+    token = f"gpt_{secrets.token_urlsafe(32)}"
+    row = {"token_hash": token_hash(token), "principal_id": principal_id, "created_at": now}
+    tx.execute(insert(sessions).values(**row, expires_at=now + lives_s * 1000))
+    return token
+
+
+def close_session(tx: Connection, token: str, now: int) -> None:
+    tx.execute(update(sessions).where(sessions.c.token_hash == token_hash(token)).values(revoked_at=now))
+
+
+def forget_old_sessions(tx: Connection, now: int) -> None:
+    tx.execute(delete(sessions).where(sessions.c.expires_at < now - 3600_000))
+    tx.execute(delete(used_assertions).where(used_assertions.c.expires_at < now))
+
+
+def authenticate(tx: Connection, token: str, now: int) -> Principal:
+    query = (
+        select(principals, sessions.c.expires_at, sessions.c.revoked_at)
+        .join(sessions, sessions.c.principal_id == principals.c.id)
+        .where(sessions.c.token_hash == token_hash(token))
+    )
+    row = tx.execute(query).first()
+    if row is None:
+        raise Unauthenticated("This bearer token is unknown.")
+    if row.disabled_at is not None:
+        raise Unauthenticated(f"{row.name} is disabled.")
+    if row.revoked_at is not None or row.expires_at <= now:
+        raise TokenExpired("This access token has expired or was revoked.")
+    return principal_of(tx, row)
+
+
+def principal_of(tx: Connection, row: Row[Any]) -> Principal:
+    held = tx.execute(select(role_bindings).where(role_bindings.c.principal_id == row.id))
+    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id)) for b in held)
+    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
+
+
+def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:
+    """Only the public members of a supported key are kept; a private key is refused, not stored."""
+    if "d" in jwk:
+        raise KeyNotAccepted("This JWK contains a private key. It must never leave its owner: make a new one.")
+    wanted = {"OKP": ("kty", "crv", "x"), "EC": ("kty", "crv", "x", "y")}.get(str(jwk.get("kty")), ())
+    public = {name: jwk.get(name) for name in wanted}
+    if public.get("crv") not in ("Ed25519", "P-256"):
+        raise KeyNotAccepted("The key must be Ed25519 or P-256.")
+    try:
+        _import_key(public)
+    except (JoseError, ValueError, TypeError, KeyError) as error:
+        raise KeyNotAccepted("The JWK cannot be read as a public key.") from error
+    return public
+
+
+def _import_key(jwk: dict[str, Any]) -> OKPKey | ECKey:
+    return OKPKey.import_key(jwk) if jwk.get("kty") == "OKP" else ECKey.import_key(jwk)
+
+
+def check_assertion(tx: Connection, assertion: str, now: int) -> Row[Any]:
+    """Signature, issuer, audience, age at most 60 s, jti never seen: then the principal it proves."""
+    seconds = now // 1000
+    row = tx.execute(select(principals).where(principals.c.id == _claimed_issuer(assertion))).first()
+    if row is None or row.public_jwk is None or row.disabled_at is not None:
+        raise AssertionRefused("No enabled service account or node with this id has a key.")
+    claims = _verified_claims(assertion, row.public_jwk)
+    _check_claims(claims, row.id, seconds)
+    taken = select(used_assertions).where(
+        used_assertions.c.principal_id == row.id, used_assertions.c.jti == claims["jti"]
+    )
+    if tx.execute(taken).first() is not None:
+        raise AssertionRefused("This assertion was used before: each jti works once.")
+    expiry = (claims["exp"] + SKEW_S) * 1000
+    tx.execute(insert(used_assertions).values(principal_id=row.id, jti=claims["jti"], expires_at=expiry))
+    return row
+
+
+def _claimed_issuer(assertion: str) -> str:
+    try:
+        claims = json.loads(jws.extract_compact(assertion.encode()).payload)
+        return str(claims["iss"])
+    except (JoseError, ValueError, KeyError, TypeError) as error:
+        raise AssertionRefused("The client assertion is not a signed JWT.") from error
+
+
+def _verified_claims(assertion: str, jwk: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return jwt.decode(assertion, _import_key(jwk), algorithms=["EdDSA", "Ed25519", "ES256"]).claims
+    except (JoseError, ValueError, TypeError) as error:
+        raise AssertionRefused("The signature does not match the registered key.") from error
+
+
+def _check_claims(claims: dict[str, Any], principal_id: str, now_s: int) -> None:
+    issued, expires, jti = claims.get("iat"), claims.get("exp"), claims.get("jti")
+    if claims.get("sub") != principal_id or claims.get("iss") != principal_id:
+        raise AssertionRefused("iss and sub must both be the id of the caller.")
+    if claims.get("aud") != ISSUER:
+        raise AssertionRefused(f"The audience must be exactly {ISSUER!r}.")
+    if (
+        not isinstance(issued, int)
+        or not isinstance(expires, int)
+        or not isinstance(jti, str)
+        or not 8 <= len(jti) <= 128
+    ):
+        raise AssertionRefused("iat, exp and jti (8 to 128 characters) are required.")
+    if expires - issued > ASSERTION_MAX_S or issued > now_s + SKEW_S or expires <= now_s - SKEW_S:
+        raise AssertionRefused("The assertion is expired, from the future, or lives longer than 60 seconds.")

@@ -1,0 +1,194 @@
+"""Tenants, projects, people, service accounts, bindings: the acts."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..access.context import Context
+from ..access.evaluate import PLATFORM, Principal, Scope, evaluate, keys_at
+from ..access.permissions import APPOINTED_BY, BINDABLE, PLATFORM_ADMIN, ROLES
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from . import identity, schemas
+from .errors import EmailTaken, GrantExceedsOwn, RoleNotBindable, SlugTaken
+from .reads import project_scope, tenant_scope
+from .tables import principals, projects, role_bindings, tenants
+
+declare(
+    {
+        "tenancy.tenant.created": "A tenant exists.",
+        "tenancy.project.created": "A project exists.",
+        "tenancy.user.created": "A local user exists.",
+        "tenancy.binding.created": "A principal holds a role at a scope.",
+        "tenancy.service_account.created": "A service account exists in a project.",
+        "tenancy.service_account.disabled": "A service account can no longer sign in; its tokens are dead.",
+    }
+)
+
+
+def create_tenant(ctx: Context, body: schemas.CreateTenant) -> Row[Any]:
+    tenant_id = ctx.resource_id = new_id("ten")
+    _insert(
+        ctx.tx, tenants, SlugTaken(f"A tenant {body.slug!r} exists."), id=tenant_id, **vars(body), created_at=ctx.now
+    )
+    scope = tenant_scope(ctx.tx, tenant_id)
+    ctx.emit("tenancy.tenant.created", tenant_id, {"slug": body.slug}, scope=scope)
+    return _one(ctx.tx, tenants, tenant_id)
+
+
+def create_project(ctx: Context, tenant_id: str, body: schemas.CreateProject) -> Row[Any]:
+    project_id = ctx.resource_id = new_id("prj")
+    row = {"id": project_id, "tenant_id": tenant_id, "created_at": ctx.now}
+    _insert(ctx.tx, projects, SlugTaken(f"The tenant has a project {body.slug!r}."), **row, **vars(body))
+    ctx.emit("tenancy.project.created", project_id, {"slug": body.slug}, scope=project_scope(ctx.tx, project_id))
+    return _one(ctx.tx, projects, project_id)
+
+
+def create_user(ctx: Context, tenant_id: str, body: schemas.CreateUser, password_hash: str) -> Row[Any]:
+    user_id = ctx.resource_id = new_id("usr")
+    row = {"id": user_id, "kind": "user", "name": body.name, "tenant_id": tenant_id, "created_at": ctx.now}
+    taken = EmailTaken(f"{body.email} already has an account.")
+    _insert(ctx.tx, principals, taken, **row, email=body.email, password_hash=password_hash)
+    ctx.emit("tenancy.user.created", user_id, {})
+    return _one(ctx.tx, principals, user_id)
+
+
+def create_binding(ctx: Context, tenant_id: str, body: schemas.CreateBinding) -> Row[Any]:
+    kind, where = ("tenant", tenant_id) if body.project_id is None else ("project", body.project_id)
+    scope = ctx.scope if body.project_id is None else _project_of(ctx.tx, tenant_id, body.project_id)
+    principal = ctx.tx.execute(select(principals).where(principals.c.id == body.principal_id)).first()
+    if principal is None or principal.tenant_id != tenant_id:
+        raise NotFound("There is no such principal in this tenant.")
+    _check_bindable(body.role, kind, principal, body.project_id)
+    _check_holds_all(ctx.principal, body.role, scope)
+    binding_id = ctx.resource_id = bind(ctx.tx, body.principal_id, body.role, kind, where, tenant_id, ctx.now)
+    facts = {"principal_id": body.principal_id, "role": body.role, "scope_kind": kind, "scope_id": where}
+    ctx.emit("tenancy.binding.created", binding_id, facts, scope=scope)
+    return _one(ctx.tx, role_bindings, binding_id)
+
+
+def bind(tx: Connection, who: str, role: str, kind: str, where: str, tenant_id: str | None, now: int) -> str:
+    """One binding per (who, role, place): asking again gives the first."""
+    same = select(role_bindings.c.id).where(
+        role_bindings.c.principal_id == who,
+        role_bindings.c.role == role,
+        role_bindings.c.scope_kind == kind,
+        role_bindings.c.scope_id == where,
+    )
+    known = tx.execute(same).scalar()
+    if known:
+        return known
+    row = {"id": new_id("bind"), "principal_id": who, "role": role, "scope_kind": kind, "scope_id": where}
+    tx.execute(insert(role_bindings).values(**row, tenant_id=tenant_id, created_at=now))
+    return row["id"]
+
+
+def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:
+    jwk = identity.check_public_jwk(body.public_jwk)
+    account_id = ctx.resource_id = new_id("sa")
+    row = {"id": account_id, "kind": "service_account", "name": body.name, "public_jwk": jwk, "created_at": ctx.now}
+    ctx.tx.execute(insert(principals).values(**row, tenant_id=ctx.scope.tenant_id, project_id=project_id))
+    for role in body.roles:
+        if "project" not in BINDABLE.get(role, ()):
+            raise RoleNotBindable(f"The role {role!r} cannot be held by a service account.")
+        _check_holds_all(ctx.principal, role, ctx.scope)
+        bind(ctx.tx, account_id, role, "project", project_id, ctx.scope.tenant_id, ctx.now)
+    ctx.emit("tenancy.service_account.created", account_id, {"name": body.name, "roles": body.roles})
+    return _one(ctx.tx, principals, account_id)
+
+
+def disable_service_account(ctx: Context, project_id: str, account_id: str) -> Row[Any]:
+    row = ctx.tx.execute(
+        select(principals).where(principals.c.id == account_id, principals.c.project_id == project_id)
+    ).first()
+    if row is None:
+        raise NotFound("There is no such service account in this project.")
+    ctx.resource_id = account_id
+    ctx.tx.execute(update(principals).where(principals.c.id == account_id).values(disabled_at=ctx.now))
+    ctx.emit("tenancy.service_account.disabled", account_id, {"name": row.name})
+    return _one(ctx.tx, principals, account_id)
+
+
+def whoami(tx: Connection, principal: Principal) -> schemas.WhoamiView:
+    row = _one(tx, principals, principal.id)
+    seen = [p for p in tx.execute(select(projects).order_by(projects.c.id)) if _sees(tx, principal, p)]
+    tenant_ids = {p.tenant_id for p in seen} | {b.place[1] for b in principal.bindings if b.place[0] == "tenant"}
+    return schemas.WhoamiView(
+        principal=principal_view(row),
+        tenants=[schemas.TenantView.model_validate(_one(tx, tenants, t)) for t in sorted(tenant_ids)],
+        projects=[_membership(principal, p) for p in seen],
+        roles=[schemas.HeldRole(role=b.role, scope_kind=b.place[0], scope_id=b.place[1]) for b in principal.bindings],
+    )
+
+
+def visible_projects(tx: Connection, principal: Principal) -> list[Row[Any]]:
+    return [p for p in tx.execute(select(projects).order_by(projects.c.id)) if _sees(tx, principal, p)]
+
+
+def principal_view(row: Row[Any]) -> schemas.PrincipalView:
+    return schemas.PrincipalView.model_validate(dict(row._mapping) | {"disabled": row.disabled_at is not None})
+
+
+def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) -> str:
+    """The first platform administrator, made on the platform's own machine; running it again changes the password."""
+    row = tx.execute(select(principals).where(principals.c.email == email)).first()
+    if row is None:
+        user_id = new_id("usr")
+        person = {"id": user_id, "kind": "user", "name": "Platform administrator", "email": email}
+        tx.execute(insert(principals).values(**person, password_hash=password_hash, created_at=now))
+    else:
+        user_id = row.id
+        tx.execute(update(principals).where(principals.c.id == user_id).values(password_hash=password_hash))
+    bind(tx, user_id, PLATFORM_ADMIN, *PLATFORM, None, now)
+    return user_id
+
+
+def _sees(tx: Connection, principal: Principal, project: Row[Any]) -> bool:
+    chain = (("project", project.id), ("tenant", project.tenant_id), PLATFORM)
+    scope = Scope(chain, tenant_id=project.tenant_id, project_id=project.id)
+    return evaluate(principal, "tenancy.project.read", scope).allowed
+
+
+def _membership(principal: Principal, project: Row[Any]) -> schemas.ProjectMembership:
+    here = {("project", project.id), ("tenant", project.tenant_id)}
+    roles = sorted({b.role for b in principal.bindings if b.place in here})
+    return schemas.ProjectMembership(
+        id=project.id, tenant_id=project.tenant_id, slug=project.slug, name=project.name, roles=roles
+    )
+
+
+def _check_bindable(role: str, kind: str, principal: Row[Any], project_id: str | None) -> None:
+    if kind not in BINDABLE.get(role, ()):
+        raise RoleNotBindable(f"The role {role!r} does not exist or cannot be bound at a {kind}.")
+    if principal.kind == "service_account" and principal.project_id != project_id:
+        raise RoleNotBindable("A service account holds roles only in its own project.")
+
+
+def _check_holds_all(grantor: Principal, role: str, scope: Scope) -> None:
+    appoint = APPOINTED_BY.get(role)
+    if appoint and evaluate(grantor, appoint, scope).allowed:
+        return
+    missing = ROLES[role] - keys_at(grantor, scope)
+    if missing:
+        raise GrantExceedsOwn(f"{role!r} holds permissions you do not hold here: {', '.join(sorted(missing)[:5])}.")
+
+
+def _project_of(tx: Connection, tenant_id: str, project_id: str) -> Scope:
+    scope = project_scope(tx, project_id)
+    if scope.tenant_id != tenant_id:
+        raise NotFound("There is no such project in this tenant.")
+    return scope
+
+
+def _insert(tx: Connection, table: Any, taken: Exception, **values: Any) -> None:
+    try:
+        with tx.begin_nested():
+            tx.execute(insert(table).values(**values))
+    except IntegrityError as error:
+        raise taken from error
+
+
+def _one(tx: Connection, table: Any, row_id: str) -> Row[Any]:
+    return tx.execute(select(table).where(table.c.id == row_id)).one()

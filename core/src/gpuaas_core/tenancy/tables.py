@@ -1,0 +1,74 @@
+"""Tables of tenancy and identity. Principals are one table: users, service accounts and nodes sign in the same way."""
+
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, String, Table, Text, UniqueConstraint
+
+from ..kit.db import metadata
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("slug", String(40), nullable=False, unique=True),
+    Column("name", String(120), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+projects = Table(
+    "projects",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
+    Column("slug", String(40), nullable=False),
+    Column("name", String(120), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("tenant_id", "slug"),
+)
+
+principals = Table(
+    "principals",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("name", String(120), nullable=False),
+    Column("tenant_id", String(40)),
+    Column("project_id", String(40)),
+    Column("email", String(254), unique=True),
+    Column("password_hash", Text),
+    Column("public_jwk", JSON),
+    Column("disabled_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_principals_tenant", "tenant_id", "kind"),
+)
+
+role_bindings = Table(
+    "role_bindings",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("role", String(40), nullable=False),
+    Column("scope_kind", String(20), nullable=False),
+    Column("scope_id", String(40), nullable=False),
+    Column("tenant_id", String(40)),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("principal_id", "role", "scope_kind", "scope_id"),
+    Index("ix_role_bindings_tenant", "tenant_id"),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("token_hash", String(64), primary_key=True),
+    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_sessions_expires", "expires_at"),
+)
+
+used_assertions = Table(
+    "used_assertions",
+    metadata,
+    Column("principal_id", String(40), primary_key=True),
+    Column("jti", String(128), primary_key=True),
+    Column("expires_at", BigInteger, nullable=False),
+)

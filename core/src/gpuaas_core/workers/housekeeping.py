@@ -1,0 +1,49 @@
+"""One small loop: machines that fell silent become unknown; old request ids and sessions are forgotten."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import structlog
+from sqlalchemy import Connection
+
+from ..access.context import Context
+from ..access.evaluate import Principal, Scope
+from ..capacity.service import lose_silent_nodes
+from ..edge.call import Platform
+from ..ledger.correlation import correlate
+from ..ledger.requests import forget_old
+from ..tenancy.identity import forget_old_sessions
+
+log = structlog.get_logger("gpuaas.housekeeping")
+EVERY_S = 5.0
+ITSELF = Principal("platform", "platform", "platform housekeeping")
+
+
+@contextlib.asynccontextmanager
+async def housekeeping(platform: Platform) -> AsyncIterator[None]:
+    task = asyncio.create_task(_loop(platform))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _loop(platform: Platform) -> None:
+    while True:
+        await asyncio.sleep(EVERY_S)
+        try:
+            platform.wakeups.ring(await platform.db.write(lambda tx: tidy(tx, platform.clock())))
+        except Exception as error:
+            log.error("housekeeping failed, trying again", exc_info=error)
+
+
+def tidy(tx: Connection, now: int) -> set[str]:
+    ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
+    lose_silent_nodes(ctx)
+    forget_old(tx, now)
+    forget_old_sessions(tx, now)
+    ctx.flush(audited=False)
+    return ctx.topics

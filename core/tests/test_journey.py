@@ -1,0 +1,38 @@
+"""The whole conversation between a person, a controller and the platform, on a scripted app."""
+
+from world import World
+
+
+async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
+    accepted = await world.deploy()
+    assert accepted["operation"]["status"] == "queued"
+    assert [m["component_key"] for m in accepted["instance"]["members"]] == ["head", "worker"]
+
+    claim = await world.claim()
+    assert claim["claim_epoch"] == 1
+    op = claim["operation"]["id"]
+    step = {"claim_epoch": 1, "phase": "install", "step": 1, "of": 2, "message": "Installing"}
+    await world.controller.ok(world.operation(op, "progress"), step)
+    grant = await world.controller.ok(
+        world.operation(op, "access-grants"),
+        {"claim_epoch": 1, "allocation_id": world.allocations[0], "ssh_public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"},
+    )
+    assert grant["certificate"].startswith("ssh-ed25519-cert-v01@openssh.com ")
+    await world.complete(claim, access={"say": "hello"}, runtime_version="9.9")
+
+    instance = (await world.boss.get(f"/v1/projects/{world.red}/instances/{accepted['instance']['id']}")).json()
+    assert instance["state"] == "running"
+    assert instance["health"]["status"] == "healthy"
+    assert instance["access"] == {"say": "hello"}
+
+    await world.boss.ok(f"/v1/projects/{world.red}/instances/{instance['id']}/decommission")
+    claim = await world.claim()
+    assert claim["operation"]["kind"] == "decommission"
+    refused = await world.controller.post(
+        world.operation(claim["operation"]["id"], "complete"), {"claim_epoch": claim["claim_epoch"]}
+    )
+    assert refused.json()["code"] == "teardown_evidence_missing"
+    await world.complete(claim, members=[], evidence={world.allocations[0]: {"clean": True}})
+    gone = (await world.boss.get(f"/v1/projects/{world.red}/instances/{instance['id']}")).json()
+    assert gone["state"] == "deleted"
+    assert {m["state"] for m in gone["members"]} == {"removed"}
