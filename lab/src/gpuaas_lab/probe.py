@@ -1,0 +1,26 @@
+"""Waits until a host's sshd really speaks, for a bounded time, and says what the console said if it never does."""
+
+import socket
+import time
+
+from gpuaas_lab.machine import Machine
+
+
+def wait_for_sshd(machine: Machine, deadline: float) -> None:
+    address = str(machine.plan.address(machine.record.number))
+    while not sshd_speaks(address):
+        if not machine.running:
+            raise machine.did_not_boot("it switched itself off")
+        if time.monotonic() > deadline:
+            raise machine.did_not_boot("its sshd did not answer in time")
+        time.sleep(0.05)
+
+
+def sshd_speaks(address: str, port: int = 22, timeout: float = 1) -> bool:
+    """A listening port is not enough: the greeting proves that sshd found its keys."""
+    try:
+        with socket.create_connection((address, port), timeout=timeout) as connection:
+            connection.settimeout(timeout)
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False

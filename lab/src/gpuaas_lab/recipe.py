@@ -1,0 +1,41 @@
+"""Reads image.toml: what the image contains, and the short hash that decides whether it must be rebuilt."""
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The image as data."""
+
+    text: str
+    suite: str
+
+    @classmethod
+    def load(cls, suite: str) -> "Recipe":
+        return cls(resources.files("gpuaas_lab").joinpath("image.toml").read_text(), suite)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return tomllib.loads(self.text)
+
+    @property
+    def packages(self) -> list[str]:
+        return [name for group in self.data["packages"].values() for name in group]
+
+    @property
+    def digest(self) -> str:
+        """Depends on the meaning of the recipe, not on its comments; a mirror is no part of it."""
+        meaning = f"{self.suite}\n{sorted_repr(self.data)}"
+        return hashlib.sha256(meaning.encode()).hexdigest()[:12]
+
+
+def sorted_repr(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key}:{sorted_repr(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(sorted_repr(item) for item in value) + "]"
+    return repr(value)
