@@ -1,0 +1,106 @@
+"""Speaks HTTP with the platform: plain urllib, one time limit per call, tokens fetched and renewed by itself.
+
+The host's clock may be wrong; the platform's Date header tells by how much, and assertions are dated by that.
+"""
+
+import http.client
+import json
+import secrets
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from gpuaas_agent import __version__
+from gpuaas_agent.errors import Refused, TokenInvalid, Unreachable
+
+TIMEOUT_S = 15
+LARGEST_ANSWER = 1 << 20
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+
+class Api:
+    """One platform. `sign(now)` makes the client assertion once the host has an identity."""
+
+    def __init__(self, base: str, ca_file: str = "", sign: Callable[[float], str] | None = None) -> None:
+        self.base = base.rstrip("/")
+        self.sign = sign
+        self._ssl = ssl.create_default_context(cafile=ca_file or None) if base.startswith("https") else None
+        self._token: tuple[str, float] = ("", 0.0)
+        self._skew = 0.0
+        self._lock = threading.Lock()
+
+    def post(self, path: str, body: dict[str, Any], *, signed_in: bool = True) -> Any:
+        headers = {"Content-Type": "application/json", "Idempotency-Key": secrets.token_hex(16)}
+        return self._call("POST", path, json.dumps(body).encode(), headers, signed_in, TIMEOUT_S)
+
+    def get(self, path: str, *, wait_s: float = 0) -> Any:
+        return self._call("GET", path, None, {}, True, TIMEOUT_S + wait_s)
+
+    def _call(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], signed_in: bool, timeout: float
+    ) -> Any:
+        for attempt in (1, 2):
+            authorization = {"Authorization": f"Bearer {self._access_token()}"} if signed_in else {}
+            try:
+                return self._send(method, path, body, {**headers, **authorization}, timeout)
+            except Refused as refused:
+                # A token the platform no longer knows: ask for a new one, once.
+                if not signed_in or refused.status != 401 or attempt == 2:
+                    raise
+                self._token = ("", 0.0)
+        raise AssertionError("unreachable")
+
+    def _access_token(self) -> str:
+        with self._lock:
+            token, renew_at = self._token
+            if time.monotonic() < renew_at:
+                return token
+            assert self.sign is not None
+            form = {"grant_type": "client_credentials", "client_assertion_type": ASSERTION_TYPE}
+            form["client_assertion"] = self.sign(time.time() + self._skew)
+            headers = {"Content-Type": "application/x-www-form-urlencoded"}
+            answer = self._send("POST", "/v1/token", urlencode(form).encode(), headers, TIMEOUT_S)
+            self._token = (answer["access_token"], time.monotonic() + answer["expires_in"] * 2 / 3)
+            return self._token[0]
+
+    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float) -> Any:
+        own = {"User-Agent": f"gpuaas-agent/{__version__}", "X-Correlation-Id": f"agent-{secrets.token_hex(8)}"}
+        # The scheme was checked when the configuration was read.
+        request = urllib.request.Request(self.base + path, body, {**own, **headers}, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=timeout, context=self._ssl) as answer:  # noqa: S310
+                self._learn_time(answer.headers.get("Date"))
+                data = answer.read(LARGEST_ANSWER)
+                return json.loads(data) if data else None
+        except urllib.error.HTTPError as error:
+            self._learn_time(error.headers.get("Date"))
+            raise _refusal(error) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise Unreachable(self.base, str(error) or type(error).__name__) from error
+
+    def _learn_time(self, date: str | None) -> None:
+        try:
+            skew = parsedate_to_datetime(date).timestamp() - time.time() if date else 0.0
+        except ValueError:
+            return
+        # The header has whole seconds: a smaller difference means nothing.
+        self._skew = skew if abs(skew) > 3 else 0.0
+
+
+def _refusal(error: urllib.error.HTTPError) -> Refused | Unreachable:
+    try:
+        problem = json.loads(error.read(LARGEST_ANSWER))
+        code, detail = str(problem.get("code", "")), str(problem.get("detail") or problem.get("title") or "")
+        way_out = str(problem.get("way_out", ""))
+    except (OSError, ValueError, AttributeError):
+        code, detail, way_out = "", error.reason or "no explanation", ""
+    if error.code in (408, 425, 429) or error.code >= 500:
+        return Unreachable(error.url or "the platform", f"{error.code} {detail}")
+    kind = TokenInvalid if code == "enrolment_token_invalid" else Refused
+    return kind(error.code, code, detail, way_out)

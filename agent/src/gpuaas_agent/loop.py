@@ -1,0 +1,122 @@
+"""The agent's life: enrol, then forever apply what the platform says to trust, and say every few seconds "I am here".
+
+Two threads, each of which survives everything but the end of the process: one follows the trust (long poll), one sends
+heartbeats. Trust that was already received is applied again at start, before the platform is asked: a reboot while the
+platform is down loses nothing.
+"""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gpuaas_agent import enrol, facts, files, identity, patience
+from gpuaas_agent.api import Api
+from gpuaas_agent.config import Config
+from gpuaas_agent.errors import AgentError, NotConfigured, TokenInvalid
+from gpuaas_agent.identity import Node
+from gpuaas_agent.places import Places
+from gpuaas_agent.sshd import Sshd
+from gpuaas_agent.trust import Trust
+
+log = logging.getLogger("gpuaas_agent")
+
+POLL_S = 25
+CONFIG_POLL_S = 3
+
+
+class Agent:
+    """One host. `stop` ends the loops (tests); a real one ends with its process."""
+
+    def __init__(self, places: Places, sshd: Sshd | None = None) -> None:
+        self.places = places
+        self.sshd = sshd or Sshd(places)
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        node, settings = self.enrolled()
+        log.info("enrolled as %s", node.node_id)
+        self._apply_saved()
+        key = identity.ensure_key(self.places)
+        sign = lambda now: identity.assertion(key, node.node_id, node.issuer, now)  # noqa: E731
+        api = Api(settings.api, settings.ca_file, sign)
+        beat = lambda: self._beat(api, node, settings)  # noqa: E731
+        threading.Thread(target=self._forever, args=("heartbeat", beat), daemon=True).start()
+        self._forever("trust", lambda: self._follow_trust(api))
+
+    def enrolled(self) -> tuple[Node, Config]:
+        """Wait, if need be for ever, until this host is a node."""
+        failures = 0
+        while True:
+            try:
+                settings = Config.load(self.places)
+                return enrol.ensure(self.places, settings, self.sshd), settings
+            except (NotConfigured, TokenInvalid) as error:
+                _tell("waiting for a new token", error)
+                self._wait_for_new_config()
+            except (AgentError, OSError) as error:
+                failures += 1
+                _tell("enrolment", error)
+                self.stop.wait(patience.wait_s(failures))
+
+    def _follow_trust(self, api: Api) -> float:
+        """One round: ask for newer trust than we reported, apply it, report it."""
+        node = Node.load(self.places)
+        assert node is not None
+        query = f"after_generation={node.reported_generation}&wait_s={POLL_S}"
+        view = api.get(f"/v1/nodes/{node.node_id}/trust?{query}", wait_s=POLL_S)
+        if view:
+            trust = self._checked(view)
+            files.write(self.places.trust, json.dumps(view), 0o600)
+            self._apply(trust)
+            api.post(f"/v1/nodes/{node.node_id}/trust-applied", {"generation": view["generation"]})
+            replace(node, reported_generation=view["generation"]).save(self.places)
+        return 0
+
+    def _beat(self, api: Api, node: Node, settings: Config) -> float:
+        body = {"facts": facts.collect(self.places.root, settings.gpu_model), "boot_id": facts.boot_id()}
+        answer = api.post(f"/v1/nodes/{node.node_id}/heartbeat", body)
+        return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))
+
+    def _apply_saved(self) -> None:
+        saved = files.read(self.places.trust)
+        try:
+            if saved:
+                self._apply(self._checked(json.loads(saved)))
+        except (AgentError, OSError, ValueError) as error:
+            _tell("applying the trust received earlier", error)
+
+    def _checked(self, view: dict[str, Any]) -> Trust:
+        return Trust.of(view, enrol.host_public_key(self.places))
+
+    def _apply(self, trust: Trust) -> None:
+        if self.sshd.apply(trust):
+            held = sum(text.count(b"\n") for text in trust.principals.values())
+            log.info("trust generation %d applied: %d allocations may log in", trust.generation, held)
+
+    def _forever(self, what: str, once: Callable[[], float]) -> None:
+        """`once` returns how long to wait; whatever it raises is told and tried again, later and later."""
+        failures = 0
+        while not self.stop.is_set():
+            try:
+                pause, failures = once(), 0
+            except Exception as error:
+                failures += 1
+                pause = patience.wait_s(failures)
+                _tell(what, error)
+            self.stop.wait(pause)
+
+    def _wait_for_new_config(self) -> None:
+        before = files.read(self.places.config)
+        while files.read(self.places.config) == before and not self.stop.is_set():
+            time.sleep(CONFIG_POLL_S)
+
+
+def _tell(what: str, error: Exception) -> None:
+    if isinstance(error, AgentError):
+        log.warning("%s: %s %s", what, error.sentence, error.way_out)
+    else:
+        log.warning("%s: %s", what, error, exc_info=not isinstance(error, OSError))

@@ -1,0 +1,45 @@
+"""Every path the agent touches, below one root: tests move the root, a host has "/"."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Places:
+    root: Path = Path("/")
+
+    @property
+    def config(self) -> Path:
+        return self.root / "etc/gpuaas/agent.json"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "var/lib/gpuaas-agent"
+
+    @property
+    def key(self) -> Path:
+        return self.state / "key.pem"
+
+    @property
+    def node(self) -> Path:
+        return self.state / "node.json"
+
+    @property
+    def trust(self) -> Path:
+        return self.state / "trust.json"
+
+    @property
+    def ssh(self) -> Path:
+        return self.root / "etc/ssh/gpuaas"
+
+    @property
+    def sshd_drop_in(self) -> Path:
+        return self.root / "etc/ssh/sshd_config.d/50-gpuaas.conf"
+
+    @property
+    def host_key(self) -> Path:
+        return self.root / "etc/ssh/ssh_host_ed25519_key"
+
+    @property
+    def host_public_key(self) -> Path:
+        return self.root / "etc/ssh/ssh_host_ed25519_key.pub"

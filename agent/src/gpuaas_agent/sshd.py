@@ -1,0 +1,104 @@
+"""Puts the trust in place: tried on the side first, then written, tested again, reloaded, and put back if sshd says no.
+
+sshd reads authorities and principals at each login, so a changed allocation needs no reload. Only a changed certificate
+or drop-in does.
+"""
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gpuaas_agent import files
+from gpuaas_agent.errors import SshdRefused
+from gpuaas_agent.places import Places
+from gpuaas_agent.trust import Trust, drop_in
+
+SSHD = "/usr/sbin/sshd"
+Run = Callable[[Sequence[str]], tuple[int, str]]
+
+
+def run(argv: Sequence[str]) -> tuple[int, str]:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+    return done.returncode, f"{done.stderr}{done.stdout}".strip()
+
+
+class Sshd:
+    """The host's sshd. `run` is replaced in tests."""
+
+    def __init__(self, places: Places, run: Run = run) -> None:
+        self.places, self.run = places, run
+
+    def apply(self, trust: Trust) -> bool:
+        """Make it so; True when something changed. Raises SshdRefused with everything as it was before."""
+        wanted = trust.files(self.places) | {self.places.sshd_drop_in: drop_in(self.places)}
+        gone = [path for path in self._principal_files() if path not in wanted]
+        if not gone and all(files.read(path) == data for path, data in wanted.items()):
+            return False
+        self._rehearse(trust)
+        before = {path: files.read(path) for path in [*wanted, *gone]}
+        try:
+            self._write(wanted, gone)
+        except (SshdRefused, OSError):
+            self._restore(before)
+            raise
+        return True
+
+    def port(self) -> int:
+        _, text = self.run([SSHD, "-T"])
+        found = re.search(r"^port (\d+)$", text, re.M)
+        return int(found.group(1)) if found else 22
+
+    def _write(self, wanted: dict[Path, bytes], gone: list[Path]) -> None:
+        for path in gone:
+            files.remove(path)
+        changed = {path for path, data in wanted.items() if files.write_if_changed(path, data)}
+        if changed & {self.places.sshd_drop_in, self.places.ssh / "host-cert.pub"}:
+            self._test([SSHD, "-t"])
+            self._reload()
+
+    def _rehearse(self, trust: Trust) -> None:
+        """sshd judges the candidate before any file it uses is touched: not even a power cut leaves a bad one."""
+        stage = self.places.state / "candidate"
+        shutil.rmtree(stage, ignore_errors=True)
+        files.write(stage / "host-cert.pub", trust.host_certificate)
+        files.write(stage / "user_ca.pub", trust.user_ca)
+        main = self.places.root / "etc/ssh/sshd_config"
+        files.write(stage / "sshd_config", drop_in(self.places, stage) + f"Include {main}\n".encode())
+        try:
+            self._test([SSHD, "-t", "-f", str(stage / "sshd_config")])
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+    def _test(self, argv: Sequence[str]) -> None:
+        code, text = self.run(argv)
+        if code != 0:
+            raise SshdRefused(text[-500:])
+
+    def _reload(self) -> None:
+        self._test(["systemctl", "try-reload-or-restart", "ssh.service"])
+
+    def _restore(self, before: dict[Path, bytes | None]) -> None:
+        for path, data in before.items():
+            files.remove(path) if data is None else files.write(path, data)
+        with suppress(SshdRefused):
+            self._reload()
+
+    def _principal_files(self) -> list[Path]:
+        folder = self.places.ssh / "principals"
+        return sorted(path for path in folder.iterdir() if not path.name.startswith(".")) if folder.is_dir() else []
+
+
+def speaks(port: int, patience: float = 5) -> bool:
+    """Is there an sshd on this host's port? Used by `gpuaas-agent status`."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            if connection.recv(4) == b"SSH-":
+                return True
+        time.sleep(0.1)
+    return False

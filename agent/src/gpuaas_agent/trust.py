@@ -1,0 +1,104 @@
+"""From what the platform says (TrustView) to the files sshd reads. Pure: no I/O, so every case can be tested.
+
+Nothing is copied blindly. A line that could carry an sshd option, a second line or a path is refused, and so is a host
+certificate that was made for another key: a wrong one would make this host unreachable for everyone.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuaas_agent.errors import TrustInvalid
+from gpuaas_agent.places import Places
+
+KEY_LINE = re.compile(
+    r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/=]{40,2000}(?: [ -~]{0,200})?"
+)
+CERT_LINE = re.compile(r"ssh-ed25519-cert-v01@openssh\.com ([A-Za-z0-9+/=]{100,8000})(?: [ -~]{0,200})?")
+USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+
+DROP_IN = """\
+# Written by gpuaas-agent: changes are overwritten. Who may log in is decided by the platform, per allocation.
+HostKey {host_key}
+HostCertificate {ssh}/host-cert.pub
+TrustedUserCAKeys {ssh}/user_ca.pub
+AuthorizedPrincipalsFile {ssh}/principals/%u
+AuthorizedKeysFile none
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+"""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Checked and ready to be written."""
+
+    generation: int
+    user_ca: bytes
+    principals: dict[str, bytes]
+    host_certificate: bytes
+
+    @classmethod
+    def of(cls, view: dict[str, Any], host_public_key: str) -> "Trust":
+        try:
+            users = {str(user): list(names) for user, names in view["principals"].items()}
+            certificate, generation = str(view["host_certificate"]).strip(), int(view["generation"])
+            authorities = [str(line).strip() for line in view["user_ca_public_keys"]]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise TrustInvalid(f"a field is missing or of the wrong kind ({error})") from error
+        _check_certificate(certificate, host_public_key)
+        return cls(generation, _authorities(authorities), _principals(users), f"{certificate}\n".encode())
+
+    def files(self, places: Places) -> dict[Path, bytes]:
+        """Everything but the drop-in, which is put in place last."""
+        named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
+        return {places.ssh / "user_ca.pub": self.user_ca, places.ssh / "host-cert.pub": self.host_certificate, **named}
+
+
+def drop_in(places: Places, ssh: Path | None = None) -> bytes:
+    return DROP_IN.format(host_key=places.host_key, ssh=ssh or places.ssh).encode()
+
+
+def _authorities(lines: list[str]) -> bytes:
+    for line in lines:
+        if not KEY_LINE.fullmatch(line):
+            raise TrustInvalid("a user authority is not a plain public key")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _principals(users: dict[str, list[Any]]) -> dict[str, bytes]:
+    for user, names in users.items():
+        if not USER.fullmatch(user) or not all(isinstance(name, str) and PRINCIPAL.fullmatch(name) for name in names):
+            raise TrustInvalid("a login name or principal has characters it must not have")
+    return {user: "".join(f"{name}\n" for name in names).encode() for user, names in users.items()}
+
+
+def _check_certificate(line: str, host_public_key: str) -> None:
+    match = CERT_LINE.fullmatch(line)
+    if not match:
+        raise TrustInvalid("the host certificate is not an ssh-ed25519 certificate")
+    try:
+        blob = base64.b64decode(match.group(1), validate=True)
+        own = base64.b64decode(host_public_key.split()[1], validate=True)
+        (_, _, certified), (_, key) = _strings(blob, 3), _strings(own, 2)
+    except (binascii.Error, IndexError, ValueError) as error:
+        raise TrustInvalid("the host certificate cannot be read") from error
+    if certified != key:
+        raise TrustInvalid("the host certificate belongs to another host key")
+
+
+def _strings(blob: bytes, count: int) -> list[bytes]:
+    """The first length-prefixed strings of an SSH key or certificate: type, (nonce,) key."""
+    found, rest = [], blob
+    for _ in range(count):
+        size = int.from_bytes(rest[:4], "big")
+        if len(rest) < 4 + size:
+            raise ValueError("cut short")
+        found.append(rest[4 : 4 + size])
+        rest = rest[4 + size :]
+    return found
