@@ -1,0 +1,19 @@
+"""Every call of the API, described once. client.Client and client.AsyncClient inherit them and only differ in waiting.
+
+One file per area of the API; tests/test_contract.py compares each of them with contracts/openapi.json.
+"""
+
+from .capacity import CapacityCalls
+from .catalog import CatalogCalls
+from .controller import ControllerCalls
+from .events import EventCalls
+from .identity import IdentityCalls
+from .instances import InstanceCalls
+from .tenancy import TenancyCalls
+
+
+class Calls(IdentityCalls, TenancyCalls, CatalogCalls, CapacityCalls, InstanceCalls, ControllerCalls, EventCalls):
+    """The whole API."""
+
+
+__all__ = ["Calls"]

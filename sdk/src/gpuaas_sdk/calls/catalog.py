@@ -1,0 +1,50 @@
+"""Apps, their versions, and which project may deploy them. Called by app teams when they publish, and by deployers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..call import call
+from ..models import AppView, CatalogEntry, EntitlementView, VersionView
+from ..request import Page, Request, get, post
+
+
+class CatalogCalls:
+    @call
+    def create_app(self, *, slug: str, name: str, description: str = "") -> Request[AppView]:
+        return post(AppView, "/v1/apps", slug=slug, name=name, description=description)
+
+    @call
+    def list_apps(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[AppView]]:
+        return get(Page[AppView], "/v1/apps", limit=limit, cursor=cursor)
+
+    @call
+    def get_app(self, app_slug: str) -> Request[AppView]:
+        return get(AppView, "/v1/apps/{}", app_slug)
+
+    @call
+    def create_version(self, app_slug: str, *, version: str, manifest: dict[str, Any]) -> Request[VersionView]:
+        return post(VersionView, "/v1/apps/{}/versions", app_slug, version=version, manifest=manifest)
+
+    @call
+    def list_versions(
+        self, app_slug: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[VersionView]]:
+        return get(Page[VersionView], "/v1/apps/{}/versions", app_slug, limit=limit, cursor=cursor)
+
+    @call
+    def publish_version(self, app_slug: str, version: str) -> Request[VersionView]:
+        return post(VersionView, "/v1/apps/{}/versions/{}/publish", app_slug, version)
+
+    @call
+    def entitle(self, project_id: str, *, app_slug: str) -> Request[EntitlementView]:
+        return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, app_slug=app_slug)
+
+    @call
+    def disentitle(self, project_id: str, app_slug: str) -> Request[EntitlementView]:
+        return post(EntitlementView, "/v1/projects/{}/entitlements/{}/disable", project_id, app_slug)
+
+    @call
+    def get_catalog(self, project_id: str) -> Request[Page[CatalogEntry]]:
+        """What this project can deploy, and why not where it cannot."""
+        return get(Page[CatalogEntry], "/v1/projects/{}/catalog", project_id)

@@ -1,0 +1,105 @@
+"""What only the holder of a claim does: claim, heartbeat, report, ask for machine access. Called by controller.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..call import call
+from ..models import ClaimView, GrantView, LeaseView, OperationView
+from ..request import Request, at, given, post
+
+HEARTBEAT_PATIENCE_S = 5.0
+
+
+class ControllerCalls:
+    @call
+    def claim(
+        self, project_id: str, *, app_slug: str, holder: str, wait_s: int = 20, holding: list[str] | None = None
+    ) -> Request[ClaimView | None]:
+        """The next operation to work on, or None after the wait. `holding`: what this holder works on already."""
+        body = {"app_slug": app_slug, "holder": holder, "wait_s": wait_s, "holding": holding or []}
+        return Request(
+            "POST",
+            at("/v1/projects/{}/operations/claim", project_id),
+            ClaimView,  # pyright: ignore[reportArgumentType] - 204 is read as None by the transport
+            body=body,
+            patience_s=wait_s + 10.0,
+            retries=False,  # the loop asks again by itself; a claim nobody heard of comes back at once
+        )
+
+    @call
+    def heartbeat(self, project_id: str, operation_id: str, *, claim_epoch: int) -> Request[LeaseView]:
+        path = at("/v1/projects/{}/operations/{}/heartbeat", project_id, operation_id)
+        body = {"claim_epoch": claim_epoch}
+        return Request("POST", path, LeaseView, body=body, patience_s=HEARTBEAT_PATIENCE_S, retries=False)
+
+    @call
+    def progress(
+        self,
+        project_id: str,
+        operation_id: str,
+        *,
+        claim_epoch: int,
+        phase: str,
+        step: int,
+        of: int,
+        message: str,
+        adapter_detail: dict[str, Any] | None = None,
+        members: list[Any] | None = None,
+        health: dict[str, str] | None = None,
+    ) -> Request[LeaseView]:
+        """Where the work is; it also renews the lease."""
+        body = {"claim_epoch": claim_epoch, "phase": phase, "step": step, "of": of, "message": message}
+        more = {"adapter_detail": adapter_detail, "members": members, "health": health}
+        return post(LeaseView, "/v1/projects/{}/operations/{}/progress", project_id, operation_id, **body, **more)
+
+    @call
+    def complete(
+        self,
+        project_id: str,
+        operation_id: str,
+        *,
+        claim_epoch: int,
+        health: dict[str, str],
+        members: list[Any],
+        conditions: list[Any] | None = None,
+        access: dict[str, Any] | None = None,
+        runtime_version: str | None = None,
+        adapter_detail: dict[str, Any] | None = None,
+        evidence: dict[str, Any] | None = None,
+    ) -> Request[OperationView]:
+        body = {"claim_epoch": claim_epoch, "health": health, "members": members, "conditions": conditions}
+        more = {"access": access, "runtime_version": runtime_version, "adapter_detail": adapter_detail}
+        path = "/v1/projects/{}/operations/{}/complete"
+        return post(OperationView, path, project_id, operation_id, **body, **more, evidence=evidence)
+
+    @call
+    def fail(
+        self,
+        project_id: str,
+        operation_id: str,
+        *,
+        claim_epoch: int,
+        error: dict[str, Any],
+        adapter_detail: dict[str, Any] | None = None,
+        members: list[Any] | None = None,
+    ) -> Request[OperationView]:
+        body = given(claim_epoch=claim_epoch, error=error, adapter_detail=adapter_detail, members=members)
+        return post(OperationView, "/v1/projects/{}/operations/{}/fail", project_id, operation_id, **body)
+
+    @call
+    def release_claim(
+        self, project_id: str, operation_id: str, *, claim_epoch: int, retry_in_s: int, reason: str
+    ) -> Request[OperationView]:
+        """Hand the operation back: it is queued again, not before `retry_in_s`."""
+        path = "/v1/projects/{}/operations/{}/release-claim"
+        body = {"claim_epoch": claim_epoch, "retry_in_s": retry_in_s, "reason": reason}
+        return post(OperationView, path, project_id, operation_id, **body)
+
+    @call
+    def grant_access(
+        self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, ssh_public_key: str
+    ) -> Request[GrantView]:
+        path = "/v1/projects/{}/operations/{}/access-grants"
+        body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
+        return post(GrantView, path, project_id, operation_id, **body)

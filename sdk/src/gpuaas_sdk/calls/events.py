@@ -1,0 +1,29 @@
+"""Reading the record: events and audit. Called by events.follow (to fill holes) and `gpuaas events`."""
+
+from __future__ import annotations
+
+from ..call import call
+from ..models import AuditList, EventList
+from ..request import Request, get
+
+
+class EventCalls:
+    @call
+    def list_tenant_events(
+        self, tenant_id: str, *, after: str | None = None, limit: int | None = None, wait_s: int | None = None
+    ) -> Request[EventList]:
+        """Events after a sequence number or cursor, oldest first; with `wait_s` it waits for one to come."""
+        query = {"after": after, "limit": limit, "wait_s": wait_s}
+        return get(EventList, "/v1/tenants/{}/events", tenant_id, patience_s=30.0 + (wait_s or 0), **query)
+
+    @call
+    def list_project_events(
+        self, project_id: str, *, after: str | None = None, limit: int | None = None, wait_s: int | None = None
+    ) -> Request[EventList]:
+        query = {"after": after, "limit": limit, "wait_s": wait_s}
+        return get(EventList, "/v1/projects/{}/events", project_id, patience_s=30.0 + (wait_s or 0), **query)
+
+    @call
+    def list_audit(self, tenant_id: str, *, after: int | None = None, limit: int | None = None) -> Request[AuditList]:
+        """Who did or tried what, oldest first; continue with `next_after`."""
+        return get(AuditList, "/v1/tenants/{}/audit", tenant_id, after=after, limit=limit)

@@ -1,0 +1,128 @@
+"""The controller loop: claims operations of one app in one project and has them reconciled. App teams run it.
+
+    controller = Controller(client, app_slug="slurm", holder="slurm-lab-1", reconcilers={"deploy": deploy})
+    await controller.run(stop)
+
+Level-triggered: a reconcile function gets the whole state and may be called at any time, again and again. `holder`
+names this installation, not this process: after a crash the restarted controller takes its own operations over at once,
+under a new epoch. Two running processes must therefore never share a holder name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping
+
+from .client import AsyncClient
+from .errors import GpuaasError
+from .models import ClaimView
+from .patience import Backoff, now
+from .shift import Pace, Reconcile, Shift
+
+log = logging.getLogger("gpuaas_sdk.controller")
+ANSWER_ON_ITS_WAY_S = 0.3
+
+
+class Controller:
+    def __init__(
+        self,
+        client: AsyncClient,
+        app_slug: str,
+        holder: str,
+        reconcilers: Mapping[str, Reconcile],
+        *,
+        project_id: str = "",
+        concurrency: int = 4,
+        wait_s: int = 20,
+        pace: Pace | None = None,
+    ) -> None:
+        self._client, self._app_slug, self._holder, self._reconcilers = client, app_slug, holder, dict(reconcilers)
+        self._project_id = project_id or client.project_id
+        self._concurrency, self._wait_s, self._pace = concurrency, wait_s, pace or Pace()
+        self._shifts: dict[str, asyncio.Task[None]] = {}
+        self._backoff = Backoff(base=1.0, cap=15.0)
+        if not self._project_id:
+            raise ValueError("a controller works in one project: give project_id, or use a service account's client")
+
+    @property
+    def holding(self) -> list[str]:
+        """Ids of the operations in work right now."""
+        return [operation_id for operation_id, task in self._shifts.items() if not task.done()]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; then no new claims, current steps may finish, claims are handed back."""
+        stopping = asyncio.create_task(stop.wait())
+        log.info("controller %s serves %s in %s", self._holder, self._app_slug, self._project_id)
+        try:
+            while not stop.is_set():
+                await self._claim_one(stop, stopping)
+            await asyncio.gather(*self._shifts.values(), return_exceptions=True)
+        finally:
+            stopping.cancel()
+            await self._drop_all()
+            log.info("controller %s has stopped", self._holder)
+
+    async def _claim_one(self, stop: asyncio.Event, stopping: asyncio.Task[bool]) -> None:
+        working = {task for task in self._shifts.values() if not task.done()}
+        if len(working) >= self._concurrency:
+            await asyncio.wait({*working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            return
+        asked_at = now()
+        try:
+            claim = await self._claim(stopping)
+        except GpuaasError as error:
+            await self._pause(error, stopping)
+            return
+        self._backoff.reset()
+        if claim is not None:
+            self._start(claim, asked_at, stop)
+
+    async def _claim(self, stopping: asyncio.Task[bool]) -> ClaimView | None:
+        said = {"app_slug": self._app_slug, "holder": self._holder, "holding": self.holding}
+        asking = asyncio.ensure_future(self._client.claim(self._project_id, **said, wait_s=self._wait_s))
+        try:
+            await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():  # an answer may be on its way: take it, to hand it back instead of letting it hang
+                await asyncio.wait({asking}, timeout=ANSWER_ON_ITS_WAY_S)
+            return asking.result() if asking.done() else None
+        finally:
+            asking.cancel()
+            with contextlib.suppress(asyncio.CancelledError, GpuaasError):
+                await asking
+
+    async def _pause(self, error: GpuaasError, stopping: asyncio.Task[bool]) -> None:
+        seconds = self._backoff.next()
+        log.warning("no claim for %s: %s %s Trying again in %.1f s.", self._app_slug, error, error.way_out, seconds)
+        await asyncio.wait({stopping}, timeout=seconds)
+
+    def _start(self, claim: ClaimView, asked_at: float, stop: asyncio.Event) -> None:
+        operation = claim.operation
+        reconcile = self._reconcilers.get(operation.kind)
+        shift = Shift(self._client, claim, asked_at, reconcile, stop, self._pace)
+        former = self._shifts.get(operation.id)
+        task = asyncio.create_task(_after(former, shift), name=shift.name)
+        self._shifts[operation.id] = task
+        task.add_done_callback(lambda done: self._finished(operation.id, done))
+
+    def _finished(self, operation_id: str, task: asyncio.Task[None]) -> None:
+        if self._shifts.get(operation_id) is task:
+            del self._shifts[operation_id]
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s: the controller loop itself failed", task.get_name(), exc_info=error)
+
+    async def _drop_all(self) -> None:
+        """Only when `run` itself was cancelled: nothing may go on without the loop."""
+        shifts = list(self._shifts.values())
+        for task in shifts:
+            task.cancel()
+        await asyncio.gather(*shifts, return_exceptions=True)
+
+
+async def _after(former: asyncio.Task[None] | None, shift: Shift) -> None:
+    """The same operation claimed again (our lease had ended): the former shift ends before the new one acts."""
+    if former is not None and not former.done():
+        former.cancel()
+        await asyncio.wait({former})
+    await shift.run()

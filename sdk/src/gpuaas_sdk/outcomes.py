@@ -1,0 +1,61 @@
+"""What a reconcile function can answer. It never sleeps and never loops: it looks, does what is next, and says:
+
+    return Done("slurmctld answers and 1 node is idle.", members=[MemberReport(member_id=m.id, state="ready")])
+    return Again(5, "slurmctld is starting")
+    return Failed("disk_full", "node-a has no space left in /var.", "Free 2 GB on node-a, then retry.", retryable=True)
+
+shift.py acts on the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .models import MemberReport
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The desired state is reached. `sentence` is what people read as the instance's health."""
+
+    sentence: str
+    status: str = "healthy"
+    access: dict[str, Any] | None = None
+    runtime_version: str | None = None
+    adapter_detail: dict[str, Any] | None = None
+    conditions: Sequence[Any] | None = None
+    evidence: dict[str, Any] | None = None  # required for a decommission: what was removed, per allocation
+    members: Sequence[MemberReport] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Not there yet: call me again in `seconds`, with a freshly read instance. The claim is kept meanwhile."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It cannot be reached; a person reads `why` and `way_out`. `retryable`: trying the same again may work."""
+
+    code: str
+    why: str
+    way_out: str
+    retryable: bool = False
+    adapter_detail: dict[str, Any] | None = None
+    members: Sequence[MemberReport] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """Only the loop says this: the controller is stopping, somebody else shall go on."""
+
+    why: str
+    retry_in_s: int = 0
+
+
+Outcome = Done | Again | Failed

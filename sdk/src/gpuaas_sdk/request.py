@@ -1,0 +1,62 @@
+"""A call as data: what to send and what comes back. calls/ describes them, transport.py sends them.
+
+A Request is one intention: its idempotency key is chosen when it is made, so sending it twice acts once.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class Page(msgspec.Struct, Generic[Item], kw_only=True):
+    """One page of a list. `event_sequence` is where to start watching so that nothing is missed."""
+
+    items: list[Item]
+    next_cursor: str | None = None
+    event_sequence: int | None = None
+
+
+def new_idempotency_key() -> str:
+    return f"sdk-{secrets.token_hex(16)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[T]):
+    method: str
+    path: str
+    answer: type[T]  # NoneType where no body is expected
+    query: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] | None = None
+    form: dict[str, str] | None = None
+    key: str = field(default_factory=new_idempotency_key)
+    anonymous: bool = False  # no token and no idempotency key: sign-in, token, public reads
+    patience_s: float = 30.0  # how long an answer may take
+    retries: bool = True
+
+
+def at(template: str, *ids: str) -> str:
+    """Fill ids into a path, quoted; an empty id would silently name another resource, so it is refused."""
+    if not all(ids):
+        raise ValueError(f"{template}: an id is empty")
+    return template.format(*(quote(i, safe="") for i in ids))
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Only what the caller gave: None means 'leave it to the platform'."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def get(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **query: Any) -> Request[T]:
+    return Request("GET", at(template, *ids), answer, query=given(**query), patience_s=patience_s)
+
+
+def post(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **body: Any) -> Request[T]:
+    return Request("POST", at(template, *ids), answer, body=given(**body), patience_s=patience_s)

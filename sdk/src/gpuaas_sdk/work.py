@@ -1,0 +1,148 @@
+"""What a reconcile function gets: the claimed operation, its instance, and the acts that need the claim.
+
+Made by shift.py for each claim. A claim is a lease: `Lease` counts from the moment the request was sent, not from the
+answer, and ends a little early, so that this process stops before the platform would give the work to another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from .calls import Calls
+from .client import AsyncClient
+from .errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
+from .models import ClaimView, GrantView, InstanceView, LeaseView, MemberReport, MemberView, OperationView
+from .patience import Backoff, now
+from .request import Request
+
+T = TypeVar("T")
+MARGIN = 0.1  # the part of a lease given up for safety
+SENTENCE_LIMIT = 2000  # of the wire contract
+
+
+def shorten(sentence: str) -> str:
+    """A report must not be refused because a command was talkative."""
+    return sentence if len(sentence) <= SENTENCE_LIMIT else sentence[: SENTENCE_LIMIT - 1] + "…"
+
+
+class Lease:
+    def __init__(self, asked_at: float, seconds: float) -> None:
+        self.seconds, self._ends_at = seconds, 0.0
+        self.renew(asked_at, seconds)
+
+    def renew(self, asked_at: float, seconds: float) -> None:
+        self.seconds = seconds
+        self._ends_at = max(self._ends_at, asked_at + seconds * (1 - MARGIN))
+
+    def remaining(self) -> float:
+        return self._ends_at - now()
+
+
+class Work:
+    """One claimed operation. Everything it sends carries the claim's epoch; a stale one changes nothing."""
+
+    def __init__(self, client: AsyncClient, claim: ClaimView, lease: Lease, stopping: Callable[[], bool]) -> None:
+        self.client, self.lease = client, lease
+        self.operation: OperationView = claim.operation
+        self.instance: InstanceView = claim.instance
+        self.claim_epoch: int = claim.claim_epoch
+        self.cancel_requested: bool = claim.operation.cancel_requested
+        self.lost: str = ""  # why the claim is lost, once it is
+        self._stopping = stopping
+        self._patient_until = 0.0
+        self._expected: dict[object, float] = {}
+
+    @property
+    def project_id(self) -> str:
+        return self.instance.project_id
+
+    @property
+    def stopping(self) -> bool:
+        """The controller is asked to stop: return Again(0, …) at the next good moment."""
+        return self._stopping()
+
+    def members(self, component_key: str | None = None) -> list[MemberView]:
+        """The instance's members, in order; of one component if it is named."""
+        chosen = [m for m in self.instance.members if component_key in (None, m.component_key)]
+        return sorted(chosen, key=lambda m: (m.component_key, m.ordinal))
+
+    def check(self) -> None:
+        """Raise StaleClaim if this process may no longer act. Every act below and every machine command asks first."""
+        if not self.lost and self.lease.remaining() <= 0:
+            self.lost = "its lease ended before a heartbeat got through"
+        if self.lost:
+            raise stale_claim(self.operation.id, self.lost, self.operation.correlation_id)
+
+    def renewed(self, asked_at: float, answer: LeaseView) -> None:
+        """The platform confirmed the claim, and says whether somebody wants it canceled."""
+        self.lease.renew(asked_at, answer.lease_expires_in_s)
+        self.cancel_requested = self.cancel_requested or answer.cancel_requested
+
+    def alive(self, for_s: float = 0.0) -> None:
+        """A sign of life; `for_s` says that the next one may take that long."""
+        self._patient_until = now() + for_s
+
+    @contextmanager
+    def expecting(self, seconds: float) -> Iterator[None]:
+        """What happens inside may take that long without a sign of life (a command with a timeout)."""
+        token = object()
+        self._expected[token] = now() + seconds
+        try:
+            yield
+        finally:
+            del self._expected[token]
+            self._patient_until = max(self._patient_until, now())
+
+    def silent_for(self) -> float:
+        """Seconds since the work last showed that it moves (less than 0 while it asked for patience)."""
+        return now() - max(self._patient_until, *self._expected.values(), 0.0)
+
+    async def progress(
+        self,
+        phase: str,
+        step: int,
+        of: int,
+        message: str,
+        *,
+        adapter_detail: dict[str, Any] | None = None,
+        members: Sequence[MemberReport] | None = None,
+        health: dict[str, str] | None = None,
+    ) -> None:
+        """Tell people which step this is: "Starting the controller daemon", 4 of 7."""
+        self.check()
+        self.alive()
+        asked_at = now()
+        said = {"phase": phase, "step": step, "of": of, "message": shorten(message), "adapter_detail": adapter_detail}
+        more = {"members": list(members) if members is not None else None, "health": health}
+        report = Calls.progress.request(*self._where(), claim_epoch=self.claim_epoch, **said, **more)
+        self.renewed(asked_at, await self._patiently(report))
+
+    async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
+        """A certificate for minutes, for one host of this instance. machines.py asks for it."""
+        self.check()
+        self.alive()
+        asked = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
+        request = Calls.grant_access.request(*self._where(), claim_epoch=self.claim_epoch, **asked)
+        return await self._patiently(request)
+
+    async def refresh(self) -> None:
+        """Read instance and operation again; the loop does it before every repeated call."""
+        self.instance = await self.client.get_instance(self.project_id, self.instance.id)
+        self.operation = await self.client.get_operation(*self._where())
+        self.cancel_requested = self.cancel_requested or self.operation.cancel_requested
+
+    async def _patiently(self, request: Request[T]) -> T:
+        """Send it until it gets through: while the lease lasts, a platform that restarts does not upset the work."""
+        backoff = Backoff(base=0.5, cap=3.0)
+        while True:
+            try:
+                return await self.client.send(request)
+            except (ConnectionFailed, Unavailable, RateLimited):
+                await asyncio.sleep(backoff.next())
+                self.check()
+
+    def _where(self) -> tuple[str, str]:
+        return self.project_id, self.operation.id

@@ -1,0 +1,145 @@
+"""The SDK and the contract: every call fits contracts/openapi.json, and every route has a call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+from gpuaas_sdk import Calls, generate, models
+from gpuaas_sdk.call import call
+from gpuaas_sdk.request import Page, Request
+
+CONTRACT = json.loads(generate.CONTRACT.read_text())
+ELSEWHERE = {
+    ("POST", "/v1/token"): "auth.py asks for tokens",
+    ("GET", "/healthz"): "for load balancers",
+    ("GET", "/readyz"): "for load balancers",
+    ("GET", "/v1/tenants/{tenant_id}/events/stream"): "events.follow",
+    ("GET", "/v1/projects/{project_id}/events/stream"): "events.follow",
+    ("POST", "/v1/enrol"): "the agent has its own client",
+    ("GET", "/v1/nodes/{node_id}/trust"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/trust-applied"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/heartbeat"): "the agent has its own client",
+}
+EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: []}
+
+
+def every_call() -> dict[str, call[Any, Any]]:
+    return {name: value for name, value in inspect.getmembers(Calls) if isinstance(value, call)}
+
+
+def example(annotation: Any) -> Any:
+    options = [option for option in get_args(annotation) if option is not NoneType] or [annotation]
+    chosen = options[0] if NoneType in get_args(annotation) else annotation
+    return EXAMPLES[getattr(chosen, "__origin__", chosen)]
+
+
+def requested(one: call[Any, Any]) -> Request[Any]:
+    """The request with every argument given."""
+    hints, arguments, named = get_type_hints(one._describe), [], {}
+    for parameter in list(inspect.signature(one._describe).parameters.values())[1:]:
+        value = example(hints[parameter.name])
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            named[parameter.name] = value
+        else:
+            arguments.append(value)
+    return one.request(*arguments, **named)
+
+
+def route_of(request: Request[Any]) -> tuple[str, dict[str, Any]]:
+    """The contract's route for a request; literal paths win over those with a placeholder."""
+    for path in sorted(CONTRACT["paths"], key=lambda p: p.count("{")):
+        if (
+            re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), request.path)
+            and request.method.lower() in CONTRACT["paths"][path]
+        ):
+            return path, CONTRACT["paths"][path][request.method.lower()]
+    raise AssertionError(f"{request.method} {request.path} is not in the contract")
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    if options := schema.get("anyOf"):
+        return resolved(next(o for o in options if o.get("type") != "null"))
+    return CONTRACT["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]] if "$ref" in schema else schema
+
+
+def body_schema(operation: dict[str, Any]) -> dict[str, Any]:
+    content = operation.get("requestBody", {}).get("content", {})
+    return resolved(content["application/json"]["schema"]) if content else {}
+
+
+def answers(operation: dict[str, Any]) -> set[str]:
+    """Names of what the contract says comes back."""
+    good = [value for status, value in operation["responses"].items() if status < "300"]
+    refs = {
+        c["schema"]["$ref"].rsplit("/", 1)[1]
+        for value in good
+        for c in value.get("content", {}).values()
+        if "$ref" in c["schema"]
+    }
+    return refs or {"NoneType"}
+
+
+def name_of(answer: Any) -> str:
+    if getattr(answer, "__origin__", None) is Page:
+        return f"Page_{get_args(answer)[0].__name__}_"
+    return answer.__name__
+
+
+@pytest.mark.parametrize("name", every_call())
+def test_a_call_fits_the_contract(name: str) -> None:
+    request = requested(every_call()[name])
+    path, operation = route_of(request)
+    schema = body_schema(operation)
+    known, sent = set(schema.get("properties", {})), set(request.body or {})
+    assert sent <= known, f"{path} does not know {sent - known}"
+    assert set(schema.get("required", [])) <= sent, f"{path} requires {set(schema.get('required', [])) - sent}"
+    parameters = {p["name"] for p in operation.get("parameters", []) if p["in"] == "query"}
+    assert set(request.query) == parameters, "query parameters differ"
+    assert name_of(request.answer) in answers(operation)
+
+
+def test_every_route_has_a_call() -> None:
+    called = {(requested(c).method, route_of(requested(c))[0]) for c in every_call().values()}
+    routes = {(method.upper(), path) for path, ops in CONTRACT["paths"].items() for method in ops}
+    assert routes - called == set(ELSEWHERE), "write a call in gpuaas_sdk/calls, or say in ELSEWHERE why not"
+
+
+def test_the_models_are_fresh() -> None:
+    assert generate.generate(CONTRACT) == generate.MODELS.read_text(), "run python -m gpuaas_sdk.generate"
+
+
+def test_every_model_can_be_decoded() -> None:
+    for name, value in vars(models).items():
+        if isinstance(value, type) and issubclass(value, msgspec.Struct):
+            msgspec.json.Decoder(value)
+            assert not value.__struct_config__.forbid_unknown_fields, f"{name} is not forward compatible"
+
+
+def test_what_is_only_sent_leaves_out_what_was_not_said() -> None:
+    report = models.MemberReport(member_id="mem_1", state="ready")
+    assert json.loads(msgspec.json.encode(report)) == {"member_id": "mem_1", "state": "ready"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "enum": ["a", "b"]}, "str"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "str | None"),
+        ({"type": ["integer", "null"]}, "int | None"),
+        ({"type": "array", "items": {"$ref": "#/components/schemas/Thing"}}, "list[Thing]"),
+        (
+            {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}},
+            "dict[str, list[str]]",
+        ),
+        ({"anyOf": [{"$ref": "#/x/A"}, {"$ref": "#/x/B"}]}, "Any"),
+        ({}, "Any"),
+    ],
+)
+def test_a_schema_becomes_a_forward_compatible_type(schema: dict[str, Any], expected: str) -> None:
+    assert generate.python_type(schema) == expected
