@@ -1,0 +1,5 @@
+"""`python -m gpuaas_cli`."""
+
+from .main import run
+
+run()

@@ -1,0 +1,259 @@
+"""`gpuaas instance deploy|list|show|watch|decommission` and `gpuaas access`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import gpuaas_sdk as sdk
+from cyclopts import App, Parameter
+
+from .. import failures, show
+from ..endings import say_end, say_next, wait_for_end
+from ..failures import CliError
+from ..moments import LIVE, sequence_now
+from ..options import Common, Flag, Many
+from ..placement import read_inputs, read_places
+from ..session import Session, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedView
+
+app = App(name="instance", help="Deploy apps, look at them, take them down.")
+
+
+@app.command
+def deploy(
+    app_slug: Annotated[str, Parameter(name="APP")],
+    /,
+    *,
+    name: str,
+    controller: str | None = None,
+    place: Annotated[list[str] | None, Many] = None,
+    version: str | None = None,
+    topology: str = "single_node",
+    input: Annotated[list[str] | None, Many] = None,
+    inputs: Path | None = None,
+    plan: Annotated[bool, Flag] = False,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int | None:
+    """Deploy an app on machines you choose, and watch it come up.
+
+    Example: gpuaas instance deploy slurm --name train --controller node-a
+    Example: gpuaas instance deploy slurm --name train --topology multi_node --place controller=a --place worker=b,c
+    Example: gpuaas instance deploy slurm --name train --controller node-a --plan
+
+    Parameters
+    ----------
+    app_slug
+        The app, as `gpuaas catalog` calls it.
+    name
+        What to call the instance: small letters, digits and dashes.
+    controller
+        The allocation (or node) for the controller; short for --place controller=….
+    place
+        component=allocation[,allocation], once per component. Names, node names or ids.
+    version
+        The app's version; the newest published one if left out.
+    topology
+        single_node, or what else the app offers.
+    input
+        key=value for the app; numbers, true, false and JSON are understood. May be repeated.
+    inputs
+        A JSON file with inputs for the app; - reads standard input.
+    plan
+        Only check, and say what would happen where.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version, "topology": topology}
+    wanted["inputs"] = read_inputs(input or [], inputs)
+    with session(common) as at:
+        wanted["placement_intent"] = read_places(at, controller, place or [])
+        if plan:
+            return _show_plan(at, at.client.plan(at.project_id, **wanted), common)
+        before = sequence_now(at.client, at.project_id)
+        accepted = at.client.deploy(at.project_id, **wanted)
+        return follow(at, accepted, no_wait, common, after=before)
+
+
+def follow(at: Session, accepted: AcceptedView, no_wait: bool, common: Common, after: int | None = None) -> int:
+    if not no_wait:
+        return wait_for_end(at, accepted, after=after, json=common.json)
+    if common.json:
+        show.as_json(accepted)
+    else:
+        print(f"Accepted: {accepted.operation.kind} of {accepted.instance.name} ({accepted.operation.id}).")
+        say_next((f"gpuaas instance watch {accepted.instance.name}", "see how it goes"))
+    return failures.OK
+
+
+def _show_plan(at: Session, planned: PlannedView, common: Common) -> None:
+    if common.json:
+        return show.as_json(planned)
+    plan = planned.plan
+    print(plan.summary)
+    print()
+    show.table(("HOST", "ADDRESS", "RUNS"), [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts])
+    payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
+    print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
+    return None
+
+
+@app.command(name="list")
+def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+    """The project's instances and how they are.
+
+    Example: gpuaas instance list
+    Example: gpuaas instance list --deleted -o json
+
+    Parameters
+    ----------
+    deleted
+        Also those that are gone.
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_instances, at.project_id, deleted=deleted or None))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No instances yet. See what you can deploy: gpuaas catalog")
+        return None
+    rows = [
+        (i.name, f"{i.app_slug} {i.version}", i.state, i.health.status, i.health.sentence, show.ago(i.created_at), i.id)
+        for i in found
+    ]
+    return show.table(("NAME", "APP", "STATE", "HEALTH", "IN WORDS", "CREATED", "ID"), rows)
+
+
+@app.command(name="show")
+def show_instance(instance: str, /, *, common: Common = Common()) -> None:
+    """Everything about one instance: health, members, what you can do with it.
+
+    Example: gpuaas instance show train
+    Example: gpuaas instance show train -o json
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    """
+    with session(common) as at:
+        found = at.instance(instance)
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.name} is {found.state}. {found.health.sentence}")
+    print()
+    show.facts(_facts(found))
+    print()
+    rows = [
+        (m.component_key, str(m.ordinal), m.state, m.runtime_state or "-", m.node_name, m.address)
+        for m in found.members
+    ]
+    show.table(("MEMBER", "NO", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
+    return None
+
+
+def _facts(i: InstanceView) -> list[tuple[str, str]]:
+    runtime = f", {i.runtime_backend} {i.runtime_version}" if i.runtime_version else ""
+    allowed = [a.action for a in i.available_actions if a.allowed]
+    broken = [f"{c.type}: {c.message or c.reason}" for c in i.conditions if c.status != "True"]
+    return [
+        ("health", i.health.status),
+        ("not so", "; ".join(broken)),
+        ("app", f"{i.app_slug} {i.version}{runtime}"),
+        ("topology", i.topology),
+        ("you can", ", ".join(allowed)),
+        ("operation", i.current_operation_id or i.last_operation_id or ""),
+        ("created", show.ago(i.created_at)),
+        ("id", i.id),
+        ("correlation", i.correlation_id),
+    ]
+
+
+@app.command
+def watch(instance: str, /, *, common: Common = Common()) -> int:
+    """Join the operation that is running on an instance and see it to its end.
+
+    Example: gpuaas instance watch train
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    """
+    with session(common) as at:
+        found = at.instance(instance, deleted=True)
+        operation = at.operation(found.id)
+        if operation.status in LIVE:
+            joined = sdk.models.AcceptedView(instance=found, operation=operation)
+            return wait_for_end(at, joined, after=None, json=common.json)
+        if not common.json:
+            print(f"Nothing is going on with {found.name}; its last operation ended {show.ago(operation.finished_at)}.")
+        return say_end(at.client, at.project_id, operation.id, found.id, json=common.json)
+
+
+@app.command
+def decommission(
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
+    """Take an instance down and clean its hosts. On a terminal it asks first.
+
+    Example: gpuaas instance decommission train
+    Example: gpuaas instance decommission train --yes --reason "end of the course"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    yes
+        Do not ask.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    with session(common) as at:
+        found = at.instance(instance)
+        if not yes and sys.stdin.isatty() and not _confirmed(found):
+            raise CliError("Nothing was done.", "", failures.USAGE)
+        before = sequence_now(at.client, at.project_id)
+        accepted = at.client.decommission(at.project_id, found.id, reason=reason)
+        return follow(at, accepted, no_wait, common, after=before)
+
+
+def _confirmed(found: InstanceView) -> bool:
+    hosts = ", ".join(sorted({m.node_name for m in found.members})) or "no host"
+    print(f"This removes {found.name} ({found.app_slug}) from {hosts}. Jobs on it end.")
+    return input(f"Type {found.name} to go on: ").strip() == found.name
+
+
+def access(instance: str, /, *, common: Common = Common()) -> None:
+    """How to use an instance: what its app says about addresses, paths and commands.
+
+    Example: gpuaas access train
+    Example: gpuaas access train -o json
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    """
+    with session(common) as at:
+        found = at.instance(instance)
+    if not found.access:
+        way_out = f"It is {found.state}. See how far it is: gpuaas instance watch {found.name}"
+        raise CliError(f"{found.name} cannot be used yet.", way_out, failures.CONFLICT)
+    if common.json:
+        return show.as_json(found.access)
+    print(f"How to use {found.name}. {found.health.sentence}")
+    print()
+    return show.bundle(found.access)

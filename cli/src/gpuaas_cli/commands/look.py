@@ -1,0 +1,91 @@
+"""What there is to deploy and where: `gpuaas catalog`, `allocation list`, `node list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common
+from ..session import session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import AllocationView
+
+allocation = App(name="allocation", help="The machines a project may place things on.")
+node = App(name="node", help="The machines of a tenant.")
+
+
+def catalog(*, common: Common = Common()) -> None:
+    """What the project can deploy, and why not where it cannot.
+
+    Example: gpuaas catalog
+    Example: gpuaas catalog --project red -o json
+    """
+    with session(common) as at:
+        entries = at.client.get_catalog(at.project_id).items
+        if common.json:
+            return show.as_json(entries)
+        if not entries:
+            print("The catalog is empty. An app team publishes to it; ask your platform's administrator.")
+            return None
+    rows = [
+        (e.app.slug, e.version or "-", "ready to deploy" if e.entitled and e.version else e.reason, e.app.description)
+        for e in entries
+    ]
+    return show.table(("APP", "VERSION", "STATE", "WHAT IT IS"), rows)
+
+
+@allocation.command(name="list")
+def list_allocations(*, state: str | None = None, common: Common = Common()) -> None:
+    """The project's allocations: where they are, what they have, who uses them.
+
+    Example: gpuaas allocation list
+    Example: gpuaas allocation list --state active -o json
+
+    Parameters
+    ----------
+    state
+        Only those in this state: requested, active, released.
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_allocations, at.project_id, state=state))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("The project has no allocations. A tenant administrator can give it some.")
+        return None
+    rows = [(a.name, a.node_name, a.state, show.gpus(a.facts), show.size(a.facts), _user(a), a.id) for a in found]
+    return show.table(("NAME", "NODE", "STATE", "GPUS", "SIZE", "USED BY", "ID"), rows)
+
+
+def _user(allocation: AllocationView) -> str:
+    return allocation.in_use_by.instance_name if allocation.in_use_by else "-"
+
+
+@node.command(name="list")
+def list_nodes(*, tenant: str | None = None, common: Common = Common()) -> None:
+    """The tenant's machines and when they were last heard of.
+
+    Example: gpuaas node list
+    Example: gpuaas node list --tenant acme -o json
+
+    Parameters
+    ----------
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_nodes, at.tenant_id(tenant)))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("The tenant has no nodes yet.")
+        return None
+    rows = [
+        (n.name, n.state, n.address, show.gpus(n.facts), show.size(n.facts), show.ago(n.last_seen_at), n.id)
+        for n in found
+    ]
+    return show.table(("NAME", "STATE", "ADDRESS", "GPUS", "SIZE", "HEARD OF", "ID"), rows)

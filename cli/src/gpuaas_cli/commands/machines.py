@@ -1,0 +1,96 @@
+"""Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create` and `release`.
+
+They hang on the `node` and `allocation` groups of look.py, which main.py reaches through this file.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+
+import gpuaas_sdk as sdk
+
+from .. import failures, show
+from ..failures import CliError
+from ..options import Common
+from ..session import pick, session
+from .look import allocation, node
+
+__all__ = ["allocation", "node"]
+
+PATIENCE_S = 60
+
+
+@node.command
+def enrol(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Invite a machine: prints a one-time token (ten minutes) and what to run on the machine.
+
+    Example: gpuaas node enrol gpu-box-1
+    Example: gpuaas node enrol gpu-box-1 --tenant acme -o json
+
+    Parameters
+    ----------
+    name
+        What the machine will be called.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name)
+        api = at.api
+    if common.json:
+        return show.as_json(invited)
+    settings = json.dumps({"api": api, "token": invited.token, "node_name": name})
+    print(f"{name} may join within {invited.expires_in // 60} minutes, once. On the machine (Debian 12, as root):\n")
+    print("  apt-get install -y python3 python3-cryptography openssh-server")
+    print("  # copy the folder agent/src/gpuaas_agent of this release to /opt/gpuaas-agent/gpuaas_agent, then:")
+    print(f"  echo '{settings}' | PYTHONPATH=/opt/gpuaas-agent python3 -m gpuaas_agent install\n")
+    print(f"Then: gpuaas node list, and gpuaas allocation create {name}")
+    return None
+
+
+@allocation.command
+def create(machine: str, *, name: str | None = None, common: Common = Common()) -> None:
+    """Hold a machine for the project, and wait until the machine itself agreed.
+
+    Example: gpuaas allocation create gpu-box-1 --project research
+
+    Parameters
+    ----------
+    machine
+        Name or id of the node.
+    name
+        What to call the allocation; the node's name by default.
+    """
+    with session(common) as at:
+        node_id = machine
+        if not machine.startswith("node_"):
+            known = list(at.client.every(sdk.Calls.list_nodes, at.project.tenant_id))
+            node_id = pick("node", machine, known, "gpuaas node list").id
+        made = at.client.create_allocation(at.project_id, node_id=node_id, name=name)
+        deadline = time.monotonic() + PATIENCE_S
+        while made.state == "requested" and time.monotonic() < deadline:
+            time.sleep(0.3)
+            made = at.client.get_allocation(at.project_id, made.id)
+    if common.json:
+        return show.as_json(made)
+    if made.state != "active":
+        sentence = f"{made.node_name} has not taken up the allocation yet ({made.state})."
+        raise CliError(sentence, "Is its agent running? On the machine: gpuaas-agent status", failures.UNAVAILABLE)
+    print(f"{made.name} is held: {show.gpus(made.facts)}, {show.size(made.facts)}. {made.id}")
+    return None
+
+
+@allocation.command
+def release(name: str, *, common: Common = Common()) -> None:
+    """Give a machine back. Refused while an instance is on it.
+
+    Example: gpuaas allocation release gpu-box-1 --project research
+    """
+    with session(common) as at:
+        allocation_id = at.allocation_id(name, at.allocations())
+        gone = at.client.release_allocation(at.project_id, allocation_id)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{gone.name} is being given back; free once the machine forgot it (gpuaas allocation list).")
+    return None

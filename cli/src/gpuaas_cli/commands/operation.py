@@ -1,0 +1,146 @@
+"""`gpuaas operation list|show|retry|cancel`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..endings import say_next
+from ..moments import sequence_now
+from ..options import Common, Flag
+from ..session import Session, session
+from .instance import follow
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import OperationView
+
+app = App(name="operation", help="What is being done, what was done, and how to go on after a failure.")
+
+
+@app.command(name="list")
+def list_operations(
+    *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Common = Common()
+) -> None:
+    """The project's operations, newest first.
+
+    Example: gpuaas operation list
+    Example: gpuaas operation list --instance train --status failed
+
+    Parameters
+    ----------
+    instance
+        Only those of this instance (name or id).
+    status
+        Only those that are queued, running, succeeded, failed, canceled, superseded or needs_attention.
+    limit
+        How many at most.
+    """
+    with session(common) as at:
+        about = at.instance(instance, deleted=True).id if instance else None
+        found = list(at.client.every(sdk.Calls.list_operations, at.project_id, instance_id=about, status=status))
+        names = {} if common.json else _names(at)
+    found = sorted(found, key=lambda o: o.created_at, reverse=True)[:limit]
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No operations.")
+        return None
+    rows = [
+        (o.kind, names.get(o.instance_id, o.instance_id), o.status, _progress(o), show.ago(o.created_at), o.id)
+        for o in found
+    ]
+    return show.table(("WHAT", "INSTANCE", "STATUS", "PROGRESS", "ASKED", "ID"), rows)
+
+
+def _names(at: Session) -> dict[str, str]:
+    """People know instances by name, operations know them by id."""
+    return {i.id: i.name for i in at.client.every(sdk.Calls.list_instances, at.project_id, deleted=True)}
+
+
+def _progress(o: OperationView) -> str:
+    if o.error and o.status != "succeeded":
+        return o.error.message
+    count = f"{o.progress.step}/{o.progress.of} " if o.progress.of else ""
+    return f"{count}{o.progress.message}"
+
+
+@app.command(name="show")
+def show_operation(operation: str, /, *, common: Common = Common()) -> None:
+    """One operation: how far it is, or why it failed and what to do about it.
+
+    Example: gpuaas operation show op_01hx…
+    Example: gpuaas operation show train
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    """
+    with session(common) as at:
+        found = at.operation(operation)
+    if common.json:
+        return show.as_json(found)
+    error = found.error
+    return show.facts(
+        [
+            ("what", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
+            ("status", found.status),
+            ("progress", _progress(found) if not error else f"{found.progress.step}/{found.progress.of}"),
+            ("error", error.message if error else ""),
+            ("what to do", error.way_out if error else ""),
+            ("code", error.code if error else ""),
+            ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("controller", found.claimed_by or ""),
+            ("retry of", found.retry_of or ""),
+            ("asked", show.ago(found.created_at)),
+            ("ended", show.ago(found.finished_at)),
+            ("instance", found.instance_id),
+            ("id", found.id),
+            ("correlation", found.correlation_id),
+        ]
+    )
+
+
+@app.command
+def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+    """Try a failed operation again, and watch it.
+
+    Example: gpuaas operation retry op_01hx…
+    Example: gpuaas operation retry train
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    with session(common) as at:
+        found = at.operation(operation)
+        before = sequence_now(at.client, at.project_id)
+        return follow(at, at.client.retry_operation(at.project_id, found.id), no_wait, common, after=before)
+
+
+@app.command
+def cancel(operation: str, /, *, common: Common = Common()) -> None:
+    """Ask a running operation to stop. It ends at its next good moment, and says what it left behind.
+
+    Example: gpuaas operation cancel train
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    """
+    with session(common) as at:
+        found = at.client.cancel_operation(at.project_id, at.operation(operation).id)
+    if common.json:
+        return show.as_json(found)
+    if found.status == "canceled":
+        print(f"{found.kind} is canceled.")
+        return None
+    print(f"{found.kind} was asked to stop; it is {found.status} until it does.")
+    return say_next((f"gpuaas operation show {found.id}", "see whether it has"))

@@ -1,0 +1,101 @@
+"""The entry point of `gpuaas`: finds the command, runs it under one correlation id, turns errors into exit codes.
+
+Kept light: nothing heavy is imported before it is known what was asked for, so `gpuaas --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from . import __version__, failures
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+HELP = """\
+gpuaas: run GPU apps on your own machines.
+
+Start here
+  gpuaas login --api URL --email YOU     sign in
+  gpuaas whoami                          who you are, and your projects
+  gpuaas catalog                         what you can deploy
+  gpuaas allocation list                 where you can deploy it
+
+Instances
+  gpuaas instance deploy APP --name N --controller ALLOCATION
+  gpuaas instance list                   what runs, and how it is
+  gpuaas instance show NAME              all about one
+  gpuaas instance watch NAME             join a running operation
+  gpuaas instance decommission NAME      take it down
+  gpuaas access NAME                     how to use it
+
+When something happens
+  gpuaas operation list                  what was done
+  gpuaas operation show ID|NAME          how far it is, or why it failed
+  gpuaas operation retry ID|NAME         try again
+  gpuaas operation cancel ID|NAME        ask it to stop
+  gpuaas events --follow                 everything, live
+  gpuaas logout                          sign out
+
+Machines
+  gpuaas node enrol NAME                 invite a machine with a one-time token
+  gpuaas node list                       the machines of a tenant
+  gpuaas allocation create NODE          hold a machine for the project
+  gpuaas allocation release NAME         give it back
+
+Every command takes --help, -o json, --project and --api. Names or ids, as you like.
+Example: gpuaas instance deploy slurm --name train --controller node-a
+"""
+
+COMMANDS = {
+    "login": "account:login",
+    "logout": "account:logout",
+    "whoami": "account:whoami",
+    "catalog": "look:catalog",
+    "allocation": "machines:allocation",
+    "node": "machines:node",
+    "instance": "instance:app",
+    "access": "instance:access",
+    "operation": "operation:app",
+    "events": "events:events",
+}
+
+
+def build_app() -> App:
+    from cyclopts import App
+
+    app = App(name="gpuaas", help=HELP, version=__version__, help_format="plaintext", result_action="return_value")
+    for name, where in COMMANDS.items():
+        app.command(f"gpuaas_cli.commands.{where}", name=name)
+    return app
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--version"]:
+        print(f"gpuaas {__version__}")
+        return failures.OK
+    if arguments in ([], ["--help"], ["-h"], ["help"]):
+        print(HELP, end="")
+        return failures.OK
+    return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    from gpuaas_sdk.trail import correlation
+
+    try:
+        with correlation():
+            return build_app()(arguments) or failures.OK
+    except KeyboardInterrupt:
+        return failures.INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
+        return failures.OK
+    except Exception as error:
+        return failures.tell_any(error)
+
+
+def run() -> None:
+    sys.exit(main(sys.argv[1:]))

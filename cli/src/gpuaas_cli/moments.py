@@ -1,0 +1,96 @@
+"""What happens to an operation, moment by moment, however often the line breaks. Read by progress.py.
+
+Events are followed with resume, so a restart of the platform only makes it quiet for a while. Where events may not be
+read, the operation itself is asked every second.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import gpuaas_sdk as sdk
+
+if TYPE_CHECKING:
+    from gpuaas_sdk import Client
+    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.models import EventView, OperationView
+
+LIVE = {"queued", "running"}
+HISTORY = 500  # events to look back, so that who joins late sees the steps before
+POLL_S = 1.0
+OnLine = Callable[["GpuaasError | None"], None]
+
+
+@dataclass(frozen=True)
+class Moment:
+    status: str
+    step: int
+    of: int
+    message: str
+    at: datetime
+
+    @property
+    def ended(self) -> bool:
+        return self.status not in LIVE
+
+    @classmethod
+    def of_event(cls, event: EventView) -> Moment:
+        said: dict[str, Any] = event.data
+        at = datetime.fromisoformat(event.time)
+        return cls(
+            str(said.get("status", "")), said.get("step") or 0, said.get("of") or 0, said.get("message") or "", at
+        )
+
+    @classmethod
+    def of_operation(cls, operation: OperationView) -> Moment:
+        progress = operation.progress
+        return cls(operation.status, progress.step, progress.of, progress.message, datetime.now(UTC))
+
+
+def sequence_now(client: Client, project_id: str) -> int:
+    """Where the event stream stands; asked before something is started, so that its first event is not missed."""
+    return client.list_operations(project_id, limit=1).event_sequence or 0
+
+
+def moments(
+    client: Client, project_id: str, operation_id: str, *, after: int | None = None, on_line: OnLine
+) -> Iterator[Moment]:
+    """Every step the operation takes, the last one being its end. Without `after`, recent history comes first."""
+    newest = sequence_now(client, project_id)
+    start = after if after is not None else max(0, newest - HISTORY)
+    try:
+        yield from _from_events(client, project_id, operation_id, start, on_line)
+    except sdk.errors.Gone:
+        yield from _from_events(client, project_id, operation_id, newest, on_line)
+    except (sdk.errors.Denied, sdk.errors.NotFound):
+        yield from _from_asking(client, project_id, operation_id, on_line)
+
+
+def _from_events(client: Client, project_id: str, operation_id: str, after: int, on_line: OnLine) -> Iterator[Moment]:
+    operation = client.get_operation(project_id, operation_id)
+    if operation.status not in LIVE:
+        yield Moment.of_operation(operation)
+        return
+    for event in sdk.events.follow(client, project_id=project_id, after=after, on_line=on_line):
+        if event.data.get("operation_id") == operation_id and event.type.startswith("apps.operation."):
+            moment = Moment.of_event(event)
+            yield moment
+            if moment.ended:
+                return
+
+
+def _from_asking(client: Client, project_id: str, operation_id: str, on_line: OnLine) -> Iterator[Moment]:
+    while True:
+        try:
+            moment = Moment.of_operation(client.get_operation(project_id, operation_id))
+            on_line(None)
+            yield moment
+            if moment.ended:
+                return
+        except (sdk.errors.ConnectionFailed, sdk.errors.Unavailable) as error:
+            on_line(error)
+        time.sleep(POLL_S)

@@ -1,0 +1,119 @@
+"""A signed-in client, and names turned into ids. Every command that talks to the platform starts with `session`.
+
+People say `train` and `node-a`, the API says `inst_…` and `alloc_…`: both are accepted, ids without asking around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import gpuaas_sdk as sdk
+
+from . import failures
+from .config import Config
+from .failures import CliError
+
+if TYPE_CHECKING:
+    from gpuaas_sdk import Client
+    from gpuaas_sdk.models import AllocationView, InstanceView, OperationView, ProjectView
+
+    from .options import Common
+
+T = TypeVar("T")
+
+
+class Session:
+    def __init__(self, client: Client, project: str, api: str = "") -> None:
+        self.client, self._wanted, self.api = client, project, api
+        self._project: ProjectView | None = None
+
+    @property
+    def project(self) -> ProjectView:
+        """The project to work in: named, or the only one there is."""
+        if self._project is None:
+            self._project = self._choose_project()
+        return self._project
+
+    @property
+    def project_id(self) -> str:
+        return self._wanted if self._wanted.startswith("prj_") else self.project.id
+
+    def _choose_project(self) -> ProjectView:
+        visible = list(self.client.list_projects().items)
+        if self._wanted:
+            return pick("project", self._wanted, visible, "gpuaas whoami")
+        if len(visible) == 1:
+            return visible[0]
+        names = ", ".join(sorted(p.slug for p in visible)) or "none"
+        raise CliError("Which project?", f"Add --project with one of: {names}.", failures.USAGE)
+
+    def instance(self, name_or_id: str, *, deleted: bool = False) -> InstanceView:
+        if name_or_id.startswith("inst_"):
+            return self.client.get_instance(self.project_id, name_or_id)
+        found = list(self.client.every(sdk.Calls.list_instances, self.project_id, deleted=deleted or None))
+        return pick("instance", name_or_id, sorted(found, key=lambda i: i.state == "deleted"), "gpuaas instance list")
+
+    def operation(self, id_or_instance: str) -> OperationView:
+        """By its id, or by an instance's name: then its latest one."""
+        if id_or_instance.startswith("op_"):
+            return self.client.get_operation(self.project_id, id_or_instance)
+        instance = self.instance(id_or_instance, deleted=True)
+        latest = instance.current_operation_id or instance.last_operation_id
+        if not latest:
+            raise CliError(f"{instance.name} has no operations yet.", "", failures.NOT_FOUND)
+        return self.client.get_operation(self.project_id, latest)
+
+    def allocation_id(self, name_or_id: str, known: list[AllocationView]) -> str:
+        """An allocation by id, by its own name, or by the name of its node."""
+        if name_or_id.startswith("alloc_"):
+            return name_or_id
+        return pick("allocation", name_or_id, known, "gpuaas allocation list").id
+
+    def allocations(self) -> list[AllocationView]:
+        return [a for a in self.client.every(sdk.Calls.list_allocations, self.project_id) if a.state != "released"]
+
+    def tenant_id(self, wanted: str | None) -> str:
+        if wanted and wanted.startswith("ten_"):
+            return wanted
+        tenants = self.client.whoami().tenants
+        if wanted:
+            return pick("tenant", wanted, tenants, "gpuaas whoami").id
+        if len(tenants) == 1:
+            return tenants[0].id
+        names = ", ".join(sorted(t.slug for t in tenants)) or "none"
+        raise CliError("Which tenant?", f"Add --tenant with one of: {names}.", failures.USAGE)
+
+
+def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
+    """The one that is called so; names beat node names, and two with one name have to be told apart by id."""
+    for attribute in ("id", "slug", "name", "node_name"):
+        found = [one for one in among if getattr(one, attribute, None) == wanted]
+        if len(found) > 1 and noun != "instance":
+            ids = ", ".join(str(getattr(one, "id", "?")) for one in found)
+            raise CliError(f"There are {len(found)} {noun}s called {wanted}.", f"Use the id: {ids}.", failures.USAGE)
+        if found:
+            return found[0]
+    raise CliError(f"There is no {noun} called {wanted}.", f"See what there is: {listing}", failures.NOT_FOUND)
+
+
+@contextmanager
+def session(common: Common) -> Iterator[Session]:
+    config = Config.effective(common.api)
+    if not config.api or not config.token:
+        where = f" at {config.api}" if config.api else ""
+        way_out = f"Sign in: gpuaas login --api {config.api or 'https://…'} --email you@…"
+        raise CliError(f"You are not signed in{where}.", way_out, failures.SIGN_IN)
+    with connect(config.api, config.token) as client:
+        yield Session(client, common.project or config.project, config.api)
+
+
+@contextmanager
+def connect(api: str, token: str | None = None) -> Iterator[Client]:
+    try:
+        client = sdk.Client(api, sdk.Bearer(token))
+    except ValueError as error:
+        raise CliError(str(error), "Give the address like https://gpu.example.", failures.USAGE) from error
+    with client:
+        yield client

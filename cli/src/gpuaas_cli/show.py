@@ -1,0 +1,146 @@
+"""How things look: tables for people, JSON for scripts, and the few words that turn a state into a sentence.
+
+Used by every command. rich is imported only when a table is really drawn.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+COLOURS = {
+    "healthy": "green",
+    "running": "green",
+    "ready": "green",
+    "active": "green",
+    "succeeded": "green",
+    "progressing": "cyan",
+    "provisioning": "cyan",
+    "queued": "cyan",
+    "requested": "cyan",
+    "deleting": "cyan",
+    "degraded": "yellow",
+    "needs_attention": "yellow",
+    "unknown": "yellow",
+    "failed": "red",
+    "unhealthy": "red",
+}
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False)
+
+
+def as_json(value: Any) -> None:
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Colours and folding on a terminal; in a pipe plain columns, never cut off, and no rich to load."""
+    if sys.stdout.isatty():
+        _draw(columns, rows)
+    else:
+        _write([columns, *rows])
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> None:
+    """Name and value, one under the other; what is empty is left out."""
+    known = [row for row in rows if row[1]]
+    if sys.stdout.isatty():
+        _draw(None, known)
+    else:
+        _write(known)
+
+
+def _write(rows: Sequence[Sequence[str]]) -> None:
+    cells = [[" ".join(cell.split()) for cell in row] for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
+    for row in cells:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _draw(columns: Sequence[str] | None, rows: Iterable[Sequence[str]]) -> None:
+    from rich.table import Table
+
+    drawn = Table(box=None, pad_edge=False, show_header=columns is not None, header_style="bold")
+    for column in columns or ("", "value"):
+        drawn.add_column(column, no_wrap=column in ("", "ID"), overflow="fold", style="bold" if not column else "")
+    for row in rows:
+        drawn.add_row(*(coloured(cell) for cell in row))
+    console().print(drawn)
+
+
+def coloured(cell: str) -> str:
+    from rich.markup import escape
+
+    colour = COLOURS.get(cell)
+    return f"[{colour}]{cell}[/]" if colour else escape(cell)
+
+
+def ago(moment: str | None, now: datetime | None = None) -> str:
+    """`2 min ago`; "" if it never was."""
+    if not moment:
+        return ""
+    seconds = max(0, int(((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"
+
+
+def lasting(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+
+
+def gpus(node_facts: dict[str, Any]) -> str:
+    """`2 × A100`, or a dash."""
+    models = [str(gpu.get("model") or "gpu") for gpu in node_facts.get("gpus") or []]
+    return ", ".join(f"{models.count(m)} × {m}" for m in dict.fromkeys(models)) or "-"
+
+
+def size(node_facts: dict[str, Any]) -> str:
+    """`8 CPUs, 31 GB`."""
+    cpus, memory = node_facts.get("cpus"), node_facts.get("memory_mb")
+    return f"{cpus} CPUs, {round(memory / 1024)} GB" if cpus and memory else "-"
+
+
+def bundle(value: Any, indent: int = 0) -> None:
+    """An app's access bundle, whatever its shape: headings, values, commands on lines of their own."""
+    space = "  " * indent
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value, 1):
+        name = str(key).replace("_", " ")
+        if isinstance(inner, dict) and inner:
+            print(f"{space}{name}:")
+            bundle(inner, indent + 1)
+        elif isinstance(inner, list) and inner:
+            print(f"{space}{name}:")
+            _items(inner, indent + 1)
+        else:
+            print(f"{space}{name}: {_plain(inner)}")
+
+
+def _items(values: list[Any], indent: int) -> None:
+    for value in values:
+        if isinstance(value, dict | list) and value:
+            bundle(value, indent)
+            print()
+        else:
+            print("  " * indent + _plain(value))
+
+
+def _plain(value: Any) -> str:
+    return "-" if value in (None, [], {}) else str(value)

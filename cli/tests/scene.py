@@ -1,0 +1,148 @@
+"""A platform with something to look at, for the tests of the CLI: one project, one machine, one app, one instance."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from fake_platform import Call, Platform, Stream, wire
+from gpuaas_sdk import models as m
+
+Gpuaas = Callable[..., int]  # runs a command; its exit code
+PROJECT = wire(m.ProjectView, id="prj_1", slug="red", name="Red team", tenant_id="ten_1")
+TENANT = wire(m.TenantView, id="ten_1", slug="acme", name="Acme")
+FACTS = {"cpus": 8, "memory_mb": 32768, "gpus": [{"path": "/dev/nvidia0", "model": "A100"}] * 2}
+LONG_AGO = "2020-01-01T00:00:00.000Z"
+
+
+class Scene:
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self.allocation = wire(
+            m.AllocationView,
+            id="alloc_1",
+            name="big",
+            node_name="node-a",
+            state="active",
+            facts=FACTS,
+            created_at=LONG_AGO,
+        )
+        member = wire(
+            m.MemberView, id="mem_1", component_key="controller", state="ready", node_name="node-a", address="10.0.0.9"
+        )
+        self.instance = wire(
+            m.InstanceView,
+            id="inst_1",
+            name="train",
+            project_id="prj_1",
+            app_slug="slurm",
+            version="1.0.0",
+            topology="single_node",
+            state="running",
+            health={"status": "healthy", "sentence": "One node is idle."},
+            access={"login": {"host": "10.0.0.9"}, "commands": ["sinfo", "srun hostname"]},
+            members=[member],
+            last_operation_id="op_1",
+            correlation_id="cor-of-train",
+            created_at=LONG_AGO,
+            updated_at=LONG_AGO,
+        )
+        self.operation = self.make_operation(status="succeeded")
+        self.steps: list[dict[str, Any]] = []
+        self.cuts: list[int] = []
+        self._routes()
+
+    def make_operation(self, **more: Any) -> dict[str, Any]:
+        said = {
+            "id": "op_1",
+            "kind": "deploy",
+            "instance_id": "inst_1",
+            "correlation_id": "cor-of-op",
+            "created_at": LONG_AGO,
+        }
+        return wire(m.OperationView, **{**said, "target": {"app_slug": "slurm", "version": "1.0.0"}, **more})
+
+    def plays(self, *messages: str, ends: str = "succeeded", error: dict[str, Any] | None = None) -> None:
+        """The operation is under way; its events are these steps and then its end."""
+        self.operation = self.make_operation(status="running")
+        said = [
+            {"status": "running", "step": number, "of": len(messages), "message": message, "type": "progressed"}
+            for number, message in enumerate(messages, 1)
+        ]
+        last = {"status": ends, "step": len(messages), "of": len(messages), "message": "", "type": ends}
+        self.steps = [*said, last]
+        self._end = {
+            "status": ends,
+            "error": error,
+            "progress": {"step": 2, "of": len(messages), "message": "", "percent": 0},
+        }
+
+    def stream(self, call: Call) -> Any:
+        after = int(call.headers.get("last-event-id", "0"))
+        events = [self._event(n, s) for n, s in enumerate(self.steps, 1) if n > after]
+        whole = "".join(f"id: {e['sequence']}\ndata: {json.dumps(e)}\n\n" for e in events).encode()
+        if not self.cuts:
+            self.operation = {**self.operation, **self._end}
+        return 200, Stream(whole[: self.cuts.pop(0)] if self.cuts else whole)
+
+    def _event(self, sequence: int, said: dict[str, Any]) -> dict[str, Any]:
+        data = {**said, "operation_id": "op_1", "instance_name": "train"}
+        kind = f"apps.operation.{said['type']}"
+        time = f"2026-11-15T00:00:{sequence:02d}.000Z"
+        return wire(m.EventView, id=f"evt_{sequence}", type=kind, sequence=sequence, time=time, data=data)
+
+    def _routes(self) -> None:
+        on, p = self.platform.on, "/v1/projects/prj_1"
+        page = lambda *items: (200, {"items": list(items), "next_cursor": None, "event_sequence": 0})  # noqa: E731
+        accepted = lambda _: (202, {"instance": self.instance, "operation": self.operation})  # noqa: E731
+        on("GET", "/v1/projects", lambda _: page(PROJECT))
+        on("GET", f"{p}/allocations", lambda _: page(self.allocation))
+        on("GET", f"{p}/instances", lambda _: page(self.instance))
+        on("GET", f"{p}/operations", lambda _: page(self.operation))
+        on("GET", f"{p}/catalog", lambda _: page(self._entry()))
+        on("GET", "/v1/tenants/ten_1/nodes", lambda _: page(self._node()))
+        on("GET", f"{p}/instances/inst_1", lambda _: (200, self.instance))
+        on("GET", f"{p}/operations/op_1", lambda _: (200, self.operation))
+        on("GET", f"{p}/events/stream", self.stream)
+        on(
+            "GET",
+            f"{p}/events",
+            lambda _: (200, wire(m.EventList, items=[self._event(n, s) for n, s in enumerate(self.steps, 1)])),
+        )
+        on("GET", "/v1/whoami", lambda _: (200, self._me()))
+        on(
+            "POST",
+            f"{p}/instances",
+            lambda c: (200, {"plan": self._plan()}) if c.body["validate_only"] else accepted(c),
+        )
+        on("POST", f"{p}/instances/inst_1/decommission", accepted)
+        on("POST", f"{p}/operations/op_1/retry", accepted)
+        on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
+        on("POST", "/v1/sign-out", lambda _: (204, None))
+        on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
+
+    def _entry(self) -> dict[str, Any]:
+        app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
+        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True)
+
+    def _node(self) -> dict[str, Any]:
+        said = {"id": "node_1", "name": "node-a", "state": "ready", "address": "10.0.0.9", "facts": FACTS}
+        return wire(m.NodeView, **said, last_seen_at=LONG_AGO)
+
+    def _me(self) -> dict[str, Any]:
+        principal = wire(m.PrincipalView, id="usr_1", kind="user", name="Ada", email="ada@example.com")
+        project = wire(
+            m.ProjectMembership, id="prj_1", tenant_id="ten_1", slug="red", name="Red team", roles=["project_admin"]
+        )
+        return wire(m.WhoamiView, principal=principal, tenants=[TENANT], projects=[project])
+
+    def _plan(self) -> dict[str, Any]:
+        host = wire(
+            m.PlannedHost,
+            allocation_id="alloc_1",
+            node_name="node-a",
+            address="10.0.0.9",
+            components=["controller", "worker"],
+        )
+        return wire(m.PlanView, summary="Deploy slurm 1.0.0 as 'train' on 1 machine.", hosts=[host], charged_to="prj_1")

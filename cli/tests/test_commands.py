@@ -1,0 +1,201 @@
+"""Commands that look: what they print for people, what they print for scripts."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from scene import Gpuaas, Scene
+
+LOOKING = [
+    ("whoami",),
+    ("catalog",),
+    ("allocation", "list"),
+    ("node", "list"),
+    ("instance", "list"),
+    ("instance", "show", "train"),
+    ("operation", "list"),
+    ("operation", "show", "op_1"),
+    ("operation", "show", "train"),
+    ("operation", "cancel", "op_1"),
+    ("access", "train"),
+    ("instance", "watch", "train"),
+    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--plan"),
+    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--no-wait"),
+    ("instance", "decommission", "train", "--no-wait"),
+    ("operation", "retry", "train", "--no-wait"),
+    ("logout",),
+]
+
+
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize("command", LOOKING, ids=" ".join)
+def test_json_is_valid_and_alone_on_stdout(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert gpuaas(*command, "-o", "json") == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) is not None
+    assert printed.err == ""
+
+
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize("command", LOOKING, ids=" ".join)
+def test_people_get_words(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert gpuaas(*command) == 0
+    assert capsys.readouterr().out.strip()
+
+
+TABLES = {
+    ("instance", "list"): """\
+NAME   APP          STATE    HEALTH   IN WORDS           CREATED  ID
+train  slurm 1.0.0  running  healthy  One node is idle.  3 d ago  inst_1
+""",
+    ("allocation", "list"): """\
+NAME  NODE    STATE   GPUS      SIZE           USED BY  ID
+big   node-a  active  2 × A100  8 CPUs, 32 GB  -        alloc_1
+""",
+    ("catalog",): """\
+APP    VERSION  STATE            WHAT IT IS
+slurm  1.0.0    ready to deploy  A batch scheduler.
+""",
+    ("whoami",): """\
+You are Ada <ada@example.com>.
+
+PROJECT  NAME      TENANT  YOUR ROLES     ID
+red      Red team  Acme    project_admin  prj_1
+""",
+    ("access", "train"): """\
+How to use train. One node is idle.
+
+login:
+  host: 10.0.0.9
+commands:
+  sinfo
+  srun hostname
+""",
+    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--plan"): """\
+Deploy slurm 1.0.0 as 'train' on 1 machine.
+
+HOST    ADDRESS   RUNS
+node-a  10.0.0.9  controller, worker
+
+Charged to project red. Nothing was changed; leave out --plan to do it.
+""",
+    ("operation", "cancel", "op_1"): """\
+deploy was asked to stop; it is succeeded until it does.
+
+Next:
+  gpuaas operation show op_1   see whether it has
+""",
+}
+
+
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize(
+    ("command", "expected"), TABLES.items(), ids=lambda v: " ".join(v) if isinstance(v, tuple) else ""
+)
+def test_what_people_see(
+    gpuaas: Gpuaas,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    expected: str,
+) -> None:
+    monkeypatch.setattr("gpuaas_cli.show.ago", lambda *_: "3 d ago")
+    assert gpuaas(*command) == 0
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.usefixtures("scene")
+def test_columns_are_not_cut_off_in_a_pipe(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene) -> None:
+    scene.instance["health"]["sentence"] = "The sentence is long. " * 8
+    gpuaas("instance", "list")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert all(line == line.rstrip() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("command", "route", "words"),
+    [
+        (("instance", "list"), "/v1/projects/prj_1/instances", "gpuaas catalog"),
+        (("allocation", "list"), "/v1/projects/prj_1/allocations", "tenant administrator"),
+        (("catalog",), "/v1/projects/prj_1/catalog", "empty"),
+        (("operation", "list"), "/v1/projects/prj_1/operations", "No operations"),
+    ],
+)
+def test_an_empty_list_says_what_to_do(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, command: tuple[str, ...], route: str, words: str
+) -> None:
+    scene.platform.on("GET", route, lambda _: (200, {"items": [], "next_cursor": None}))
+    assert gpuaas(*command) == 0
+    assert words in capsys.readouterr().out
+
+
+def test_an_app_may_say_anything_in_its_words_without_breaking_the_table(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.instance["health"]["sentence"] = "[red]not markup[/] :smile: [/bold]"
+    assert gpuaas("instance", "list") == 0
+    assert "[red]not markup[/] :smile: [/bold]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [("instance", "list"), ("instance", "show", "train")], ids=" ".join)
+def test_a_terminal_gets_colours_and_the_same_words(
+    gpuaas: Gpuaas, scene: Scene, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    scene.instance["health"]["sentence"] = "[red]not markup[/] is what it is."
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert gpuaas(*command) == 0
+    assert "[red]not markup[/] is what it is." in terminal.getvalue()
+    assert "\x1b[32mhealthy" in terminal.getvalue()
+
+
+def test_the_latest_operation_can_be_asked_for_by_instance_name(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    error = {"code": "disk_full", "message": "node-a is full.", "way_out": "Free 2 GB.", "retryable": True}
+    scene.operation = scene.make_operation(status="failed", error=error)
+    assert gpuaas("operation", "show", "train") == 0
+    printed = capsys.readouterr().out
+    for words in ("failed", "node-a is full.", "Free 2 GB.", "disk_full", "cor-of-op"):
+        assert words in printed
+
+
+def test_events_are_listed_and_json_is_one_per_line(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing", "Starting")
+    assert gpuaas("events") == 0
+    assert "1/2 Installing" in capsys.readouterr().out
+    assert gpuaas("events", "--after", "0", "-o", "json") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [json.loads(line)["sequence"] for line in lines] == [1, 2, 3]
+
+
+def test_following_events_goes_on_until_the_person_leaves(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.plays("Installing", "Starting")
+    naps: list[float] = []
+
+    def nap(_: float) -> None:
+        naps.append(1)
+        if len(naps) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpuaas_sdk.events.time.sleep", nap)
+    monkeypatch.setattr("gpuaas_sdk.events.follow.__kwdefaults__", {**_defaults(), "sleep": nap})
+    assert gpuaas("events", "--follow", "--after", "0", "-o", "json") == 130
+    assert [json.loads(line)["sequence"] for line in capsys.readouterr().out.splitlines()] == [1, 2, 3]
+
+
+def _defaults() -> dict[str, object]:
+    from gpuaas_sdk.events import follow
+
+    return dict(follow.__kwdefaults__ or {})

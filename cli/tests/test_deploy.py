@@ -1,0 +1,219 @@
+"""Deploying and watching: live steps, ends in words, exit codes, and a line that breaks."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from fake_platform import problem
+from gpuaas_cli.moments import Moment
+from gpuaas_cli.progress import Living, Steps
+from gpuaas_cli.show import lasting
+from scene import Gpuaas, Scene
+
+DEPLOY = ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a")
+ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "Stop that program.", "retryable": True}
+
+
+@pytest.fixture(autouse=True)
+def _no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuaas_sdk.events.Backoff.next", lambda self: 0.0)
+    monkeypatch.setattr("gpuaas_cli.moments.POLL_S", 0.01)
+
+
+def test_a_deploy_shows_its_steps_and_ends_with_health_and_what_next(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing Slurm", "Starting the daemon")
+    assert gpuaas(*DEPLOY) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0] == "Deploying train (slurm 1.0.0)"
+    assert "1/2 Installing Slurm" in printed
+    assert "2/2 Starting the daemon" in printed
+    assert "train is healthy: One node is idle." in printed
+    assert "gpuaas access train" in printed
+
+
+def test_a_failed_operation_prints_why_the_way_out_and_exits_9(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing Slurm", "Starting the daemon", ends="failed", error=ERROR)
+    assert gpuaas(*DEPLOY) == 9
+    printed = capsys.readouterr().err
+    assert "failed at step 2 of 2. Port 6817 is taken." in printed
+    assert "What you can do: Stop that program." in printed
+    assert "(code port_in_use, correlation id cor-of-op)" in printed
+    assert "gpuaas operation retry op_1" in printed
+
+
+def test_a_failed_operation_is_valid_json_too(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene) -> None:
+    scene.plays("Installing Slurm", ends="failed", error=ERROR)
+    assert gpuaas(*DEPLOY, "-o", "json") == 9
+    assert json.loads(capsys.readouterr().out)["operation"]["error"]["code"] == "port_in_use"
+
+
+@pytest.mark.parametrize("status", ["canceled", "needs_attention", "a_status_of_the_future"])
+def test_every_end_but_success_is_9(gpuaas: Gpuaas, scene: Scene, status: str) -> None:
+    scene.plays("Installing", ends=status)
+    assert gpuaas(*DEPLOY) == 9
+
+
+def test_watching_survives_cuts_and_a_platform_that_restarts(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Checking", "Installing", "Starting", "Proving")
+    scene.cuts = [50, 700, 1000]
+    opened = [0]
+
+    def restarting(call):
+        opened[0] += 1
+        return problem(503, "unavailable") if opened[0] == 3 else scene.stream(call)
+
+    scene.platform.on("GET", "/v1/projects/prj_1/events/stream", restarting)
+    assert gpuaas("instance", "watch", "train") == 0
+    printed = capsys.readouterr().out
+    for number, step in enumerate(("Checking", "Installing", "Starting", "Proving"), 1):
+        assert printed.count(f"{number}/4 {step}") == 1
+    assert "The platform does not answer." in printed
+    assert "The platform is back." in printed
+    assert opened[0] == 5
+
+
+def test_without_the_right_to_read_events_the_operation_is_asked_instead(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing")
+    asked = [0]
+
+    def operation(_):
+        asked[0] += 1
+        status = "running" if asked[0] < 5 else "succeeded"
+        progress = {"step": 1, "of": 2, "message": "Installing", "percent": 50}
+        return 200, scene.make_operation(status=status, progress=progress)
+
+    scene.platform.on("GET", "/v1/projects/prj_1/events/stream", lambda _: problem(403, "permission_denied"))
+    scene.platform.on("GET", "/v1/projects/prj_1/operations/op_1", operation)
+    assert gpuaas("instance", "watch", "train") == 0
+    assert "1/2 Installing" in capsys.readouterr().out
+
+
+def test_leaving_does_not_stop_the_operation_and_says_so(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.plays("Installing")
+
+    def leave(*_: object, **__: object):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr("gpuaas_cli.endings.moments", leave)
+    assert gpuaas("instance", "watch", "train") == 130
+    assert "goes on without you" in capsys.readouterr().err
+
+
+# --- what is sent
+
+
+@pytest.mark.parametrize("where", ["node-a", "big", "alloc_1"])
+def test_a_machine_may_be_named_by_node_by_allocation_or_by_id(gpuaas: Gpuaas, scene: Scene, where: str) -> None:
+    scene.plays("Installing")
+    assert gpuaas("instance", "deploy", "slurm", "--name", "train", "--controller", where) == 0
+    assert scene.platform.seen("POST", ".*/instances")[0].body["placement_intent"] == {"controller": ["alloc_1"]}
+
+
+def test_places_and_inputs_arrive_as_meant(gpuaas: Gpuaas, scene: Scene, tmp_path: Path) -> None:
+    scene.plays("Installing")
+    file = tmp_path / "inputs.json"
+    file.write_text('{"partition": "gpu", "nodes": 1}')
+    more = ("--place", "controller=alloc_1", "--place", "worker=alloc_2,alloc_3", "--topology", "multi_node")
+    inputs = ("--inputs", str(file), "--input", "nodes=4", "--input", "debug=true", "--input", "motd=hello world")
+    assert gpuaas("instance", "deploy", "slurm", "--name", "train", *more, *inputs) == 0
+    body = scene.platform.seen("POST", ".*/instances")[0].body
+    assert body["placement_intent"] == {"controller": ["alloc_1"], "worker": ["alloc_2", "alloc_3"]}
+    assert body["inputs"] == {"partition": "gpu", "nodes": 4, "debug": True, "motd": "hello world"}
+    assert body["topology"] == "multi_node"
+
+
+def test_one_command_has_one_correlation_id(gpuaas: Gpuaas, scene: Scene) -> None:
+    scene.plays("Installing")
+    gpuaas(*DEPLOY)
+    assert len({call.headers["x-correlation-id"] for call in scene.platform.calls}) == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ("--place", "controller"),
+        ("--controller", "node-a", "--input", "nokey"),
+        ("--controller", "node-a", "--inputs", "/no/such/file"),
+    ],
+)
+def test_what_cannot_be_understood_is_a_usage_error_before_anything_is_sent(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, wrong: tuple[str, ...]
+) -> None:
+    assert gpuaas("instance", "deploy", "slurm", "--name", "train", *wrong) == 2
+    assert "What you can do" in capsys.readouterr().err
+    assert scene.platform.seen("POST", ".*") == []
+
+
+@pytest.mark.parametrize(("typed", "code"), [("train", 0), ("no", 2)])
+def test_on_a_terminal_decommission_asks_first(
+    gpuaas: Gpuaas, scene: Scene, monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda self: True})(typed + "\n"))
+    assert gpuaas("instance", "decommission", "train", "--no-wait") == code
+    assert len(scene.platform.seen("POST", ".*/decommission")) == (1 if code == 0 else 0)
+
+
+# --- the living view
+
+
+def moment(step: int, message: str, at: float, status: str = "running") -> Moment:
+    return Moment(status, step, 3, message, datetime(2026, 11, 15, tzinfo=UTC) + timedelta(seconds=at))
+
+
+def test_a_step_ends_when_the_next_begins_and_a_new_message_only_renames_it() -> None:
+    steps = Steps()
+    for one in (moment(1, "Checking", 0), moment(1, "Checking the disk", 1), moment(2, "Installing", 4)):
+        steps.saw(one)
+    assert [(s.message, s.ended is not None) for s in steps.steps] == [
+        ("Checking the disk", True),
+        ("Installing", False),
+    ]
+    assert steps.steps[0].seconds() == 4
+    steps.saw(moment(2, "", 9, status="succeeded"))
+    assert steps.steps[1].seconds() == 5
+
+
+def test_a_restarted_controller_shows_its_steps_again() -> None:
+    steps = Steps()
+    for one in (moment(1, "Checking", 0), moment(2, "Installing", 1), moment(1, "Checking", 2)):
+        steps.saw(one)
+    assert [s.message for s in steps.steps] == ["Checking", "Installing", "Checking"]
+
+
+@pytest.mark.parametrize(("ends", "mark"), [("succeeded", "✓"), ("failed", "✗")])
+def test_on_a_terminal_steps_get_check_marks(ends: str, mark: str) -> None:
+    from rich.console import Console
+
+    living = Living("Deploying train")
+    for one in (moment(1, "Checking [the] disk", 0), moment(2, "Installing", 4)):
+        living.saw(one)
+    page = Console(file=io.StringIO(), width=60, force_terminal=False)
+    page.print(living._render())
+    running = page.file.getvalue()  # type: ignore[union-attr]
+    assert "✓ Checking [the] disk" in running
+    assert "2 of 3" in running
+    living.saw(moment(2, "", 9, status=ends))
+    page = Console(file=io.StringIO(), width=60, force_terminal=False)
+    page.print(living._render())
+    assert f"{mark} Installing" in page.file.getvalue()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.42, "0.4 s"), (12.3, "12 s"), (200, "3 min 20 s")])
+def test_durations_are_words(seconds: float, words: str) -> None:
+    assert lasting(seconds) == words
