@@ -1,0 +1,88 @@
+"""The program `gpuaas-slurm`. Imports are late: `steps` and `manifest` must not wait for SSH or HTTP libraries."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from gpuaas_slurm import __version__
+
+app = App(name="gpuaas-slurm", version=__version__, help="The Slurm app of GPUaaS.")
+
+
+@app.command
+def run(
+    *,
+    identity: Annotated[list[Path], Parameter(negative="")],
+    state: Path,
+    holder: str | None = None,
+    log_level: Literal["DEBUG", "INFO", "WARNING"] = "INFO",
+) -> None:
+    """Run the controller until it gets SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    identity
+        File of a service account; give it again for each further project.
+    state
+        Directory of this controller's own journal.
+    holder
+        Stable name of this installation; a restarted controller takes its own work back at once.
+    """
+    from gpuaas_slurm import controller, logs
+
+    for path in identity:
+        if not path.is_file():
+            sys.exit(f"There is no identity file {path}. Make one with ServiceAccount.generate() of gpuaas_sdk.")
+    logs.set_up(log_level)
+    asyncio.run(controller.run(identity, state, holder or f"gpuaas-slurm@{socket.gethostname()}"))
+
+
+@app.command
+def publish(*, api: str | None = None) -> None:
+    """Register app, version and manifest in the catalog (GPUAAS_API, GPUAAS_TOKEN)."""
+    from gpuaas_sdk import Bearer, Client
+    from gpuaas_sdk.errors import GpuaasError
+
+    from gpuaas_slurm import publish as catalog
+
+    address, token = api or os.environ.get("GPUAAS_API"), os.environ.get("GPUAAS_TOKEN")
+    if not address or not token:
+        sys.exit("Set GPUAAS_API and GPUAAS_TOKEN first.")
+    try:
+        with Client(address, Bearer(token)) as client:
+            print(catalog.publish(client))
+    except GpuaasError as error:
+        sys.exit(f"{error} {error.way_out} (code {error.code}, correlation id {error.correlation_id})")
+
+
+@app.command
+def manifest() -> None:
+    """Print the manifest."""
+    from gpuaas_slurm import manifest as catalog
+
+    print(json.dumps(catalog.load(), indent=2))
+
+
+@app.command
+def steps(*, output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table") -> None:
+    """List the steps of deploy and decommission, in order."""
+    from gpuaas_slurm.steps import catalog
+
+    listed = catalog.listing()
+    if output == "json":
+        print(json.dumps(listed, indent=2))
+        return
+    for kind, rows in listed.items():
+        print(kind)
+        for row in rows:
+            print(f"  {row['stage']:2d}  {row['name']:16s} {row['title']}")
+
+
+def main() -> None:
+    app()

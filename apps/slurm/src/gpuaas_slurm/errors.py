@@ -1,0 +1,76 @@
+"""How an operation of this app can fail, as a table: code -> what the person can do, and whether trying again helps.
+
+StepFailed is raised by the steps and turned into the SDK's Failed by the reconcilers. `message` is for the person,
+`detail` for the engineer (it becomes adapter_detail).
+"""
+
+import re
+from typing import Any
+
+from gpuaas_slurm.hosts import Answer
+
+RETRY = "then run `gpuaas operation retry {operation}`; or decommission the instance."
+WAYS_OUT: dict[str, tuple[str, bool]] = {
+    "host_unreachable": ("Check that the host is on and its network works, " + RETRY, True),
+    "host_identity_wrong": (
+        "Do not go on before you know why the host shows another identity; enrol it anew if it was reinstalled, "
+        + RETRY,
+        False,
+    ),
+    "access_refused": ("Check that the agent runs on the host and has applied the newest trust, " + RETRY, True),
+    "package_missing": ("Install the named packages on the host, " + RETRY, True),
+    "disk_full": ("Free space on that file system, " + RETRY, True),
+    "clock_wrong": ("Set the host's clock (for example with `timedatectl set-ntp true`), " + RETRY, True),
+    "preflight_failed": ("Mend what the sentence names on the host, or choose another allocation, " + RETRY, True),
+    "port_in_use": ("Stop the program that holds the port, " + RETRY, True),
+    "step_failed": ("Read the last lines of the service in adapter_detail, mend the host, " + RETRY, True),
+    "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in adapter_detail, " + RETRY, True),
+    "job_proof_failed": ("Read what the job said in adapter_detail, mend the host, " + RETRY, True),
+    "inputs_invalid": ("Decommission the instance and deploy it with other inputs.", False),
+    "teardown_incomplete": (
+        "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
+        True,
+    ),
+}
+UNREACHABLE_TEARDOWN = (
+    "Bring the host back and run `gpuaas operation retry {operation}`. Abandoning a host that never comes back is not"
+    " available yet."
+)
+NO_SPACE = re.compile(r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full")
+
+
+class StepFailed(Exception):
+    def __init__(self, code: str, message: str, detail: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.detail = code, message, detail or {}
+
+    def way_out(self, operation_id: str) -> str:
+        return WAYS_OUT[self.code][0].format(operation=operation_id)
+
+    @property
+    def retryable(self) -> bool:
+        return WAYS_OUT[self.code][1]
+
+
+def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
+    """Why a step failed, from what its script said. A full disk hides behind many faces, so it is looked for first."""
+    logs = answer.said.get("log", [])[-20:]
+    detail = {"step": step, "host": host, "exit": answer.exit, "output": answer.text[-2000:], "log": logs}
+    if full := no_space(answer):
+        return StepFailed(
+            "disk_full", f"The file system {full} of {host} is full ({title[0].lower()}{title[1:]}).", detail
+        )
+    if said := answer.one("fail"):
+        own_code, _, sentence = said.partition("|")
+        return StepFailed(own_code if own_code in WAYS_OUT else code, sentence, detail)
+    words = [line for line in [*logs, *answer.text.splitlines()] if line.strip()] or ["nothing was said"]
+    last = words[-1]
+    return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)
+
+
+def no_space(answer: Answer) -> str | None:
+    full = [line.split("|")[0] for line in answer.said.get("full", [])]
+    if full:
+        return full[0]
+    everything = "\n".join([answer.text, *answer.said.get("log", [])])
+    return "/" if NO_SPACE.search(everything) else None

@@ -1,0 +1,121 @@
+"""What a host is like, asked in one round trip before anything is decided. `LOOK` also takes charge of the host."""
+
+import re
+from dataclasses import dataclass, field
+
+from gpuaas_slurm import validate
+from gpuaas_slurm.hosts import Answer, Host
+
+UNITS = ("munge", "mariadb", "slurmdbd", "slurmctld", "slurmd")
+PORTS = {6817: "slurmctld", 6818: "slurmd", 6819: "slurmdbd"}
+PROGRAMS = {  # program -> Debian package
+    "munged": "munge",
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "slurmdbd": "slurmdbd",
+    "sacctmgr": "slurm-client",
+    "srun": "slurm-client",
+    "mariadbd": "mariadb-server",
+    "mariadb": "mariadb-client",
+    "ss": "iproute2",
+    "flock": "util-linux",
+}
+
+# The fence comes first and then waits until no act is running any more, so what follows is the truth.
+LOOK = f"""
+fence || {{ df -kP /var/lib /run | awk 'NR>1 && $4<1024 {{print "@full " $6 "|" $4}}'; exit 1; }}
+alone
+say hostname "$(hostname -s)"
+say now_ms "$(now_ms)"
+say virt "$(systemd-detect-virt --container 2>/dev/null || true)"
+say cgroup "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)"
+say controllers "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
+[ -w /sys/fs/cgroup/freezer ] && say freezer writable
+[ -S /run/dbus/system_bus_socket ] && say dbus yes
+say cpus "$(nproc)"
+say memory_mb "$(awk '/^MemTotal/ {{print int($2/1024)}}' /proc/meminfo)"
+for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
+for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
+df -kP /etc /var/lib /var/log /tmp 2>/dev/null | awk 'NR>1 && !s[$6]++ {{print "@disk " $6 "|" $4}}'
+ss -ltnpH 2>/dev/null | awk '{{n=split($4,a,":"); print "@port " a[n] "|" $6}}'
+if [ -f /etc/slurm/slurm.conf ]; then
+  say conf "$(sed -n 's/^# Managed by GPUaaS: instance //p' /etc/slurm/slurm.conf | head -1)"
+  say conf_cluster "$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)"
+fi
+[ -d /var/lib/mysql/slurm_acct_db ] && say schema yes
+for i in "$BASE"/*/; do [ -f "$i/before" ] && say owner "$(basename "$i")"; done
+systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null |
+  awk -F= '/^Id=/ {{id=$2}} /^ActiveState=/ {{state[id]=$2}} END {{for (id in state) print "@unit " id "|" state[id]}}'
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    hostname: str
+    skew_s: float = 0.0
+    virt: str = "none"
+    cgroup: str = ""
+    controllers: tuple[str, ...] = ()
+    freezer: bool = False
+    dbus: bool = False
+    cpus: int = 1
+    memory_mb: int = 1024
+    gpus: tuple[str, ...] = ()
+    declared_gpus: tuple[str, ...] = ()  # what the platform says this machine has
+    missing: tuple[str, ...] = ()
+    disk_kb: dict[str, int] = field(default_factory=dict)
+    ports: dict[int, str] = field(default_factory=dict)
+    conf_instance: str | None = None
+    conf_cluster: str = ""
+    schema: bool = False
+    owners: tuple[str, ...] = ()
+    units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def confinement(self) -> str:
+        """How jobs can be held together and apart here: 'cgroup/v2', 'cgroup/v1' or 'linuxproc'."""
+        if self.virt not in ("", "none"):
+            return "linuxproc"
+        if self.cgroup == "cgroup2fs" and self.dbus and {"cpuset", "cpu", "memory"} <= set(self.controllers):
+            return "cgroup/v2"
+        return "cgroup/v1" if self.freezer else "linuxproc"
+
+    @property
+    def usable_memory_mb(self) -> int:
+        """95 %: a node that has less than it declares is drained by Slurm."""
+        return max(1, self.memory_mb * 95 // 100)
+
+
+async def look(host: Host, clock_ms: int) -> tuple[HostFacts | None, Answer]:
+    answer = await host.script(LOOK, within=60)
+    return (read(answer, clock_ms) if answer.exit == 0 else None), answer
+
+
+def read(answer: Answer, clock_ms: int) -> HostFacts:
+    pairs = {key: [line.split("|", 1) for line in answer.said.get(key, [])] for key in ("disk", "port", "unit")}
+    return HostFacts(
+        hostname=validate.word("hostname", answer.one("hostname")),
+        skew_s=(int(answer.one("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        virt=answer.one("virt", "none") or "none",
+        cgroup=answer.one("cgroup"),
+        controllers=tuple(answer.one("controllers").split()),
+        freezer=answer.one("freezer") == "writable",
+        dbus=answer.one("dbus") == "yes",
+        cpus=int(answer.one("cpus", "1")),
+        memory_mb=int(answer.one("memory_mb", "1024")),
+        gpus=tuple(sorted((validate.word("device", d) for d in answer.said.get("gpu", [])), key=_natural)),
+        missing=tuple(answer.said.get("missing", [])),
+        disk_kb={path: int(kb) for path, kb in pairs["disk"]},
+        ports={int(port): who for port, who in pairs["port"] if port.isdigit()},
+        conf_instance=answer.one("conf") if "conf" in answer.said else None,
+        conf_cluster=answer.one("conf_cluster"),
+        schema=answer.one("schema") == "yes",
+        owners=tuple(answer.said.get("owner", [])),
+        units={unit.removesuffix(".service"): state for unit, state in pairs["unit"]},
+    )
+
+
+def _natural(path: str) -> tuple[int, str]:
+    digits = re.search(r"(\d+)$", path)
+    return (int(digits.group(1)) if digits else 0, path)

@@ -1,0 +1,89 @@
+# Sent before every command that runs on a host (see hosts.py). Needs INSTANCE, OPERATION, EPOCH, STEP, UNIT, WITHIN.
+# Exit codes: 75 = a newer claim is in charge; 74 = the lock of the host stayed taken; anything else = the step failed.
+set -u
+export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
+BASE=/var/lib/gpuaas-slurm
+OWN=$BASE/$INSTANCE
+RUN=/run/gpuaas-slurm
+REPORT=$OWN/report/$OPERATION
+
+now_ms() { local t=${EPOCHREALTIME/./}; echo "${t%???}"; }
+say() { printf '@%s %s\n' "$1" "$2"; }
+refuse() { say fail "$1|$2"; exit 1; }
+# Somebody listens on the port. Asked of the kernel: a connection that says nothing makes daemons log an error.
+port_open() { grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") 0+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
+active() { [ "$(systemctl show -P ActiveState "$1.service" 2>/dev/null)" = active ]; }
+
+# wait_until SECONDS COMMAND...: asks every 20 ms, on the host, so that waiting costs no round trips.
+wait_until() {
+  local end=$(($(now_ms) + $1 * 1000))
+  shift
+  until "$@"; do
+    [ "$(now_ms)" -lt "$end" ] || return 1
+    sleep 0.02
+  done
+}
+
+# The fence. A claim is (operation, epoch); operation ids are ordered by time. An act holds the lock shared, a claim
+# that takes over holds it alone, so it waits for the last act of its predecessor. A bare number in the file counts too.
+older_than() {
+  local epoch=0 operation=
+  [ -r "$1" ] && read -r epoch operation <"$1"
+  if [ -z "${operation:-}" ] || [ "$operation" = "$OPERATION" ]; then [ "$EPOCH" -lt "${epoch:-0}" ]; else [[ "$OPERATION" < "$operation" ]]; fi
+}
+in_charge() { [ "$(cat "$OWN/epoch" 2>/dev/null)" = "$EPOCH $OPERATION" ]; }
+stale() { older_than "$OWN/epoch" || older_than "$RUN/$INSTANCE.epoch"; }
+write_epoch() {
+  mkdir -p "$OWN" && chmod 0700 "$BASE" "$OWN"
+  for f in "$OWN/epoch" "$RUN/$INSTANCE.epoch"; do printf '%s %s\n' "$EPOCH" "$OPERATION" >"$f.new" && mv "$f.new" "$f" || return 1; done
+}
+fence() {
+  mkdir -p "$RUN"
+  exec 9>"$RUN/$INSTANCE.lock"
+  flock -s -w 60 9 || exit 74
+  while ! in_charge; do
+    if stale; then say stale "$(cat "$OWN/epoch" "$RUN/$INSTANCE.epoch" 2>/dev/null | head -1)"; exit 75; fi
+    flock -u 9 && flock -x -w 60 9 || exit 74
+    if ! stale && ! in_charge; then write_epoch || return 1; fi
+    flock -u 9 && flock -s -w 60 9 || exit 74
+  done
+  ! stale || { say stale "$(cat "$RUN/$INSTANCE.epoch")"; exit 75; }
+}
+
+# alone: no act runs on this host any more, not even one of this claim whose connection broke. Held until the end.
+alone() { flock -u 9 && flock -x -w 60 9 || exit 74; }
+
+journal() {
+  printf '{"operation":"%s","epoch":%s,"step":"%s","at":"%s"}\n' \
+    "$OPERATION" "$EPOCH" "$STEP" "$(date -u +%FT%T.%3NZ)" >>"$BASE/journal.jsonl"
+}
+
+# What a person needs when a step fails: the last words of the service, and file systems without room.
+diagnose() {
+  exec >&5 2>&1
+  [ -s "$OUT" ] && tail -c 3000 "$OUT"
+  if [ -n "$UNIT" ]; then
+    systemctl show -p ActiveState,SubState,Result "$UNIT.service" 2>/dev/null | sed 's/^/@log /'
+    journalctl -q -o cat -u "$UNIT.service" -n 15 --no-pager 2>/dev/null | sed 's/^/@log /'
+    [ "$UNIT" = mariadb ] && tail -n 10 /var/log/mysql/error.log 2>/dev/null | sed 's/^/@log /'
+  fi
+  df -kP /var/lib/mysql /var/lib/slurm/* /var/lib/gpuaas-slurm /var/lib /var/log/slurm /var/log /var/tmp /tmp /run /home \
+    /etc/slurm /etc/munge /etc/mysql /etc/systemd/system /etc/gpuaas-slurm /etc /usr/lib / 2>/dev/null |
+    awk 'NR>1 && $4<1024 && !seen[$6]++ {print "@full " $6 "|" $4}'
+}
+
+# run_act: fence, journal line, act, then ask the probe until it holds. Output is kept aside until the end, so that a
+# controller that dies cannot break an act in the middle with a closed pipe.
+run_act() {
+  exec 5>&1
+  mkdir -p "$RUN"
+  OUT=$RUN/$STEP.$$.out
+  trap 'code=$?; [ $code -eq 0 ] || diagnose; rm -f "$OUT"' EXIT
+  fence || exit 1
+  mkdir -p "$REPORT" && journal || exit 1
+  (set -euo pipefail; act) >"$OUT" 2>&1  # alone on its line: inside a list or condition, bash would ignore -e
+  code=$?
+  [ $code -eq 0 ] || exit 1
+  wait_until "$WITHIN" probe >/dev/null 2>&1 || { echo "@unverified $STEP" >>"$OUT"; exit 1; }
+  cat "$OUT" >&5
+}

@@ -1,0 +1,113 @@
+"""One host as the steps see it: a machine of the SDK, fenced by the claim, spoken to in shell scripts.
+
+`host.sh` is put before every script: it refuses (exit 75) a claim that is not the newest this host has seen, writes
+the host's own journal, and holds the gates that wait on the host instead of over the network.
+"""
+
+import shlex
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
+
+from gpuaas_slurm import validate
+
+STALE_EXIT, LOCKED_EXIT = 75, 74
+
+
+class ResultLike(Protocol):
+    @property
+    def exit(self) -> Any: ...
+    @property
+    def stdout(self) -> Any: ...
+    @property
+    def stderr(self) -> Any: ...
+
+
+class MachineLike(Protocol):
+    """What the steps need of gpuaas_sdk.machines.Machine; the lab tests bring a smaller one."""
+
+    async def run(  # the names are the SDK's
+        self,
+        argv: list[str],
+        *,
+        input: bytes | str | None = None,
+        timeout: float = 60,  # noqa: ASYNC109
+    ) -> ResultLike: ...
+
+
+class StaleOnHost(Exception):
+    """A newer claim is in charge of this host: stop, change nothing, report nothing."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who acts: the operation and the epoch of its claim."""
+
+    instance_id: str
+    operation_id: str
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a script said: marked lines (`@key value`) apart from plain output."""
+
+    exit: int
+    said: dict[str, list[str]]
+    text: str
+
+    def one(self, key: str, default: str = "") -> str:
+        return self.said.get(key, [default])[-1]
+
+
+@dataclass(frozen=True)
+class Host:
+    machine: MachineLike
+    claim: Claim
+    allocation_id: str
+    name: str
+    address: str
+
+    async def script(
+        self, body: str, *, step: str = "look", unit: str = "", within: float = 10, data: bytes | None = None
+    ) -> Answer:
+        text = preamble(self.claim, step=step, unit=unit, within=within) + body
+        result = await self.machine.run(["bash", "-c", text], input=data, timeout=within + 90)
+        answer = parse(int(result.exit or 0), _text(result.stdout), _text(result.stderr))
+        if answer.exit == STALE_EXIT:
+            raise StaleOnHost(f"{self.name}: a newer claim is in charge ({answer.one('stale')})")
+        return answer
+
+
+def preamble(claim: Claim, *, step: str, unit: str, within: float) -> str:
+    values = {
+        "INSTANCE": validate.word("id", claim.instance_id),
+        "OPERATION": validate.word("id", claim.operation_id),
+        "EPOCH": str(validate.whole("epoch", claim.epoch, 0, 2**53)),
+        "STEP": validate.word("step", step),
+        "UNIT": validate.word("unit", unit) if unit else "",
+        "WITHIN": str(max(1, round(within))),
+    }
+    return "".join(f"{k}={shlex.quote(v)}\n" for k, v in values.items()) + library()
+
+
+@cache
+def library() -> str:
+    return resources.files("gpuaas_slurm").joinpath("host.sh").read_text()
+
+
+def parse(code: int, stdout: str, stderr: str = "") -> Answer:
+    said: dict[str, list[str]] = {}
+    plain: list[str] = []
+    for line in stdout.splitlines():
+        key, _, value = line.partition(" ")
+        if line.startswith("@") and len(key) > 1:
+            said.setdefault(key[1:], []).append(value)
+        else:
+            plain.append(line)
+    return Answer(code, said, "\n".join([*plain, *stderr.splitlines()]).strip())
+
+
+def _text(value: bytes | str | None) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value or ""

@@ -1,0 +1,65 @@
+"""Decommission: take the cluster off its hosts, from whatever state they are in, and bring back evidence per host."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+
+from gpuaas_slurm import __version__, validate
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.state.journal import Key
+from gpuaas_slurm.steps import teardown
+
+
+async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
+    return await guarded(work, tools, lambda: _decommission(work, tools))
+
+
+async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
+    async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
+        await facts_of(hosts)
+        evidence: dict[str, Any] = {}
+        timeline: list[dict[str, Any]] = []
+        for allocation_id, host in hosts.items():
+            runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
+            if not await runner.run(teardown.stages(host)):
+                return paused(work)
+            timeline += runner.timeline
+            evidence[allocation_id] = proven(tools, host)
+        await said.sent()
+        return Done(
+            f"Nothing of the cluster is left on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
+            evidence=evidence,
+            adapter_detail={"app_version": __version__, "steps": timeline},
+            members=[MemberReport(member_id=m.id, state="removed") for m in work.members()],
+        )
+
+
+def allocations(work: Work) -> list[str]:
+    """The workers' hosts first, the controller's last. Inputs may be wrong by now, so no plan is made of them."""
+    ordered = sorted(work.members(), key=lambda m: m.component_key == "controller")
+    known = dict.fromkeys(m.allocation_id for m in reversed(ordered) if m.allocation_id)
+    return [validate.word("id", a) for a in reversed(known)]
+
+
+def checks(answer: Answer) -> dict[str, Any]:
+    rows = [line.split("|", 2) for line in answer.said.get("check", [])]
+    made = [{"check": name, "ok": ok == "yes", "detail": detail} for name, ok, detail in rows]
+    if bad := [row for row in made if not row["ok"]]:
+        words = "; ".join(f"{row['check']}: {row['detail'].strip()}" for row in bad)
+        raise StepFailed("teardown_incomplete", f"The host is not clean: {words}.", {"checks": made})
+    return {"checks": made, "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def proven(tools: Tools, host: Host) -> dict[str, Any]:
+    claim = host.claim
+    key = Key(claim.operation_id, claim.instance_id, host.allocation_id, "prove_clean", claim.epoch)
+    found = tools.journal.details(key)
+    if not found:
+        raise StepFailed("teardown_incomplete", f"No evidence was kept for {host.name}.", {"host": host.name})
+    best = max(found, key=lambda row: len(row["checks"]))  # a resumed process may find no trace left to look at
+    notes = {"check": "notes", "ok": True, "detail": "the app's own notes are gone from the host"}
+    return {"host": host.name, "checks": [*best["checks"], notes], "at": best["at"]}

@@ -1,0 +1,158 @@
+"""What deploy and decommission share: reaching hosts with bounded patience, turning what goes wrong into outcomes."""
+
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from gpuaas_sdk import Again, Failed, MemberReport, Work
+from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
+
+from gpuaas_slurm.errors import UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
+from gpuaas_slurm.facts import HostFacts, look
+from gpuaas_slurm.hosts import LOCKED_EXIT, Claim, Host, MachineLike, StaleOnHost
+from gpuaas_slurm.plan import BadPlan
+from gpuaas_slurm.render.check import BadConfig
+from gpuaas_slurm.reporter import Reporter
+from gpuaas_slurm.state.journal import Journal
+from gpuaas_slurm.validate import BadWord
+
+log = structlog.get_logger()
+Connect = Callable[[Work, str], AbstractAsyncContextManager[MachineLike]]
+CODES = {"machine_unreachable": "host_unreachable", "command_timed_out": "step_failed"}
+
+
+def sdk_connect(work: Work, allocation_id: str) -> AbstractAsyncContextManager[MachineLike]:
+    from gpuaas_sdk.machines import Machine
+
+    return Machine.connect(work, allocation_id)
+
+
+@dataclass
+class Tools:
+    """What a reconcile needs besides the work; tests bring their own."""
+
+    journal: Journal
+    connect: Connect = sdk_connect
+    patience_s: float = field(default_factory=lambda: float(os.environ.get("GPUAAS_SLURM_UNREACHABLE_S", "60")))
+    slugs: dict[str, str | None] = field(default_factory=dict)
+
+    async def project_slug(self, work: Work) -> str | None:
+        """Asked once per project. A controller may lack the right to read it; the account then follows the id."""
+        if work.project_id not in self.slugs:
+            try:
+                self.slugs[work.project_id] = (await work.client.get_project(work.project_id)).slug
+            except Exception as error:
+                log.warning("the project could not be read", project_id=work.project_id, error=str(error))
+                self.slugs[work.project_id] = None
+        return self.slugs[work.project_id]
+
+
+def reporter(work: Work) -> Reporter:
+    async def send(phase: str, step: int, of: int, message: str) -> None:
+        await work.progress(phase, step, of, message)
+
+    return Reporter(send)
+
+
+@asynccontextmanager
+async def reach(work: Work, tools: Tools, allocations: Iterable[str]) -> AsyncIterator[dict[str, Host]]:
+    """One connection per host of the instance, open for the whole reconcile."""
+    claim = Claim(work.instance.id, work.operation.id, work.claim_epoch)
+    names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}
+    async with AsyncExitStack() as stack:
+        hosts: dict[str, Host] = {}
+        for allocation_id in allocations:
+            try:
+                machine = await stack.enter_async_context(tools.connect(work, allocation_id))
+            except MachineUnreachable as error:
+                raise Unreached(allocation_id, error) from error
+            tools.journal.reached(work.operation.id, allocation_id)
+            hosts[allocation_id] = Host(machine, claim, allocation_id, *names.get(allocation_id, ("host", "")))
+        yield hosts
+
+
+class Unreached(Exception):
+    def __init__(self, allocation_id: str, cause: MachineUnreachable) -> None:
+        super().__init__(str(cause))
+        self.allocation_id = allocation_id
+
+
+def declared_gpus(work: Work, allocation_id: str) -> tuple[str, ...]:
+    """The GPU device files that the platform knows of, from the machine's own report when it enrolled."""
+    reported = [m.facts for m in work.members() if m.allocation_id == allocation_id and m.facts]
+    paths = [str(gpu.get("path", "")) for gpu in (reported[0].get("gpus") or [])] if reported else []
+    return tuple(path for path in paths if path.startswith("/dev/"))
+
+
+async def facts_of(hosts: dict[str, Host]) -> dict[str, HostFacts]:
+    """Take charge of every host and read what it is like."""
+    found: dict[str, HostFacts] = {}
+    for allocation_id, host in hosts.items():
+        facts, answer = await look(host, round(time.time() * 1000))
+        if facts is None:
+            if full := no_space(answer):
+                raise StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
+            why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
+            raise StepFailed("step_failed", f"{host.name} could not be looked at: {why}", {"host": host.name})
+        found[allocation_id] = facts
+    return found
+
+
+async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
+    """Runs the body; everything foreseeable that it raises comes back as Again or Failed."""
+    try:
+        return await body()
+    except StaleOnHost as error:
+        raise stale_claim(work.operation.id, str(error), work.operation.correlation_id) from error
+    except Unreached as error:
+        return _patience(work, tools, error.allocation_id, str(error))
+    except MachineUnreachable as error:
+        return _patience(work, tools, work.members()[0].allocation_id or "", str(error))
+    except MachineError as error:
+        return _failed(work, StepFailed(CODES.get(error.code, error.code), str(error)))
+    except (BadWord, BadPlan, BadConfig) as error:
+        return _failed(work, StepFailed("inputs_invalid", str(error)))
+    except StepFailed as error:
+        return _failed(work, error)
+
+
+def pausing(work: Work) -> bool:
+    """Asked between two stages: hand over, or stop because a person canceled."""
+    return work.stopping or work.cancel_requested
+
+
+def paused(work: Work) -> Again | Failed:
+    if not work.cancel_requested:
+        return Again(0, "the controller is stopping")
+    return Failed(
+        "canceled",
+        f"The {work.operation.kind} was canceled between two steps; what it had done so far is still on the host.",
+        f"Run `gpuaas operation retry {work.operation.id}` to go on, or decommission the instance to clean up.",
+        retryable=True,
+    )
+
+
+def _patience(work: Work, tools: Tools, allocation_id: str, why: str) -> Again | Failed:
+    waited, times = tools.journal.wait(work.operation.id, allocation_id)
+    if waited < tools.patience_s:
+        pause = min(2.0 ** (times - 1), 8.0, max(0.1, tools.patience_s - waited))
+        return Again(pause, f"{why} Trying again, for {tools.patience_s:.0f} s in all.")
+    tools.journal.reached(work.operation.id, allocation_id)
+    return _failed(work, StepFailed("host_unreachable", f"{why} Gave up after {waited:.0f} s."))
+
+
+def _failed(work: Work, error: StepFailed) -> Failed:
+    log.warning("operation fails", code=error.code, message=error.message, detail=error.detail)
+    teardown = work.operation.kind == "decommission"
+    way_out = error.way_out(work.operation.id) if error.code in WAYS_OUT else "Mend the host, then retry."
+    if teardown:
+        way_out = way_out.replace("; or decommission the instance", "")
+        if error.code == "host_unreachable":
+            way_out = UNREACHABLE_TEARDOWN.format(operation=work.operation.id)
+    members = [] if teardown else [MemberReport(member_id=m.id, state="failed") for m in work.members()]
+    retryable = WAYS_OUT.get(error.code, ("", True))[1]
+    return Failed(error.code, error.message, way_out, retryable, error.detail, members)

@@ -1,0 +1,72 @@
+"""Every file of one host, with owner and mode: what the `files` step brings in one archive."""
+
+import hashlib
+import io
+import tarfile
+from dataclasses import dataclass
+
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.render import check, other_conf, units
+from gpuaas_slurm.render.slurm_conf import slurm_conf, weakest
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    text: str
+    mode: int = 0o644
+    owner: str = "root"
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def cluster_files(plan: Plan, allocation_id: str, facts: dict[str, HostFacts]) -> tuple[File, ...]:
+    made: list[File] = [*_common(plan, facts)]
+    if allocation_id == plan.controller.allocation_id:
+        made += _controller(plan)
+    for seat in plan.workers_on(allocation_id):
+        made.append(File("/etc/gpuaas-slurm/slurmd.env", units.slurmd_env(plan, seat, facts[allocation_id])))
+        made.append(File(_dropin("slurmd"), units.slurmd_dropin(plan, seat)))
+    return tuple(made)
+
+
+def _common(plan: Plan, facts: dict[str, HostFacts]) -> list[File]:
+    workers = tuple(facts[w.allocation_id] for w in plan.workers)
+    conf = slurm_conf(plan, facts[plan.controller.allocation_id], workers)
+    check.slurm_conf(conf)
+    return [
+        File("/etc/slurm/slurm.conf", conf),
+        File("/etc/slurm/gres.conf", other_conf.gres_conf(plan, {a: f.gpus for a, f in facts.items()})),
+        File("/etc/slurm/cgroup.conf", other_conf.cgroup_conf(plan, weakest(workers))),
+        File(_dropin("munge"), units.unit_dropin(plan)),
+    ]
+
+
+def _controller(plan: Plan) -> list[File]:
+    return [
+        File("/etc/slurm/slurmdbd.conf", other_conf.slurmdbd_conf(plan), 0o600, "slurm"),
+        File(other_conf.ACCOUNTS, other_conf.accounts_cfg(plan)),
+        File("/etc/gpuaas-slurm/quickack", units.quickack(plan), 0o755),
+        File("/etc/mysql/mariadb.conf.d/60-gpuaas-slurm.cnf", other_conf.mariadb_conf(plan)),
+        File(_dropin("slurmdbd"), units.slurmdbd_dropin(plan)),
+        File(_dropin("slurmctld"), units.slurmctld_dropin(plan)),
+    ]
+
+
+def _dropin(unit: str) -> str:
+    return f"/etc/systemd/system/{unit}.service.d/50-gpuaas.conf"
+
+
+def archive(files: tuple[File, ...]) -> bytes:
+    """One tar, unpacked at / by root: one round trip for all of them."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for file in files:
+            info = tarfile.TarInfo(file.path.lstrip("/"))
+            data = file.text.encode()
+            info.size, info.mode, info.uname, info.gname = len(data), file.mode, file.owner, file.owner
+            tar.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()

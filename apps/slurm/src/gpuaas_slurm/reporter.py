@@ -1,0 +1,53 @@
+"""Tells people which step is running, without making the step wait: posts go out in order, beside the work.
+
+A lost claim shows up here first; it is kept and raised at the next step, so that no act follows it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Self
+
+Send = Callable[[str, int, int, str], Awaitable[None]]
+
+
+class Reporter:
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._queue: asyncio.Queue[tuple[str, int, int, str]] = asyncio.Queue()
+        self._error: BaseException | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._post())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    def say(self, phase: str, step: int, of: int, message: str) -> None:
+        self.check()
+        self._queue.put_nowait((phase, step, of, message))
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    async def sent(self) -> None:
+        """Everything said has been delivered: the outcome must not overtake it."""
+        await self._queue.join()
+        self.check()
+
+    async def _post(self) -> None:
+        while True:
+            words = await self._queue.get()
+            try:
+                if self._error is None:
+                    await self._send(*words)
+            except Exception as error:
+                self._error = error
+            finally:
+                self._queue.task_done()

@@ -1,0 +1,48 @@
+"""Shell words for Slurm's commands, used inside the scripts of steps/. Every value comes from a validated Plan.
+
+Gates look at the port first: a Slurm client that finds no daemon sleeps for whole seconds, a closed port costs nothing.
+"""
+
+from gpuaas_slurm.plan import Plan, Seat
+
+DBD_ANSWERS = "active slurmdbd && port_open 6819"
+CTLD_ANSWERS = "active slurmctld && port_open 6817 && timeout 5 scontrol ping | grep -q 'is UP'"
+
+
+def association_known(plan: Plan) -> str:
+    """slurmctld itself knows user and account, with a real uid (4294967294 means: no such Unix user)."""
+    return (
+        f"port_open 6817 && timeout 5 scontrol show assoc_mgr users={plan.user} accounts={plan.account} flags=assoc"
+        f' | grep -q "Account={plan.account} UserName={plan.user}($(id -u {plan.user})) "'
+    )
+
+
+def association_stored(plan: Plan) -> str:
+    """slurmdbd holds the association (whether or not slurmctld has heard of it)."""
+    return (
+        "active slurmdbd && port_open 6819 && "
+        f"timeout 10 sacctmgr -nP show assoc where cluster={plan.cluster} account={plan.account} user={plan.user}"
+        " format=user | grep -q ."
+    )
+
+
+def load_accounts(path: str) -> str:
+    """One call for cluster, account and user; what is there already is left alone."""
+    return f"timeout 30 sacctmgr -i load {path}"
+
+
+def node_state(seat: Seat) -> str:
+    return f"timeout 5 sinfo -h -n {seat.node} -o %t"
+
+
+def node_ready(seat: Seat) -> str:
+    return f"active slurmd && port_open 6817 && {node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
+
+
+def as_user(plan: Plan, command: str) -> str:
+    """Run as the ordinary user of the cluster, from a directory it may enter, without a terminal."""
+    return f"{{ cd /tmp && runuser -u {plan.user} -- {command} </dev/null; }}"
+
+
+def job_options(plan: Plan) -> str:
+    return f"-N1 -n1 -A {plan.account} -p {plan.partition} --time=1"

@@ -1,0 +1,1 @@
+"""What the app itself remembers between two breaths."""

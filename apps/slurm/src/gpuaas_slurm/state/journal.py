@@ -1,0 +1,117 @@
+"""The app's own journal of acts on hosts: SQLite, on disk before the next thing happens (survives kill -9).
+
+A row is written before an act (`acting`) and after its verification (`verified`). The host is the truth, so a resumed
+process always probes; the journal tells how often something was tried, what was found and how long it took.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS steps (
+  operation_id TEXT NOT NULL, instance_id TEXT NOT NULL, allocation_id TEXT NOT NULL, step TEXT NOT NULL,
+  attempt INTEGER NOT NULL, phase TEXT NOT NULL CHECK (phase IN ('probed','acting','verified','failed')),
+  epoch INTEGER NOT NULL, started REAL NOT NULL, finished REAL, detail TEXT NOT NULL DEFAULT '{}',
+  PRIMARY KEY (operation_id, allocation_id, step, attempt)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS waits (
+  operation_id TEXT NOT NULL, allocation_id TEXT NOT NULL, since REAL NOT NULL, times INTEGER NOT NULL,
+  PRIMARY KEY (operation_id, allocation_id)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Which step, of which operation, on which allocation, under which claim."""
+
+    operation_id: str
+    instance_id: str
+    allocation_id: str
+    step: str
+    epoch: int
+
+
+class Journal:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._clock = clock
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.row_factory = sqlite3.Row
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+            self._db.execute(f"PRAGMA {pragma}")
+        self._db.executescript(SCHEMA)
+
+    def acting(self, key: Key) -> int:
+        """Opens a new attempt, on disk before the act starts."""
+        attempt = self._last_attempt(key) + 1
+        self._insert(key, attempt, "acting", None, {})
+        return attempt
+
+    def probed(self, key: Key) -> None:
+        """The step was found done; a row only if no earlier attempt already says so."""
+        self._insert(key, self._last_attempt(key) + 1, "probed", self._clock(), {})
+
+    def verified(self, key: Key, attempt: int, detail: dict[str, Any] | None = None) -> None:
+        self._close(key, attempt, "verified", detail or {})
+
+    def failed(self, key: Key, attempt: int, detail: dict[str, Any]) -> None:
+        self._close(key, attempt, "failed", detail)
+
+    def rows(self, operation_id: str) -> list[dict[str, Any]]:
+        found = self._db.execute("SELECT * FROM steps WHERE operation_id=? ORDER BY started, attempt", (operation_id,))
+        return [{**dict(row), "detail": json.loads(row["detail"])} for row in found]
+
+    def details(self, key: Key) -> list[dict[str, Any]]:
+        """What the verified attempts of this step found, oldest first."""
+        found = self._db.execute(
+            "SELECT detail FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND phase='verified' "
+            "ORDER BY attempt",
+            (key.operation_id, key.allocation_id, key.step),
+        )
+        return [json.loads(row["detail"]) for row in found]
+
+    def wait(self, operation_id: str, allocation_id: str) -> tuple[float, int]:
+        """Counts one more failed try to reach a host; returns (seconds since the first, how many)."""
+        now = self._clock()
+        self._db.execute(
+            "INSERT INTO waits VALUES (?,?,?,1) ON CONFLICT DO UPDATE SET times = times + 1",
+            (operation_id, allocation_id, now),
+        )
+        row = self._db.execute(
+            "SELECT since, times FROM waits WHERE operation_id=? AND allocation_id=?", (operation_id, allocation_id)
+        ).fetchone()
+        return now - row["since"], row["times"]
+
+    def reached(self, operation_id: str, allocation_id: str) -> None:
+        self._db.execute("DELETE FROM waits WHERE operation_id=? AND allocation_id=?", (operation_id, allocation_id))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _last_attempt(self, key: Key) -> int:
+        row = self._db.execute(
+            "SELECT max(attempt) AS n FROM steps WHERE operation_id=? AND allocation_id=? AND step=?",
+            (key.operation_id, key.allocation_id, key.step),
+        ).fetchone()
+        return row["n"] or 0
+
+    def _insert(self, key: Key, attempt: int, phase: str, finished: float | None, detail: dict[str, Any]) -> None:
+        self._db.execute(
+            "INSERT INTO steps (operation_id, instance_id, allocation_id, step, attempt, phase, epoch, started,"
+            " finished, detail) VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (key.operation_id, key.instance_id, key.allocation_id, key.step, attempt, phase, key.epoch,
+             self._clock(), finished, json.dumps(detail)),
+        )  # fmt: skip
+
+    def _close(self, key: Key, attempt: int, phase: str, detail: dict[str, Any]) -> None:
+        self._db.execute(
+            "UPDATE steps SET phase=?, finished=?, detail=? "
+            "WHERE operation_id=? AND allocation_id=? AND step=? AND attempt=?",
+            (phase, self._clock(), json.dumps(detail), key.operation_id, key.allocation_id, key.step, attempt),
+        )

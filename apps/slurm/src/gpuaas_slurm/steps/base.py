@@ -1,0 +1,51 @@
+"""What a step is: a probe that says whether it is done, an act that does it, and the same probe, asked until it holds.
+
+Probe and act are shell functions run on the host by host.sh. All probes of a host go in one round trip; each act is
+one more. `undo` names the teardown step that takes the act back (tests check that there is one for each).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuaas_slurm import validate
+from gpuaas_slurm.hosts import Host
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    title: str
+    phase: str
+    probe: str
+    act: str
+    within: float = 15
+    unit: str = ""
+    code: str = "step_failed"
+    data: bytes | None = None
+    undo: str = ""
+
+    def script(self) -> str:
+        return f"{function('probe', self.probe)}{function('act', self.act)}run_act\n"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step on one host."""
+
+    host: Host
+    step: Step
+
+
+Stage = tuple[Task, ...]  # tasks of one stage do not need each other and run at once
+
+
+def function(name: str, body: str) -> str:
+    return f"{name}() {{\n{body.strip()}\n}}\n"
+
+
+def survey(steps: Sequence[Step], unless: str = "false") -> str:
+    """One script that asks every probe; none where `unless` holds, since nothing can be done there yet."""
+    words = [validate.word("step", step.name) for step in steps]
+    probes = "".join(function(f"probe_{s.name}", s.probe) for s in steps)
+    ask = 'do "probe_$s" >/dev/null 2>&1 && say done "$s"; done'
+    return f"! {unless} || exit 0\n{probes}for s in {' '.join(words)}; {ask}\nexit 0\n"

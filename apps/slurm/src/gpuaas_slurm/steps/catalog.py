@@ -1,0 +1,51 @@
+"""The names of all steps, in order, for people and for tests that kill the controller at each of them.
+
+The order does not depend on the plan, so an example plan is enough to ask the real recipes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpuaas_slurm import plan
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Claim, Host, MachineLike, ResultLike
+from gpuaas_slurm.steps import deploy, teardown
+from gpuaas_slurm.steps.base import Stage
+
+
+@dataclass(frozen=True)
+class Member:
+    id: str
+    component_key: str
+    ordinal: int = 0
+    allocation_id: str = "alloc_00000001"
+    node_name: str = "gpu1"
+    address: str = "10.88.0.11"
+
+
+class NoMachine(MachineLike):
+    async def run(self, argv: list[str], *, input: bytes | str | None = None, timeout: float = 60) -> ResultLike:  # noqa: ASYNC109
+        raise NotImplementedError("an example has no machine")
+
+
+def example_plan() -> plan.Plan:
+    members = [Member("mem_00000001", "controller"), Member("mem_00000002", "worker")]
+    return plan.make("inst_00000001", "example", {}, members, "prj_00000001", "team-a")
+
+
+def example_host() -> Host:
+    return Host(NoMachine(), Claim("inst_00000001", "op_00000001", 1), "alloc_00000001", "gpu1", "10.88.0.11")
+
+
+def listing() -> dict[str, list[dict[str, Any]]]:
+    host, facts = example_host(), HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
+    made = deploy.stages(example_plan(), {host.allocation_id: host}, {host.allocation_id: facts})
+    return {"deploy": _rows(made), "decommission": _rows(teardown.stages(host))}
+
+
+def _rows(stages: list[Stage]) -> list[dict[str, Any]]:
+    return [
+        {"stage": number, "name": task.step.name, "title": task.step.title, "undo": task.step.undo or None}
+        for number, stage in enumerate(stages, 1)
+        for task in stage
+    ]

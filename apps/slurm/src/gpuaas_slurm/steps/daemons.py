@@ -1,0 +1,142 @@
+"""The steps that start daemons, each ending in a gate on the host: the next one starts only when this one answers."""
+
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
+from gpuaas_slurm.slurm import shell
+from gpuaas_slurm.steps.base import Step
+
+OUR_KEY = (
+    """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]"""
+)
+
+# The key is made here and never leaves; its hash (of 1024 random bits) tells ours from another.
+MAKE_KEY = f"""
+umask 077
+if ! {{ {OUR_KEY}; }} 2>/dev/null; then
+  head -c 128 /dev/urandom >/etc/munge/.munge.key.new
+  chown munge:munge /etc/munge/.munge.key.new
+  chmod 0400 /etc/munge/.munge.key.new
+  sync /etc/munge/.munge.key.new
+  sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
+  mv /etc/munge/.munge.key.new /etc/munge/munge.key
+fi
+systemctl reset-failed munge.service 2>/dev/null || true
+systemctl restart munge.service
+"""
+
+START_DATABASE = f"""
+if active mariadb; then
+  mariadb -e 'SET GLOBAL innodb_buffer_pool_size=536870912; SET GLOBAL innodb_lock_wait_timeout=900'
+else
+  systemctl reset-failed mariadb.service 2>/dev/null || true
+  systemctl start mariadb.service
+fi
+mariadb <<'SQL'
+CREATE DATABASE IF NOT EXISTS {DATABASE};
+CREATE USER IF NOT EXISTS '{DATABASE_USER}'@'localhost' IDENTIFIED VIA unix_socket;
+GRANT ALL ON {DATABASE}.* TO '{DATABASE_USER}'@'localhost';
+SQL
+"""
+
+
+def identity() -> Step:
+    return Step(
+        name="identity",
+        title="Making the cluster's key and starting munge",
+        phase="preparing",
+        probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
+        act=MAKE_KEY,
+        unit="munge",
+        undo="remove_key",
+    )
+
+
+def database() -> Step:
+    return Step(
+        name="database",
+        title="Starting the accounting database",
+        phase="starting",
+        probe=f"active mariadb && runuser -u slurm -- mariadb {DATABASE} -e 'SELECT 1' </dev/null",
+        act=START_DATABASE,
+        within=20,
+        unit="mariadb",
+        code="accounting_not_ready",
+        undo="drop_accounting",
+    )
+
+
+def accounting() -> Step:
+    return Step(
+        name="accounting",
+        title="Starting the accounting service",
+        phase="starting",
+        probe=shell.DBD_ANSWERS,
+        act=_restart("slurmdbd", 6819, 20),
+        within=20,
+        unit="slurmdbd",
+        code="accounting_not_ready",
+        undo="stop_services",
+    )
+
+
+def accounts(plan: Plan) -> Step:
+    """Before the scheduler starts: it then reads them with everything else, and no later push can be lost.
+
+    Every sacctmgr call costs up to half a second, so the success of the load counts as its verification.
+    """
+    return Step(
+        name="accounts",
+        title="Opening the project's account",
+        phase="starting",
+        probe=f'[ -f "$REPORT/accounts.$EPOCH" ] || {{ {shell.association_stored(plan)}; }}',
+        act=f'{shell.load_accounts(ACCOUNTS)}\ndate >"$REPORT/accounts.$EPOCH"',
+        unit="slurmdbd",
+        code="accounting_not_ready",
+        undo="drop_accounting",
+    )
+
+
+def scheduler(plan: Plan) -> Step:
+    """Ready means: it answers, and it knows user and account with a real uid."""
+    return Step(
+        name="scheduler",
+        title="Starting the scheduler",
+        phase="starting",
+        probe=f"{shell.CTLD_ANSWERS} && {shell.association_known(plan)}",
+        act=_restart("slurmctld", 6817, 20),
+        within=20,
+        unit="slurmctld",
+        undo="stop_services",
+    )
+
+
+def worker(seat: Seat) -> Step:
+    """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it."""
+    return Step(
+        name="worker",
+        title="Starting the worker and waiting until it is idle",
+        phase="starting",
+        probe=shell.node_ready(seat),
+        act=f"""
+systemctl reset-failed slurmd.service 2>/dev/null || true
+systemctl restart slurmd.service
+ready() {{ {shell.node_ready(seat)}; }}
+wait_until 5 ready || {{
+  timeout 5 sinfo -h -n {seat.node} -o '%t %E'
+  if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
+    scontrol update nodename={seat.node} state=resume
+  fi
+}}
+""",
+        within=15,
+        unit="slurmd",
+        undo="stop_services",
+    )
+
+
+def _restart(unit: str, port: int, seconds: int) -> str:
+    return (
+        f"systemctl reset-failed {unit}.service 2>/dev/null || true\n"
+        f"systemctl restart {unit}.service\n"
+        f"wait_until {seconds} port_open {port}\n"
+    )

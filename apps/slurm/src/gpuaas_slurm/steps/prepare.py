@@ -1,0 +1,114 @@
+"""The first steps on a host: remember how it was, bring files, user and services into place. Nothing runs yet."""
+
+from gpuaas_slurm.facts import UNITS
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.render.files import File, archive
+from gpuaas_slurm.steps.base import Step
+
+WANTS = "/etc/systemd/system/multi-user.target.wants"
+WORKER_UNITS = ("munge", "slurmd")
+
+# What was here before us, so that the decommission can give the host back as it was.
+REMEMBER = f"""
+if [ ! -f "$OWN/before" ]; then
+  if [ -e /etc/munge/munge.key ]; then install -m 0400 /etc/munge/munge.key "$OWN/munge.key.before"; fi
+  states=($(systemctl show -P ActiveState {" ".join(f"{u}.service" for u in UNITS)}))
+  for u in {" ".join(UNITS)}; do
+    enabled=no masked=no
+    if [ -L {WANTS}/$u.service ]; then enabled=yes; fi
+    if [ "$(readlink /etc/systemd/system/$u.service || true)" = /dev/null ]; then masked=yes; fi
+    echo "unit $u $enabled $masked ${{states[0]}}"
+    states=("${{states[@]:1}}")
+  done >"$OWN/before.new"
+  if id gpuaas >/dev/null 2>&1; then echo "user gpuaas" >>"$OWN/before.new"; fi
+  if ip -4 route show table local | grep -q quickack; then echo quickack >>"$OWN/before.new"; fi
+  mv "$OWN/before.new" "$OWN/before"
+fi
+echo "$(date -u +%FT%TZ)" >"$REPORT/preflight"
+"""
+
+# Daemons load every MPI plugin; the PMIx ones cannot load unless PMIx is whole (performance.md section 8).
+PMIX_PROBE = """
+compgen -G '/usr/lib/*/pmix2/lib/libpmix.so' || ! compgen -G '/usr/lib/*/slurm-wlm/mpi_pmix*.so'
+"""
+PMIX_ACT = """
+for f in /usr/lib/*/slurm-wlm/mpi_pmix*.so; do
+  [ -e "$f" ] || continue
+  dpkg-divert --quiet --local --rename --divert "$f.gpuaas-off" --add "$f"
+done
+"""
+
+
+def preflight() -> Step:
+    return Step(
+        name="preflight",
+        title="Checking the host",
+        phase="checking",
+        probe='[ -f "$OWN/before" ] && [ -f "$REPORT/preflight" ]',
+        act=REMEMBER,
+        undo="forget",
+    )
+
+
+def files(made: tuple[File, ...]) -> Step:
+    sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
+    modes = "\n".join(
+        f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644
+    )
+    return Step(
+        name="files",
+        title="Writing the configuration of the cluster",
+        phase="preparing",
+        probe=f"sha256sum --status -c <<'SUMS' || return 1\n{sums}\nSUMS\n{modes}\nreturn 0",
+        act="install -d -o slurm -g slurm /var/lib/slurm/slurmctld /var/lib/slurm/slurmd /var/log/slurm\n"
+        "tar -x -m -p --same-owner --unlink-first -C / -f -",
+        data=archive(made),
+        undo="remove_files",
+    )
+
+
+def services(roles: tuple[str, ...]) -> Step:
+    units = " ".join(roles)
+    return Step(
+        name="services",
+        title="Setting the services up to start with the host",
+        phase="preparing",
+        probe=f"""
+for u in {units}; do
+  [ -L {WANTS}/$u.service ] && [ "$(readlink /etc/systemd/system/$u.service)" != /dev/null ] || return 1
+done
+! systemctl show -p NeedDaemonReload {units} | grep -q =yes || return 1
+[ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -ge {len(roles) - 1} ]
+""",
+        act=f"""
+for u in {units}; do
+  [ "$(readlink /etc/systemd/system/$u.service || true)" != /dev/null ] || rm /etc/systemd/system/$u.service
+  ln -sfn /lib/systemd/system/$u.service {WANTS}/$u.service
+done
+# A reload costs 170 ms; units that systemd has not loaded yet need none.
+if systemctl show -p NeedDaemonReload {units} | grep -q =yes; then systemctl daemon-reload; fi
+""",
+        undo="remove_files",
+    )
+
+
+def mpi() -> Step:
+    return Step(
+        name="mpi",
+        title="Leaving out the MPI plugins that cannot load",
+        phase="preparing",
+        probe=PMIX_PROBE,
+        act=PMIX_ACT,
+        undo="remove_files",
+    )
+
+
+def user(plan: Plan) -> Step:
+    return Step(
+        name="user",
+        title="Creating the user that jobs run as",
+        phase="preparing",
+        probe=f"id -u {plan.user}",
+        act=f"id -u {plan.user} || useradd --create-home --shell /bin/bash --comment 'GPUaaS jobs' {plan.user}",
+        undo="remove_user",
+    )

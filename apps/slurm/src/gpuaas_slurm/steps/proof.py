@@ -1,0 +1,113 @@
+"""The steps that prove the cluster: an ordinary user really runs jobs before anybody is told that it is ready.
+
+What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
+"""
+
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.slurm import shell
+from gpuaas_slurm.steps.base import Step
+
+COMMANDS = (
+    "sinfo",
+    "squeue",
+    "sacct -X -n -P -o JobID,JobName,State",
+    "sacctmgr -nP show assoc format=cluster,account,user",
+)
+
+
+def first_job(plan: Plan) -> Step:
+    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan)} -J gpuaas-proof hostname")
+    return Step(
+        name="first_job",
+        title="Running the first job",
+        phase="proving",
+        probe='[ -s "$REPORT/first_job" ]',
+        act=f"""
+said=$({job})
+[ "$said" = "$(hostname)" ] || {{ echo "the job said: $said"; exit 1; }}
+printf '%s|%s\\n' "$(now_ms)" "$said" >"$REPORT/first_job"
+""",
+        unit="slurmctld",
+        code="job_proof_failed",
+        undo="forget",
+    )
+
+
+def batch_job(plan: Plan) -> Step:
+    """slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then)."""
+    out = f"/home/{plan.user}/.gpuaas-proof.out"
+    wrap = f"--wrap 'echo $SLURM_JOB_ACCOUNT $(id -un)' --output {out} -J gpuaas-proof"
+    submit = shell.as_user(plan, f"timeout 20 sbatch --parsable {shell.job_options(plan)} {wrap}")
+    return Step(
+        name="batch_job",
+        title="Running a batch job and reading its accounting record",
+        phase="proving",
+        probe='[ -s "$REPORT/batch_job" ]',
+        act=f"""
+rm -f {out}
+job=$({submit})
+wait_until 20 grep -qx '{plan.account} {plan.user}' {out} || {{ cat {out}; squeue -h -j "$job"; exit 1; }}
+recorded() {{ timeout 5 sacct -X -n -P -j "$job" -o State | grep -qx COMPLETED; }}
+wait_until 20 recorded || {{ timeout 5 sacct -X -n -P -j "$job" -o JobID,State,Account; exit 1; }}
+rm -f {out}
+printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
+""",
+        within=5,
+        unit="slurmctld",
+        code="job_proof_failed",
+        undo="forget",
+    )
+
+
+def gpu_job(plan: Plan, gpus: int) -> Step:
+    """On a host without GPUs there is nothing to prove, and the report says so."""
+    ask = "--gres=gpu:1 -J gpuaas-proof"
+    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
+    proof = f'said=$({job})\n[[ "$said" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $said"; exit 1; }}'
+    return Step(
+        name="gpu_job",
+        title="Running a job on a GPU" if gpus else "Noting that the host has no GPU",
+        phase="proving",
+        probe='[ -s "$REPORT/gpu_job" ]',
+        act=(proof if gpus else "said=none") + f'\nprintf \'%s|%s\\n\' {gpus} "$said" >"$REPORT/gpu_job"',
+        unit="slurmd",
+        code="job_proof_failed",
+        undo="forget",
+    )
+
+
+def access(plan: Plan) -> Step:
+    """Every command that the access bundle shows is run first, as the user who will type it."""
+    runs = "\n".join(
+        f"(code=0; {shell.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
+        for c in COMMANDS
+    )
+    return Step(
+        name="access",
+        title="Trying every command of the access bundle",
+        phase="proving",
+        probe='[ -s "$REPORT/access" ]',
+        act=f"""
+{{
+  for d in slurmctld slurmd slurmdbd; do printf 'version|%s|%s\\n' $d "$($d -V)"; done
+  printf 'version|munge|%s\\n' "$(munged -V | head -1)"
+  printf 'version|mariadb|%s\\n' "$(mariadbd --version | head -1)"
+  {runs}
+  wait
+  printf 'nodes|%s\\n' "$(sinfo -h -N -o '%N=%t' | tr '\\n' ' ')"
+}} >"$REPORT/access.new"
+! grep -E '^command\\|.*\\|[1-9][0-9]*$' "$REPORT/access.new" || exit 1
+mv "$REPORT/access.new" "$REPORT/access"
+""",
+        unit="slurmctld",
+        code="job_proof_failed",
+        undo="forget",
+    )
+
+
+COLLECT = """
+for f in first_job batch_job gpu_job access; do
+  while IFS= read -r line; do say "$f" "$line"; done <"$REPORT/$f"
+done
+exit 0
+"""

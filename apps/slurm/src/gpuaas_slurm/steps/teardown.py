@@ -1,0 +1,239 @@
+"""The order in which a cluster leaves a host. Every step also holds on a host that was never, or only half, set up.
+
+Only what carries our mark is removed: files with our header, a key with our hash, a user and services that `before`
+says were not there. `before` was written by the first deploy step; without it we never changed anything.
+"""
+
+from typing import Any
+
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import UNIX_USER
+from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
+from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_slurm.steps.prepare import WANTS
+
+SLURM_UNITS = "slurmd slurmctld slurmdbd"
+DROPINS = "/etc/systemd/system/{munge,slurmdbd,slurmctld,slurmd}.service.d/50-gpuaas.conf"
+FILES = f"/etc/slurm/{{slurm,slurmdbd,gres,cgroup}}.conf /etc/mysql/mariadb.conf.d/60-gpuaas-slurm.cnf {DROPINS}"
+
+# was UNIT active|enabled|masked: how the host had it before us.
+HELPERS = f"""
+was() {{
+  case $2 in
+    active) grep -q "^unit $1 [a-z]* [a-z]* active$" "$OWN/before" ;;
+    enabled) grep -q "^unit $1 yes " "$OWN/before" ;;
+    masked) grep -q "^unit $1 [a-z]* yes " "$OWN/before" ;;
+  esac
+}}
+touched() {{ [ -f "$OWN/before" ]; }}
+ours() {{ grep -qs "^# Managed by GPUaaS: instance $INSTANCE$" "$1"; }}
+our_files() {{ local f; for f in {FILES}; do ours "$f" && echo "$f"; done; return 0; }}
+diverted() {{ compgen -G '/usr/lib/*/slurm-wlm/mpi_pmix*.so.gpuaas-off'; }}
+quick_routes() {{ grep -qs '^quickack$' "$OWN/before" || ip -4 route show table local | grep quickack; }}
+strays() {{
+  local p
+  pgrep -x 'slurmstepd|slurmd|slurmctld|slurmdbd'
+  for p in /proc/[0-9]*; do grep -qsz '^SLURM_JOB_ID=' "$p/environ" && echo "${{p#/proc/}}"; done
+  return 0
+}}
+"""
+
+
+def _step(probe: str, act: str, **words: Any) -> Step:
+    return Step(probe=HELPERS + probe, act=HELPERS + act, **words)
+
+
+def stop_jobs() -> Step:
+    """Asked politely first; what does not end in 5 s is ended with its daemon in the next step."""
+    return _step(
+        name="stop_jobs",
+        title="Stopping the jobs that still run",
+        phase="stopping",
+        probe='! touched || [ -f "$REPORT/stop_jobs" ] || ! port_open 6817',
+        act="""
+none() { [ -z "$(timeout 5 squeue -h -o %A)" ]; }
+timeout 5 squeue -h -o %A | xargs -r timeout 10 scancel || true
+wait_until 5 none || true
+date >"$REPORT/stop_jobs"
+""",
+    )
+
+
+def stop_services() -> Step:
+    return _step(
+        name="stop_services",
+        title="Stopping the Slurm services",
+        phase="stopping",
+        probe=f'! touched || {{ ! systemctl -q is-active {SLURM_UNITS} && [ -z "$(strays)" ]; }}',
+        act=f"""
+systemctl stop {SLURM_UNITS} || true
+for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
+systemctl reset-failed {SLURM_UNITS} 2>/dev/null || true
+""",
+        within=20,
+        unit="slurmctld",
+    )
+
+
+def drop_accounting() -> Step:
+    """The user goes before the schema: a schema directory that is gone means that both are gone."""
+    return _step(
+        name="drop_accounting",
+        title="Removing the accounting database",
+        phase="removing",
+        probe=f"""
+touched || return 0
+[ ! -d /var/lib/mysql/{DATABASE} ] && {{ was mariadb active || ! active mariadb; }}
+""",
+        act=f"""
+if [ -d /var/lib/mysql/{DATABASE} ]; then
+  systemctl reset-failed mariadb.service 2>/dev/null || true
+  active mariadb || systemctl start mariadb.service
+  mariadb -e "DROP USER IF EXISTS '{DATABASE_USER}'@'localhost'; DROP DATABASE IF EXISTS {DATABASE}"
+fi
+was mariadb active || systemctl stop mariadb.service
+""",
+        within=20,
+        unit="mariadb",
+    )
+
+
+def remove_key() -> Step:
+    return _step(
+        name="remove_key",
+        title="Removing the cluster's key",
+        phase="removing",
+        probe="""
+touched || return 0
+[ ! -e "$OWN/munge.key.sha256" ] && [ ! -e "$OWN/munge.key.before" ] && { was munge active || ! active munge; }
+""",
+        act="""
+systemctl stop munge.service
+rm -f /etc/munge/.munge.key.new
+if [ -e /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]; then
+  shred -u /etc/munge/munge.key
+fi
+if [ -e "$OWN/munge.key.before" ]; then
+  install -o munge -g munge -m 0400 "$OWN/munge.key.before" /etc/munge/munge.key
+  rm "$OWN/munge.key.before"
+fi
+rm -f "$OWN/munge.key.sha256"
+if was munge active; then systemctl start munge.service; fi
+systemctl reset-failed munge.service 2>/dev/null || true
+""",
+        unit="munge",
+    )
+
+
+def remove_user() -> Step:
+    return _step(
+        name="remove_user",
+        title="Removing the user that jobs ran as",
+        phase="removing",
+        probe=f'! touched || grep -q "^user {UNIX_USER}$" "$OWN/before" || ! id {UNIX_USER}',
+        act=f"""
+pkill -KILL -u {UNIX_USER} || true
+gone() {{ ! pgrep -u {UNIX_USER}; }}
+wait_until 5 gone
+userdel -r {UNIX_USER}
+""",
+    )
+
+
+def remove_files() -> Step:
+    """Configuration, drop-ins, spool, logs, diverted plugins; and every service is switched on or off as it was."""
+    return _step(
+        name="remove_files",
+        title="Removing the configuration and the spool",
+        phase="removing",
+        probe="""
+[ -z "$(our_files)" ] || return 1
+touched || return 0
+[ ! -e /etc/gpuaas-slurm ] && ! diverted && [ ! -e "$OWN/files_left" ] && [ -e "$OWN/files_gone" ]
+""",
+        act=f"""
+if [ -x /etc/gpuaas-slurm/quickack ] && [ -n "$(quick_routes)" ]; then /etc/gpuaas-slurm/quickack off || true; fi
+our_files | xargs -r rm -f
+rmdir {DROPINS.replace("/50-gpuaas.conf", "")} 2>/dev/null || true
+rm -rf /etc/gpuaas-slurm /var/lib/slurm/slurmctld/* /var/lib/slurm/slurmd/* /var/log/slurm/*.log*
+for f in $(diverted || true); do dpkg-divert --quiet --local --rename --remove "${{f%.gpuaas-off}}"; done
+while read -r kind u _; do
+  [ "$kind" = unit ] || continue
+  was $u enabled || rm -f {WANTS}/$u.service
+  if was $u masked; then ln -sfn /dev/null /etc/systemd/system/$u.service; fi
+done <"$OWN/before"
+systemctl daemon-reload
+date >"$OWN/files_gone"
+""",
+    )
+
+
+def prove_clean() -> Step:
+    """Evidence, gathered on the host: what a stranger would look for. A claim does not rely on another's eyes."""
+    return _step(
+        name="prove_clean",
+        title="Proving that the host is clean",
+        phase="proving",
+        probe='[ -f "$REPORT/clean.$EPOCH" ]',
+        act=EVIDENCE + 'date >"$REPORT/clean.$EPOCH"',
+        code="teardown_incomplete",
+    )
+
+
+def forget() -> Step:
+    """The app's own notes go last. A mark in /run (gone at reboot) still refuses late commands of older claims."""
+    return _step(
+        name="forget",
+        title="Removing the app's own notes from the host",
+        phase="removing",
+        probe='[ ! -e "$OWN" ]',
+        act='rm -rf "$OWN"\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
+    )
+
+
+EVIDENCE = f"""
+check() {{ if [ -z "$2" ]; then say check "$1|yes|$3"; else say check "$1|no|$2"; fi; }}
+line() {{ tr '\\n' ' ' | cut -c1-200; }}
+running() {{ systemctl list-units --no-legend --plain --state=active,activating,reloading,failed 'slurm*' | line; }}
+spool() {{ find /var/lib/slurm/slurmctld /var/lib/slurm/slurmd -mindepth 1 | line; }}
+user_left() {{ grep -q '^user {UNIX_USER}$' "$OWN/before" || id {UNIX_USER} 2>/dev/null; }}
+check configuration "$(our_files | line)" "no file has the mark of this instance"
+if touched; then
+  check directory "$(ls -d /etc/gpuaas-slurm 2>/dev/null)" "the directory of the app's files is gone"
+  check processes "$(strays | line)" "no Slurm daemon, step or job process runs"
+  check services "$(running)" "no Slurm service is active"
+  check ports "$(ss -ltnH 'sport = :6817 or sport = :6818 or sport = :6819' | line)" "nothing listens on 6817 to 6819"
+  check key "$(ls "$OWN/munge.key.sha256" 2>/dev/null | line)" "the munge key of the cluster is gone"
+  check munge "$(was munge active || pgrep -x munged | line)" "munge is as the host had it before"
+  check plugins "$(diverted | line)" "every plugin is back in its place"
+  check routes "$(quick_routes | line)" "the routes of the host to itself are as before"
+  check spool "$(spool)" "no state or spool of jobs is left"
+  check database "$(ls -d /var/lib/mysql/{DATABASE} 2>/dev/null | line)" "the accounting database and its user are gone"
+  check database_service "$(was mariadb active || pgrep -x mariadbd | line)" "the database service is as it was before"
+  check user "$(user_left)" "no user is left"
+  for u in munge mariadb slurmdbd slurmctld slurmd; do
+    now=no; then=no
+    if [ -L {WANTS}/$u.service ]; then now=yes; fi
+    if was $u enabled; then then=yes; fi
+    check "enablement_$u" "$([ $now = $then ] || echo "enabled: $now, before: $then")" "as before ($then)"
+  done
+else
+  say check "trace|yes|the host holds no trace of this instance"
+fi
+"""
+
+
+ORDER = (
+    stop_jobs,
+    stop_services,
+    drop_accounting,
+    remove_key,
+    remove_user,
+    remove_files,
+    prove_clean,
+    forget,
+)
+
+
+def stages(host: Host) -> list[Stage]:
+    return [(Task(host, step()),) for step in ORDER]

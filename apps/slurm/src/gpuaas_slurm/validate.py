@@ -1,0 +1,77 @@
+"""Every string that reaches slurm.conf, sacctmgr or a shell passes here first.
+
+A newline in a partition name would add a line to slurm.conf; a quote would leave a shell word. So each kind of word
+has one pattern, matched whole (`fullmatch`: `$` would let a trailing newline through). Called by plan, render, hosts.
+"""
+
+import ipaddress
+import re
+from typing import Any
+
+
+class BadWord(ValueError):
+    """A value that must not reach a config file, sacctmgr or a shell."""
+
+    def __init__(self, what: str, value: object, expected: str) -> None:
+        super().__init__(f"{what} is {value!r}; it must be {expected}.")
+        self.what = what
+
+
+PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
+    "cluster_name": (
+        re.compile(r"[a-z][a-z0-9_-]{0,38}[a-z0-9]"),
+        "2 to 40 lower-case letters, digits, '-' or '_', starting with a letter",
+    ),
+    "partition": (re.compile(r"[a-z][a-z0-9_]{0,30}"), "up to 31 lower-case letters, digits or '_'"),
+    "gpu_type": (re.compile(r"[a-z][a-z0-9_]{0,30}"), "up to 31 lower-case letters, digits or '_'"),
+    "account": (re.compile(r"[a-z][a-z0-9_-]{0,39}"), "up to 40 lower-case letters, digits, '-' or '_'"),
+    "user": (re.compile(r"[a-z][a-z0-9_-]{0,30}"), "up to 31 lower-case letters, digits, '-' or '_'"),
+    "node": (re.compile(r"[a-z][a-z0-9-]{0,61}[a-z0-9]"), "a host-name-like word of lower-case letters and digits"),
+    "hostname": (
+        re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9-]{1,63})*"),
+        "a host name",
+    ),
+    "device": (re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9_/-]{0,60}"), "a device file below /dev"),
+    "id": (re.compile(r"[a-z]{2,8}_[a-z0-9]{8,40}"), "a platform id"),
+    "step": (re.compile(r"[a-z][a-z_]{1,40}"), "a step name"),
+    "unit": (re.compile(r"[a-z]{2,20}"), "a service name"),
+}
+RESERVED = {"partition": {"all", "default"}, "user": {"root"}, "account": {"root"}}
+
+
+def word(what: str, value: object) -> str:
+    """The value itself when it is a word of that kind, else BadWord."""
+    pattern, expected = PATTERNS[what]
+    if not isinstance(value, str) or not pattern.fullmatch(value) or ".." in value:
+        raise BadWord(what, value, expected)
+    if value in RESERVED.get(what, ()):
+        raise BadWord(what, value, "another word; this one is reserved by Slurm")
+    return value
+
+
+def address(value: object) -> str:
+    """An IP address or a host name."""
+    try:
+        return str(ipaddress.ip_address(str(value)))
+    except ValueError:
+        return word("hostname", value)
+
+
+def whole(what: str, value: object, low: int, high: int) -> int:
+    """A whole number in a range (True is not a number here)."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise BadWord(what, value, f"a whole number from {low} to {high}")
+    return value
+
+
+def known_keys(inputs: dict[str, Any], allowed: set[str]) -> None:
+    """The manifest says additionalProperties false; the app does not rely on somebody else having checked."""
+    for key in inputs:
+        if key not in allowed:
+            raise BadWord("inputs", key, f"one of {', '.join(sorted(allowed))}")
+
+
+def slug(text: str, fallback: str) -> str:
+    """A word made from a person's name for something: 'Team A!' becomes 'team-a'."""
+    made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:38].strip("-")
+    return made if len(made) > 1 and made[0].isalpha() else fallback

@@ -1,0 +1,120 @@
+"""The fence of host.sh, run for real in bash with its directories moved: an older claim can never act."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from gpuaas_slurm.hosts import STALE_EXIT, Claim, preamble
+
+OLD, NEW = "op_01k9aaaaaaaaaaaaaaaaaaaaaa", "op_01k9bbbbbbbbbbbbbbbbbbbbbb"
+INSTANCE = "inst_00000001"
+
+
+def script(root: Path, operation: str, epoch: int, act: str, probe: str = "true") -> str:
+    text = preamble(Claim(INSTANCE, operation, epoch), step="files", unit="", within=1)
+    text = text.replace("BASE=/var/lib/gpuaas-slurm", f"BASE={root}/lib").replace(
+        "RUN=/run/gpuaas-slurm", f"RUN={root}/run"
+    )
+    return f"{text}\nprobe() {{ {probe}; }}\nact() {{ {act}; }}\nrun_act\n"
+
+
+def act(
+    root: Path, operation: str, epoch: int, what: str = "echo acted", probe: str = "true"
+) -> subprocess.CompletedProcess[str]:
+    text = script(root, operation, epoch, what, probe)
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=20, check=False)
+
+
+def journal(root: Path) -> list[dict]:
+    path = root / "lib/journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_the_newest_claim_acts_and_leaves_a_line(tmp_path: Path) -> None:
+    done = act(tmp_path, OLD, 3)
+    assert (done.returncode, done.stdout) == (0, "acted\n")
+    (line,) = journal(tmp_path)
+    assert (line["operation"], line["epoch"], line["step"]) == (OLD, 3, "files")
+
+
+@pytest.mark.parametrize(("operation", "epoch"), [(OLD, 9), (NEW, 1)])
+def test_an_older_claim_is_refused_and_changes_nothing(tmp_path: Path, operation: str, epoch: int) -> None:
+    act(tmp_path, NEW, 2)
+    done = act(tmp_path, operation, epoch, "echo evil")
+    assert done.returncode == STALE_EXIT
+    assert "evil" not in done.stdout
+    assert len(journal(tmp_path)) == 1
+
+
+def test_a_later_operation_starts_with_a_low_epoch(tmp_path: Path) -> None:
+    act(tmp_path, OLD, 9)
+    assert act(tmp_path, NEW, 1).returncode == 0
+
+
+def test_a_bare_number_in_the_file_fences_too(tmp_path: Path) -> None:
+    own = tmp_path / "lib" / INSTANCE
+    own.mkdir(parents=True)
+    (own / "epoch").write_text("5\n")
+    assert act(tmp_path, NEW, 4).returncode == STALE_EXIT
+    assert act(tmp_path, NEW, 5).returncode == 0
+
+
+def test_after_the_notes_are_gone_the_mark_in_run_still_fences(tmp_path: Path) -> None:
+    act(tmp_path, NEW, 1, 'rm -rf "$BASE"')
+    assert act(tmp_path, OLD, 1).returncode == STALE_EXIT
+
+
+def test_a_claim_that_takes_over_waits_for_the_last_act_of_the_former_one(tmp_path: Path) -> None:
+    slow = subprocess.Popen(["bash", "-c", script(tmp_path, OLD, 1, f"sleep 0.6; echo old >>{tmp_path}/order")])
+    for _ in range(100):
+        if journal(tmp_path):
+            break
+        time.sleep(0.01)
+    assert act(tmp_path, OLD, 2, f"echo new >>{tmp_path}/order").returncode == 0
+    assert slow.wait(timeout=10) == 0
+    assert (tmp_path / "order").read_text() == "old\nnew\n"
+
+
+def test_looking_waits_for_an_act_of_the_same_claim_whose_connection_broke(tmp_path: Path) -> None:
+    slow = subprocess.Popen(["bash", "-c", script(tmp_path, NEW, 1, f"sleep 0.6; echo act >>{tmp_path}/order")])
+    for _ in range(100):
+        if journal(tmp_path):
+            break
+        time.sleep(0.01)
+    look = script(tmp_path, NEW, 1, "true").replace("\nrun_act\n", f"\nfence; alone; echo look >>{tmp_path}/order\n")
+    assert subprocess.run(["bash", "-c", look], timeout=20, check=False).returncode == 0
+    assert slow.wait(timeout=10) == 0
+    assert (tmp_path / "order").read_text() == "act\nlook\n"
+
+
+def test_acts_of_one_claim_run_side_by_side(tmp_path: Path) -> None:
+    act(tmp_path, NEW, 1)
+    started = time.monotonic()
+    both = [subprocess.Popen(["bash", "-c", script(tmp_path, NEW, 1, "sleep 0.5")]) for _ in range(3)]
+    assert [p.wait(timeout=10) for p in both] == [0, 0, 0]
+    assert time.monotonic() - started < 1.4
+
+
+def test_a_failing_command_in_the_middle_ends_the_act(tmp_path: Path) -> None:
+    done = act(tmp_path, NEW, 1, "echo one; false; echo two")
+    assert done.returncode == 1
+    assert "one" in done.stdout
+    assert "two" not in done.stdout
+
+
+def test_an_act_that_does_not_bring_its_state_about_fails(tmp_path: Path) -> None:
+    done = act(tmp_path, NEW, 1, "true", probe="false")
+    assert (done.returncode, "@unverified files" in done.stdout) == (1, True)
+
+
+def test_an_act_survives_a_controller_that_is_gone(tmp_path: Path) -> None:
+    text = script(tmp_path, NEW, 1, f"echo first; sleep 0.3; echo second; touch {tmp_path}/whole")
+    child = subprocess.Popen(["bash", "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.close()
+    child.stderr.close()
+    child.wait(timeout=10)
+    assert (tmp_path / "whole").exists()

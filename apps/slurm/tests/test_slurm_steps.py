@@ -1,0 +1,88 @@
+"""The order of steps, and that each of them can be taken back."""
+
+import json
+import subprocess
+
+import pytest
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Claim, preamble
+from gpuaas_slurm.steps import catalog, deploy, teardown
+from gpuaas_slurm.steps.base import Step, survey
+from gpuaas_slurm.validate import BadWord
+
+HOST = catalog.example_host()
+
+
+def all_steps() -> list[Step]:
+    facts = HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
+    made = deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
+    return [task.step for stage in [*made, *teardown.stages(HOST)] for task in stage]
+
+
+def stage_of(kind: str) -> dict[str, int]:
+    return {row["name"]: row["stage"] for row in catalog.listing()[kind]}
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("preflight", "files"), ("files", "identity"), ("files", "database"), ("identity", "accounting"), ("database", "accounting"),
+        ("user", "accounts"), ("accounting", "accounts"), ("accounts", "scheduler"), ("mpi", "scheduler"), ("scheduler", "worker"),
+        ("worker", "first_job"), ("first_job", "batch_job"),
+    ],
+)  # fmt: skip
+def test_a_step_waits_for_what_it_needs(first: str, then: str) -> None:
+    assert stage_of("deploy")[first] < stage_of("deploy")[then]
+
+
+def test_the_teardown_stops_before_it_removes_and_proves_before_it_forgets() -> None:
+    order = list(stage_of("decommission"))
+    assert order.index("stop_services") < order.index("drop_accounting") < order.index("remove_files")
+    assert order[-2:] == ["prove_clean", "forget"]
+
+
+def test_every_deploy_step_names_the_teardown_step_that_takes_it_back() -> None:
+    listed = catalog.listing()
+    undone = {row["undo"] for row in listed["deploy"]}
+    assert undone <= {row["name"] for row in listed["decommission"]}
+
+
+def test_step_names_are_unique_and_titles_are_sentences() -> None:
+    steps = all_steps()
+    assert len({s.name for s in steps}) == len(steps)
+    assert all(s.title[0].isupper() and " " in s.title for s in steps)
+
+
+@pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
+def test_every_script_is_valid_shell(step: Step) -> None:
+    text = preamble(HOST.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+    done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_survey_is_valid_shell() -> None:
+    text = preamble(HOST.claim, step="look", unit="", within=1) + survey(all_steps(), '[ ! -f "$OWN/before" ]')
+    assert subprocess.run(["bash", "-n"], input=text, text=True, timeout=10, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("bad", ["inst_1;reboot", "inst_$(id)", "../../etc", "inst_0000\n0001"])
+def test_an_id_cannot_leave_its_place_in_a_script(bad: str) -> None:
+    with pytest.raises(BadWord):
+        preamble(Claim(bad, "op_00000001", 1), step="files", unit="", within=1)
+    with pytest.raises(BadWord):
+        preamble(Claim("inst_00000001", bad, 1), step="files", unit="", within=1)
+
+
+def test_the_command_lists_every_step_as_json() -> None:
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuaas_slurm", "steps", "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    listed = json.loads(done.stdout)
+    assert [row["name"] for row in listed["deploy"]][:2] == ["preflight", "files"]
+    assert len(listed["decommission"]) == len(teardown.ORDER)
