@@ -1,0 +1,65 @@
+"""What should run, as files: one JSON per service. The supervisor keeps the world equal to the folder.
+
+A file that appears is started, one that goes away is stopped, one whose process died is started again. So adding a
+controller later, or killing one in a test, needs no conversation with the supervisor.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from gpuaas_lab.processes import Process
+
+
+@dataclass(frozen=True)
+class Service:
+    name: str
+    argv: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+
+class Folder:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.services, self.pids, self.logs = root / "services", root / "pids", root / "logs"
+
+    def prepare(self) -> None:
+        for folder in (self.root, self.services, self.pids, self.logs):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def want(self, service: Service) -> None:
+        _write(self.services / f"{service.name}.json", asdict(service))
+
+    def unwant(self, name: str) -> None:
+        (self.services / f"{name}.json").unlink(missing_ok=True)
+
+    def wanted(self) -> dict[str, Service]:
+        found = sorted(self.services.glob("*.json"))
+        return {path.stem: Service(**json.loads(path.read_text())) for path in found}
+
+    def note(self, name: str, process: Process) -> None:
+        _write(self.pids / f"{name}.json", asdict(process))
+
+    def forget(self, name: str) -> None:
+        (self.pids / f"{name}.json").unlink(missing_ok=True)
+
+    def process(self, name: str) -> Process | None:
+        """The live process of a service, or of the supervisor itself; never somebody else's reused id."""
+        try:
+            process = Process(**json.loads((self.pids / f"{name}.json").read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+        return process if process.alive else None
+
+    def noted(self) -> list[str]:
+        return sorted(path.stem for path in self.pids.glob("*.json"))
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+
+def _write(path: Path, value: object) -> None:
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(value))
+    os.replace(draft, path)

@@ -1,0 +1,154 @@
+"""`make up`: from nothing to a running Slurm cluster and a job's output, said as it happens. Repeating it is quick."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from gpuaas_lab.errors import LabError
+from gpuaas_lab.hosts import Lab
+from gpuaas_lab.stack.credentials import BOSS
+from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
+from gpuaas_lab.stack.platform import Stack, program, wait_for
+from gpuaas_lab.stack.seed import Demo, entitle, seed
+
+INSTANCE, HOSTS = "demo", 3
+out = Console(highlight=False, soft_wrap=True)
+
+
+@dataclass
+class Progress:
+    """One line per thing done, with the time since the start."""
+
+    started: float
+
+    def __call__(self, sentence: str) -> None:
+        out.print(f"[dim]{time.monotonic() - self.started:6.1f} s[/dim]  {sentence}")
+
+
+def up_with_lab(root: Path, port: int) -> None:
+    say = Progress(time.monotonic())
+    lab = Lab(say=lambda line: say(line))
+    lab.up(HOSTS, api_ports=[port])
+    say(f"{HOSTS} lab hosts are up, each with its own systemd, sshd and address")
+    space = lab.controller_namespace("ctl")
+    stack = Stack(root, port, gateway=space.gateway)
+    demo = _platform(stack, say, f"http://{space.gateway}:{port}")
+    nodes = enrol_hosts(lab, demo, f"http://{space.gateway}:{port}")
+    say(f"the agents enrolled {len(nodes)} machines with one-time tokens; the hosts trust the tenant's SSH authority")
+    for project, host in (("research", "gpu1"), ("research", "gpu2"), ("training", "gpu3")):
+        allocate(demo, project, nodes[host], host)
+    say("project research holds gpu1 and gpu2, project training holds gpu3")
+    stack.start_controller(space.prefix, list(demo.identities.values()))
+    say(f"the Slurm controller runs in the network namespace {space.name}: it reaches the API and the hosts, no more")
+    cli_context(stack)
+    _deploy(stack, demo, "gpu1")
+    job = run_job(lab)
+    say("a job ran as an ordinary user: [bold]srun hostname[/bold] on gpu1 answered")
+    out.print(f"\n    $ srun hostname\n    [bold green]{job}[/bold green]\n")
+    _farewell(stack)
+
+
+def up_without_lab(root: Path, port: int) -> None:
+    say = Progress(time.monotonic())
+    stack = Stack(root, port)
+    demo = _platform(stack, say, stack.api)
+    stack.start_controller([], list(demo.identities.values()))
+    say("the Slurm controller runs and waits for work")
+    cli_context(stack)
+    out.print(
+        "\nThere are no lab hosts (LAB=no). To bring a Debian 12 machine of your own:\n"
+        "  1. Start the core where the machine can reach it: make up LAB=no LISTEN=ADDRESS\n"
+        "  2. gpuaas node enrol NAME            prints the two lines to run on the machine (see docs/start.md)\n"
+        "  3. gpuaas allocation create NAME     holds it for your project\n"
+        "  4. gpuaas instance deploy slurm --name demo --controller NAME\n"
+    )
+    _farewell(stack)
+
+
+def _platform(stack: Stack, say: Progress, controller_api: str) -> Demo:
+    stack.start_core()
+    say(f"the core answers at {stack.api}")
+    demo = seed(stack.api, stack.credentials, stack.identities, controller_api)
+    publish(stack)
+    entitle(demo, "slurm")
+    say("tenant demo has projects research and training; the Slurm app is in the catalog, both are entitled")
+    return demo
+
+
+def publish(stack: Stack) -> None:
+    """The app publishes itself, through the public API, with its own program."""
+    token = stack.signed_in_token("admin")
+    env = os.environ | {"GPUAAS_API": stack.api, "GPUAAS_TOKEN": token}
+    done = subprocess.run([program("gpuaas-slurm"), "publish"], env=env, capture_output=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise LabError(f"The Slurm app could not be published: {done.stderr.decode()[-800:]}", "make logs")
+
+
+def cli_context(stack: Stack) -> None:
+    """The CLI is signed in for this stack, so that the next commands just work."""
+    words = [program("gpuaas"), "login", "--api", stack.api, "--email", BOSS, "--password-stdin"]
+    password = stack.credentials.tenant_admin_password.encode()
+    done = subprocess.run(words, input=password, env=stack.cli_env, capture_output=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise LabError(f"The CLI could not sign in: {done.stderr.decode()[-800:]}", "make logs")
+
+
+def _deploy(stack: Stack, demo: Demo, host: str) -> None:
+    project = demo.projects["research"]
+    live = {one.name: one for one in demo.boss.list_instances(project, limit=200).items}
+    known = live.get(INSTANCE)
+    if known and known.state == "running":
+        out.print(f"\nThe cluster is running already: {known.health.sentence}")
+        return
+    verb = ["instance", "watch", INSTANCE] if known and known.state != "failed" else None
+    words = verb or ["instance", "deploy", "slurm", "--name", INSTANCE, "--controller", host]
+    if known and known.state == "failed":
+        words = ["operation", "retry", str(known.last_operation_id)]
+    out.print(f"\n    $ gpuaas {' '.join(words)} --project research")
+    sys.stdout.flush()
+    done = subprocess.run(
+        [program("gpuaas"), *words, "--project", "research"], env=stack.cli_env, timeout=600, check=False
+    )
+    if done.returncode != 0:
+        raise LabError("The cluster did not come up; the lines above say why.", "Mend it, then run make up again.")
+
+
+def run_job(lab: Lab, host: str = "gpu1", user: str = "gpuaas") -> str:
+    """A real job, as a real user of the cluster would run it on the controller host."""
+    done = lab.exec(host, ["runuser", "-u", user, "--", "srun", "--time=1", "hostname"], timeout=60)
+    if done.exit != 0:
+        raise LabError(f"srun failed: {done.error_text}", "gpuaas instance show demo --project research")
+    return done.text.strip()
+
+
+def _farewell(stack: Stack) -> None:
+    password = stack.credentials.tenant_admin_password
+    environment = f"export PATH={Path(program('gpuaas')).parent}:$PATH GPUAAS_CONFIG={stack.cli_config}"
+    out.print(
+        f"[bold]GPUaaS is up.[/bold] The API is at {stack.api}\n\n"
+        f"  login        {BOSS} / {password}   (everybody: {stack.root}/credentials.json)\n"
+        f"  in a shell   {environment} GPUAAS_PROJECT=research\n"
+        "  then         gpuaas whoami · gpuaas catalog · gpuaas instance list · gpuaas events --follow\n"
+        "  use Slurm    gpuaas access demo      on the host: gpuaas-lab ssh gpu1\n"
+        "  here         make status · make logs · make down"
+    )
+
+
+def down(root: Path, *, lab: bool) -> None:
+    """Ends our processes by their recorded ids; with the lab also the hosts and the demo's files."""
+    Stack(root).stop()
+    if lab:
+        Lab(say=lambda line: out.print(line)).down()
+        _remove(root)
+    out.print("GPUaaS is down." + ("" if lab else f" Its data stays in {root}."))
+
+
+def _remove(root: Path) -> None:
+    wait_for(lambda: not Stack(root).folder.noted(), 10, lambda: "Some processes did not end.")
+    shutil.rmtree(root, ignore_errors=True)
