@@ -1,0 +1,130 @@
+"""`make test`: every check, one after the other, each with its time; a skipped test counts as a failure.
+
+Stages are a table. `--fast` leaves out what boots real hosts; `--only WORD` runs the stages whose name contains it.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BIN = Path(sys.executable).parent
+SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
+PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str
+    argv: list[str]
+    tests: bool = False
+    lab: bool = False
+    minutes: int = 15
+
+
+def _tests(name: str, *words: str, lab: bool = False, minutes: int = 10) -> Stage:
+    mark = "lab" if lab else "not lab"
+    argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
+    return Stage(name, argv, tests=True, lab=lab, minutes=minutes)
+
+
+STAGES = [
+    Stage("format", [str(BIN / "ruff"), "format", "--check", "-q", *SOURCES]),
+    Stage("lint", [str(BIN / "ruff"), "check", "-q", *SOURCES]),
+    Stage("types", [str(BIN / "pyright"), "--level", "error"]),
+    Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
+    Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
+    Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
+    _tests("core", "core/tests", "-n", "2"),
+    *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
+    _tests("the house", "tests"),
+    _tests("lab: hosts", "lab/tests", lab=True),
+    _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
+    _tests("lab: journeys", "tests", lab=True, minutes=25),
+]
+
+
+@dataclass
+class Outcome:
+    stage: Stage
+    ok: bool
+    seconds: float
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    none_found: bool = False
+
+
+def main() -> int:
+    options = argparse.ArgumentParser()
+    options.add_argument("--fast", action="store_true")
+    options.add_argument("--only", default="")
+    chosen = options.parse_args()
+    os.chdir(ROOT)
+    stages = [s for s in STAGES if chosen.only in s.name and not (chosen.fast and s.lab)]
+    outcomes = [run(stage) for stage in stages]
+    return summary(outcomes)
+
+
+def run(stage: Stage) -> Outcome:
+    print(f"\n━━ {stage.name}", flush=True)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        argv = [*stage.argv, f"--junitxml={report}"] if stage.tests else stage.argv
+        env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "120"}
+        try:
+            code = subprocess.run(
+                argv, env=env, stdin=subprocess.DEVNULL, timeout=stage.minutes * 60, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            print(f"   took longer than {stage.minutes} minutes", flush=True)
+            code = 1
+        outcome = Outcome(stage, code == 0, time.monotonic() - started)
+        if stage.tests:
+            _count(outcome, report, code)
+    print(f"   {'ok' if outcome.ok else 'FAILED'} in {outcome.seconds:.1f} s", flush=True)
+    return outcome
+
+
+def _count(outcome: Outcome, report: Path, code: int) -> None:
+    if code == 5:  # pytest found nothing with this mark here: said in the summary, not an error
+        outcome.ok, outcome.none_found = True, True
+        return
+    if not report.exists():
+        outcome.ok, outcome.failed = False, 1
+        return
+    suites = ET.parse(report).getroot().iter("testsuite")
+    for suite in suites:
+        total, bad = int(suite.get("tests", 0)), int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        outcome.skipped += int(suite.get("skipped", 0))
+        outcome.failed += bad
+        outcome.passed += total - bad - int(suite.get("skipped", 0))
+    if outcome.skipped:
+        print(f"   {outcome.skipped} skipped: a test that does not run proves nothing", flush=True)
+        outcome.ok = False
+
+
+def summary(outcomes: list[Outcome]) -> int:
+    print("\n━━ summary")
+    for one in outcomes:
+        count = f"{one.passed} tests" if one.stage.tests else ""
+        if one.none_found:
+            count = "no tests of this kind"
+        print(f"   {'ok    ' if one.ok else 'FAILED'} {one.seconds:7.1f} s  {one.stage.name:22} {count}")
+    passed = sum(o.passed for o in outcomes) + sum(o.ok for o in outcomes if not o.stage.tests)
+    failed = sum(max(o.failed, 1) for o in outcomes if not o.ok)
+    skipped = sum(o.skipped for o in outcomes)
+    print(f"   {sum(o.seconds for o in outcomes) / 60:.1f} minutes in all")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""The ground the journeys stand on: a real lab, a real core and a real Slurm controller in its own network namespace.
+
+Tests act as users do, through SDK and CLI; to look at a host they use the lab's own entrance, not the product's.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuaas_lab.hosts import Lab
+from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
+from gpuaas_lab.stack.platform import Stack, program
+from gpuaas_lab.stack.seed import Demo, entitle, seed
+from gpuaas_lab.stack.up import publish
+from gpuaas_sdk.errors import GpuaasError
+from gpuaas_sdk.models import InstanceView, OperationView
+
+FINAL = {"succeeded", "failed", "canceled", "superseded", "needs_attention"}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class Ground:
+    lab: Lab
+    stack: Stack
+    demo: Demo
+    gateway: str
+    space: Any
+    allocations: dict[str, str] = field(default_factory=dict)  # host name to allocation
+    nodes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def research(self) -> str:
+        return self.demo.projects["research"]
+
+    @property
+    def api_for_hosts(self) -> str:
+        return f"http://{self.gateway}:{self.stack.port}"
+
+    def bring(self, *names: str, project: str = "research") -> None:
+        """Hosts enrolled and held by the project."""
+        self.nodes = enrol_hosts(self.lab, self.demo, self.api_for_hosts)
+        for name in names:
+            self.allocations[name] = allocate(self.demo, project, self.nodes[name])
+
+    def cli(
+        self, *words: str, timeout: float = 180, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        argv = [program("gpuaas"), *words]
+        merged = self.stack.cli_env | {"NO_COLOR": "1", "COLUMNS": "120"} | (env or {})
+        return subprocess.run(argv, env=merged, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def cli_json(self, *words: str) -> Any:
+        done = self.cli(*words, "-o", "json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def deploy(self, name: str, host: str, **inputs: Any) -> tuple[InstanceView, OperationView]:
+        made = self.demo.boss.deploy(
+            self.research,
+            name=name,
+            app_slug="slurm",
+            placement_intent={"controller": [self.allocations[host]]},
+            inputs=inputs,
+        )
+        return made.instance, made.operation
+
+    def instance(self, instance_id: str) -> InstanceView:
+        return self.demo.boss.get_instance(self.research, instance_id)
+
+    def operation(self, operation_id: str) -> OperationView:
+        return self.demo.boss.get_operation(self.research, operation_id)
+
+    def ended(self, operation_id: str, timeout: float = 180) -> OperationView:
+        """Waits for the end; the core may be away for a moment (a test kills it)."""
+        deadline = time.monotonic() + timeout
+        last = None
+        while time.monotonic() < deadline:
+            try:
+                last = self.operation(operation_id)
+                if last.status in FINAL:
+                    return last
+            except GpuaasError:
+                pass
+            time.sleep(0.1)
+        raise AssertionError(
+            f"{operation_id} did not end in {timeout} s: {last}\n{self.stack.log_tail('slurm-controller')}"
+        )
+
+    def running(self, name: str, host: str, **inputs: Any) -> InstanceView:
+        instance, operation = self.deploy(name, host, **inputs)
+        done = self.ended(operation.id)
+        assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
+        return self.instance(instance.id)
+
+    def gone(self, instance: InstanceView, timeout: float = 180) -> OperationView:
+        made = self.demo.boss.decommission(self.research, instance.id)
+        done = self.ended(made.operation.id, timeout)
+        assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
+        return done
+
+    def on_host(self, host: str, *argv: str, timeout: float = 60) -> str:
+        done = self.lab.exec(host, list(argv), timeout=timeout)
+        assert done.exit == 0, f"{argv} on {host} ended with {done.exit}: {done.error_text}{done.text}"
+        return done.text
+
+    def as_user(self, host: str, *argv: str, timeout: float = 60) -> str:
+        return self.on_host(host, "runuser", "-u", "gpuaas", "--", *argv, timeout=timeout)
+
+    def kill(self, service: str, how: int = signal.SIGKILL) -> None:
+        process = self.stack.folder.process(service)
+        assert process, f"{service} does not run"
+        os.kill(process.pid, how)
+        assert process.wait_gone(20)
+
+    def signal(self, service: str, how: int) -> None:
+        process = self.stack.folder.process(service)
+        assert process, f"{service} does not run"
+        os.kill(process.pid, how)
+
+    def start_controller(self, env: dict[str, str] | None = None, name: str = "slurm-controller") -> None:
+        self.stack.start_controller(self.space.prefix, list(self.demo.identities.values()), env, name)
+
+    def controller_restarted_with(self, env: dict[str, str]) -> None:
+        """The supervisor sees another environment and starts the controller anew with it."""
+        before = self.stack.folder.process("slurm-controller")
+        self.start_controller(env)
+        wait_until(
+            lambda: self.stack.folder.process("slurm-controller") not in (None, before), 30, "controller restart"
+        )
+
+
+def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
+    deadline = time.monotonic() + timeout
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {timeout} s for: {what}"
+        time.sleep(0.05)
+
+
+@contextmanager
+def standing(root: Path, name: str, hosts: int = 3) -> Iterator[Ground]:
+    """Everything up; everything down again, whatever happens in between."""
+    lab = Lab(name)
+    port = free_port()
+    stack = Stack(root / "stack", port)
+    try:
+        lab.up(hosts, api_ports=[port])
+        space = lab.controller_namespace("ctl")
+        stack = Stack(root / "stack", port, gateway=space.gateway)
+        stack.start_core()
+        api = f"http://{space.gateway}:{port}"
+        demo = seed(stack.api, stack.credentials, stack.identities, api)
+        publish(stack)
+        entitle(demo, "slurm")
+        ground = Ground(lab, stack, demo, space.gateway, space)
+        ground.bring()
+        ground.start_controller()
+        yield ground
+        demo.close()
+    finally:
+        stack.stop()
+        lab.down()

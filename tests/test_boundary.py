@@ -1,0 +1,48 @@
+"""The boundary, checked on the source itself: the core knows no app, and an app knows no core."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def tracked(*folders: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True
+    )
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def lines_with(pattern: str, files: list[Path]) -> list[str]:
+    found = []
+    for path in files:
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if re.search(pattern, line, re.IGNORECASE):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    return found
+
+
+def test_the_core_says_slurm_only_where_the_seeds_put_it_in_the_contract() -> None:
+    found = lines_with("slurm", tracked("core"))
+    allowed = re.compile(r'"enum": \["k8s", "slurm", "ray", "bare_metal"\]')
+    assert not [line for line in found if not allowed.search(line) and "core/tests/test_boundary_words.py" not in line]
+
+
+def test_the_core_uses_no_word_of_a_scheduler_it_does_not_know() -> None:
+    assert not lines_with(r"\b(munge|sbatch|srun|sacct|sinfo|partition|qos)\b", tracked("core/src"))
+
+
+def test_no_tracked_file_names_a_registry_or_a_path_of_this_machine() -> None:
+    files = [path for path in tracked(".") if path.suffix not in (".svg", ".png")]
+    hosts = r"(--(extra-)?index-url|https?://[^ \"]+/simple([ \"/]|$)|https?://[^ \"]+/debian([ \"/]|$)|\"resolved\": *\"http)"
+    here = [line for line in lines_with(hosts, files) if not line.startswith("tests/test_boundary.py")]
+    assert not here
+    assert not [line for line in lines_with(r"/w[o]rk/(main|steering|shared)", files)]
+
+
+def test_every_file_stays_small_enough_to_be_one_noun() -> None:
+    generated = ("sdk/src/gpuaas_sdk/models.py", "core/src/gpuaas_core/migrations/versions/")
+    files = [p for p in tracked(".") if p.suffix == ".py" and not str(p.relative_to(ROOT)).startswith(generated)]
+    long = {str(p.relative_to(ROOT)): n for p in files if (n := len(p.read_text().splitlines())) > 500}
+    assert not long
