@@ -1,5 +1,9 @@
 """The whole conversation between a person, a controller and the platform, on a scripted app."""
 
+import asyncio
+import contextlib
+
+from served import Served, calling
 from world import World
 
 
@@ -15,7 +19,11 @@ async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
     await world.controller.ok(world.operation(op, "progress"), step)
     grant = await world.controller.ok(
         world.operation(op, "access-grants"),
-        {"claim_epoch": 1, "allocation_id": world.allocations[0], "ssh_public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"},
+        {
+            "claim_epoch": 1,
+            "allocation_id": world.allocations[0],
+            "ssh_public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w",
+        },
     )
     assert grant["certificate"].startswith("ssh-ed25519-cert-v01@openssh.com ")
     await world.complete(claim, access={"say": "hello"}, runtime_version="9.9")
@@ -36,3 +44,17 @@ async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
     gone = (await world.boss.get(f"/v1/projects/{world.red}/instances/{instance['id']}")).json()
     assert gone["state"] == "deleted"
     assert {m["state"] for m in gone["members"]} == {"removed"}
+
+
+async def test_work_is_not_claimed_for_a_caller_who_hung_up(served: Served, world: World) -> None:
+    """Found in the lab: a stopping controller's open long poll took work that nobody then did for a whole lease."""
+    async with calling(served, world) as there:
+        body = {"app_slug": "echo", "holder": "goes-away", "wait_s": 20}
+        gone = asyncio.create_task(there.controller.post(f"/v1/projects/{there.red}/operations/claim", body))
+        await asyncio.sleep(0.5)
+        gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await gone
+        await there.deploy()
+        claim = await there.claim(holder="stays", wait_s=5)
+        assert claim["claim_epoch"] == 1

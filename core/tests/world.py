@@ -1,25 +1,33 @@
 """A real core on a real (temporary) store, driven through HTTP. Time is a clock the tests move."""
 
+import asyncio
+import contextlib
+import copy
+import functools
 import secrets
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from joserfc import jwt
-from joserfc.jwk import OKPKey
-
+from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform
 from gpuaas_core.custody.vault import Vault
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.edge.correlate import Correlate
 from gpuaas_core.kit.clock import system_clock
-from gpuaas_core.kit.db import Database
+from gpuaas_core.kit.db import Database, metadata
 from gpuaas_core.migrations.migrate import migrate
 from gpuaas_core.tenancy.identity import hash_password
 from gpuaas_core.tenancy.service import bootstrap_admin
+from joserfc import jwt
+from joserfc.jwk import OKPKey
+from sqlalchemy import Connection, select, text
 
+ADMIN = "admin@example.com"
 PASSWORD = "correct horse battery"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"
 
@@ -64,38 +72,86 @@ class Api:
         return answer.json() if answer.content else None
 
 
+@dataclass
+class Store:
+    """A store with the world in it, made once per test process; each test gets its own copy."""
+
+    folder: Path
+    world: "World"
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    migrate(f"sqlite:///{folder}/core.db")
+    return Store(folder, asyncio.run(_settle(folder)))
+
+
 @pytest.fixture
 def clock() -> MovableClock:
     return MovableClock()
 
 
 @pytest.fixture
-def platform(tmp_path: Path, clock: MovableClock) -> Any:
-    url = f"sqlite:///{tmp_path}/core.db"
-    migrate(url)
-    db = Database(url)
-    platform = build_platform(db, Vault.in_file(tmp_path / "master.key"), clock)
-    yield platform
-    db.close()
+def platform(tmp_path: Path, clock: MovableClock, store: Store) -> Iterator[Platform]:
+    copy_store(store, tmp_path)
+    with open_platform(tmp_path, clock) as platform:
+        yield platform
 
 
 @pytest.fixture
 async def api(platform: Platform) -> AsyncIterator[Api]:
-    app = Correlate(build_app(platform, loops=False))
-    transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
+    async with caller(platform) as api:
+        yield api
+
+
+@pytest.fixture
+def admin(world: "World") -> Api:
+    return world.admin
+
+
+@pytest.fixture
+def world(api: Api, platform: Platform, store: Store) -> "World":
+    mine = store.world.through(api.http)
+    mine.platform = platform
+    return mine
+
+
+def copy_store(store: Store, folder: Path) -> None:
+    for path in store.folder.iterdir():
+        shutil.copy2(path, folder)
+
+
+@contextlib.contextmanager
+def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
+    db = Database(f"sqlite:///{folder}/core.db")
+    try:
+        yield build_platform(db, Vault.in_file(folder / "master.key"), clock)
+    finally:
+        db.close()
+
+
+@contextlib.asynccontextmanager
+async def caller(platform: Platform) -> AsyncIterator[Api]:
+    app = _app()
+    app.state.platform = platform
+    transport = httpx2.ASGITransport(app=Correlate(app), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://core") as http:
         yield Api(http)
 
 
-@pytest.fixture(scope="session")
-def password_hash() -> str:
-    return hash_password(PASSWORD)
+@functools.cache
+def _app() -> FastAPI:
+    """The routes are worked out once per test process; which platform they serve is told by each test."""
+    return build_app(build_platform(None, None), loops=False)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-async def admin(api: Api, platform: Platform, password_hash: str) -> Api:
-    platform.db.write_now(lambda tx: bootstrap_admin(tx, "admin@example.com", password_hash, platform.clock()))
-    return await sign_in(api, "admin@example.com")
+async def _settle(folder: Path) -> "World":
+    hashed = hash_password(PASSWORD)
+    with open_platform(folder, MovableClock()) as platform:
+        platform.db.write_now(lambda tx: bootstrap_admin(tx, ADMIN, hashed, platform.clock()))
+        async with caller(platform) as api:
+            return await _furnish(api)
 
 
 async def sign_in(api: Api, email: str) -> Api:
@@ -104,7 +160,14 @@ async def sign_in(api: Api, email: str) -> Api:
 
 
 def assertion(key: OKPKey, principal: str, *, now: int, **changes: Any) -> str:
-    claims = {"iss": principal, "sub": principal, "aud": "gpuaas", "iat": now, "exp": now + 60, "jti": secrets.token_hex(8)}
+    claims = {
+        "iss": principal,
+        "sub": principal,
+        "aud": "gpuaas",
+        "iat": now,
+        "exp": now + 60,
+        "jti": secrets.token_hex(8),
+    }
     return jwt.encode({"alg": "Ed25519"}, claims | changes, key, algorithms=["Ed25519"])
 
 
@@ -152,16 +215,32 @@ class World:
     api: Api
     admin: Api
     boss: Api  # tenant admin
+    boss_id: str
+    viewer: Api  # of the red project
+    viewer_id: str
     tenant: str
     red: str
     blue: str
     nodes: list[str]
     allocations: list[str]  # of the red project
     blue_allocation: str
-    controller: Api
+    controller: Api  # of the red project
     controller_id: str
+    controller_key: OKPKey
+    second: Api  # another service account of the red project
+    second_id: str
     blue_controller: Api
-    machine: Api
+    machine: Api  # the last node, the one held by the blue project
+    machine_key: OKPKey
+    platform: Platform
+
+    def through(self, http: httpx2.AsyncClient) -> "World":
+        """The same world with every caller talking through another client."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, Api):
+                setattr(other, name, Api(http, value.token))
+        return other
 
     def deploy_body(self, allocation: str, name: str = "first", **more: Any) -> dict[str, Any]:
         return {"name": name, "app_slug": "echo", "placement_intent": {"head": [allocation]}} | more
@@ -170,9 +249,30 @@ class World:
         body = self.deploy_body(allocation or self.allocations[0], name, **more)
         return await self.boss.ok(f"/v1/projects/{self.red}/instances", body)
 
-    async def claim(self, holder: str = "controller-a", **more: Any) -> Any:
+    async def claim(self, holder: str = "controller-a", *, by: Api | None = None, **more: Any) -> Any:
+        """The claimed work, or None when nothing waits."""
         body = {"app_slug": "echo", "holder": holder} | more
-        return await self.controller.ok(f"/v1/projects/{self.red}/operations/claim", body)
+        return await (by or self.controller).ok(f"/v1/projects/{self.red}/operations/claim", body)
+
+    async def instance(self, instance_id: str) -> Any:
+        return (await self.boss.get(f"/v1/projects/{self.red}/instances/{instance_id}")).json()
+
+    async def progress(self, claim: Any, step: int, of: int = 5, **more: Any) -> Any:
+        body = {"claim_epoch": claim["claim_epoch"], "phase": "work", "step": step, "of": of, "message": f"Step {step}"}
+        return await self.controller.ok(self.operation(claim["operation"]["id"], "progress"), body | more)
+
+    async def running(self, allocation: str | None = None, name: str = "first") -> Any:
+        """An instance that was deployed and runs."""
+        accepted = await self.deploy(allocation, name)
+        await self.complete(await self.claim())
+        return await self.instance(accepted["instance"]["id"])
+
+    async def decommission(self, instance_id: str) -> Any:
+        return await self.boss.ok(f"/v1/projects/{self.red}/instances/{instance_id}/decommission")
+
+    async def torn_down(self, claim: Any) -> Any:
+        evidence = {member["allocation_id"]: {"clean": True} for member in claim["instance"]["members"]}
+        return await self.complete(claim, members=[], evidence=evidence)
 
     def operation(self, operation_id: str, verb: str = "") -> str:
         return f"/v1/projects/{self.red}/operations/{operation_id}" + (f"/{verb}" if verb else "")
@@ -182,70 +282,127 @@ class World:
         body = {"claim_epoch": claim["claim_epoch"], "members": members} | more
         return await self.controller.ok(self.operation(claim["operation"]["id"], "complete"), body)
 
-    async def fail(self, claim: Any, code: str = "it_broke") -> Any:
+    async def fail(self, claim: Any, code: str = "it_broke", **more: Any) -> Any:
         error = {"code": code, "message": "It broke.", "way_out": "Mend it and retry.", "retryable": True}
-        body = {"claim_epoch": claim["claim_epoch"], "error": error}
+        body = {"claim_epoch": claim["claim_epoch"], "error": error} | more
         return await self.controller.ok(self.operation(claim["operation"]["id"], "fail"), body)
 
 
-async def add_node(world: World, name: str) -> tuple[str, Api]:
-    invited = await world.boss.ok(f"/v1/tenants/{world.tenant}/enrolments", {"node_name": name})
-    key = OKPKey.generate_key("Ed25519")
+async def add_user(
+    world: World, email: str, role: str | None, *, project: str | None = None, by: Api | None = None
+) -> tuple[Api, str]:
+    by = by or world.boss
+    person = {"email": email, "name": email.split("@")[0], "password": PASSWORD}
+    user = (await by.ok(f"/v1/tenants/{world.tenant}/users", person))["id"]
+    if role:
+        binding = {"principal_id": user, "role": role, "project_id": project}
+        await by.ok(f"/v1/tenants/{world.tenant}/role-bindings", binding)
+    return await sign_in(world.api, email), user
+
+
+async def invite(world: World, name: str) -> str:
+    return (await world.boss.ok(f"/v1/tenants/{world.tenant}/enrolments", {"node_name": name}))["token"]
+
+
+def enrol_body(token: str, name: str, key: OKPKey) -> dict[str, Any]:
     facts = {"hostname": name, "cpus": 4, "memory_mb": 8000, "gpus": [{"path": "/dev/nvidia0"}], "machine_id": name}
-    body = {
-        "token": invited["token"],
+    return {
+        "token": token,
         "public_jwk": key.as_dict(private=False),
         "ssh_host_public_key": HOST_KEY,
         "address": "10.0.0.9",
         "facts": facts,
     }
-    joined = await world.api.ok("/v1/enrol", body)
-    machine = await machine_token(world.api, key, joined["node_id"], system_clock() // 1000)
-    await machine.ok(f"/v1/nodes/{joined['node_id']}/trust-applied", {"generation": joined["trust"]["generation"]})
-    return joined["node_id"], machine
+
+
+async def join(world: World, name: str) -> tuple[str, Api, OKPKey]:
+    """A machine enrols and signs in; it has not yet said that it trusts anything."""
+    key = OKPKey.generate_key("Ed25519")
+    joined = await world.api.ok("/v1/enrol", enrol_body(await invite(world, name), name, key))
+    return joined["node_id"], await machine_token(world.api, key, joined["node_id"], system_clock() // 1000), key
+
+
+async def add_node(world: World, name: str) -> tuple[str, Api, OKPKey]:
+    node, machine, key = await join(world, name)
+    await apply_trust(node, machine)
+    return node, machine, key
+
+
+async def apply_trust(node: str, machine: Api) -> dict[str, Any]:
+    trust = (await machine.get(f"/v1/nodes/{node}/trust")).json()
+    await machine.ok(f"/v1/nodes/{node}/trust-applied", {"generation": trust["generation"]})
+    return trust
 
 
 async def hold(world: World, project: str, node: str, machine: Api) -> str:
     allocation = await world.boss.ok(f"/v1/projects/{project}/allocations", {"node_id": node})
-    trust = (await machine.get(f"/v1/nodes/{node}/trust")).json()
-    await machine.ok(f"/v1/nodes/{node}/trust-applied", {"generation": trust["generation"]})
+    await apply_trust(node, machine)
     return allocation["id"]
 
 
-async def service_account(world: World, project: str) -> tuple[str, Api]:
+async def service_account(world: World, project: str) -> tuple[str, Api, OKPKey]:
     key = OKPKey.generate_key("Ed25519")
     body = {"name": "controller", "public_jwk": key.as_dict(private=False)}
     account = await world.boss.ok(f"/v1/projects/{project}/service-accounts", body)
-    return account["id"], await machine_token(world.api, key, account["id"], system_clock() // 1000)
+    return account["id"], await machine_token(world.api, key, account["id"], system_clock() // 1000), key
 
 
-@pytest.fixture
-async def world(api: Api, admin: Api) -> World:
+PASSING = {"sessions", "used_assertions", "seen_requests"}  # rows that say who asked, not what is
+
+
+def dump(platform: Platform, *, without: set[str] = PASSING) -> dict[str, list[str]]:
+    """Every row of every table as text: two equal dumps mean that nothing changed at all."""
+
+    def rows(tx: Connection) -> dict[str, list[str]]:
+        kept = [table for table in metadata.sorted_tables if table.name not in without]
+        return {table.name: sorted(repr(tuple(row)) for row in tx.execute(select(table))) for table in kept}
+
+    return platform.db.read_now(rows)
+
+
+def store_files(folder: Path) -> list[Path]:
+    """The database as it lies on the disk, write-ahead log included."""
+    return [file for file in folder.iterdir() if file.name.startswith("core.db")]
+
+
+def rows(platform: Platform, statement: str, **values: Any) -> list[dict[str, Any]]:
+    """What the store says, past the API: for what the API does not show."""
+    return platform.db.read_now(lambda tx: [dict(r._mapping) for r in tx.execute(text(statement), values)])
+
+
+def one(platform: Platform, statement: str, **values: Any) -> Any:
+    (row,) = rows(platform, statement, **values)
+    (value,) = row.values()
+    return value
+
+
+async def _furnish(api: Api) -> World:
     w = World()
-    w.api, w.admin = api, admin
-    w.tenant = (await admin.ok("/v1/tenants", {"slug": "acme", "name": "Acme"}))["id"]
-    boss = {"email": "boss@acme.example", "name": "Boss", "password": PASSWORD}
-    boss_id = (await admin.ok(f"/v1/tenants/{w.tenant}/users", boss))["id"]
-    binding = {"principal_id": boss_id, "role": "tenant_admin"}
-    await admin.ok(f"/v1/tenants/{w.tenant}/role-bindings", binding)
-    w.boss = await sign_in(api, "boss@acme.example")
+    w.api, w.admin = api, await sign_in(api, ADMIN)
+    w.tenant = (await w.admin.ok("/v1/tenants", {"slug": "acme", "name": "Acme"}))["id"]
+    w.boss, w.boss_id = await add_user(w, "boss@acme.example", "tenant_admin", by=w.admin)
     w.red = (await w.boss.ok(f"/v1/tenants/{w.tenant}/projects", {"slug": "red", "name": "Red"}))["id"]
     w.blue = (await w.boss.ok(f"/v1/tenants/{w.tenant}/projects", {"slug": "blue", "name": "Blue"}))["id"]
-    await admin.ok("/v1/apps", {"slug": "echo", "name": "Echo"})
-    await admin.ok("/v1/apps/echo/versions", {"version": "1.0.0", "manifest": MANIFEST})
-    await admin.ok("/v1/apps/echo/versions/1.0.0/publish")
+    w.viewer, w.viewer_id = await add_user(w, "viewer@acme.example", "project_viewer", project=w.red)
+    await w.admin.ok("/v1/apps", {"slug": "echo", "name": "Echo"})
+    await w.admin.ok("/v1/apps/echo/versions", {"version": "1.0.0", "manifest": MANIFEST})
+    await w.admin.ok("/v1/apps/echo/versions/1.0.0/publish")
     await w.boss.ok(f"/v1/projects/{w.red}/entitlements", {"app_slug": "echo"})
     await w.boss.ok(f"/v1/projects/{w.blue}/entitlements", {"app_slug": "echo"})
-    w.nodes, w.allocations = [], []
-    for number in range(3):
-        node, w.machine = await add_node(w, f"node-{number}")
-        w.nodes.append(node)
-        owner = w.blue if number == 2 else w.red
-        allocation = await hold(w, owner, node, w.machine)
-        if owner == w.blue:
-            w.blue_allocation = allocation
-        else:
-            w.allocations.append(allocation)
-    w.controller_id, w.controller = await service_account(w, w.red)
-    _, w.blue_controller = await service_account(w, w.blue)
+    await _furnish_machines(w)
+    w.controller_id, w.controller, w.controller_key = await service_account(w, w.red)
+    w.second_id, w.second, _ = await service_account(w, w.red)
+    _, w.blue_controller, _ = await service_account(w, w.blue)
     return w
+
+
+async def _furnish_machines(w: World) -> None:
+    w.nodes, w.allocations = [], []
+    for number, owner in enumerate((w.red, w.red, w.blue)):
+        node, w.machine, w.machine_key = await add_node(w, f"node-{number}")
+        w.nodes.append(node)
+        held = await hold(w, owner, node, w.machine)
+        if owner == w.red:
+            w.allocations.append(held)
+        else:
+            w.blue_allocation = held

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -113,5 +112,4 @@ def _configure_logs() -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     app()

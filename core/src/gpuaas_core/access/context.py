@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ..kit.problems import NotFound, Problem
+from ..kit.problems import UNSEEN, NotFound, Problem
 from ..ledger import audit, events
 from ..ledger.correlation import Correlation
 from .evaluate import Principal, Scope, evaluate
@@ -51,7 +51,7 @@ class Context:
             self.reason = decision.reason
             return
         if not decision.visible:
-            raise NotFound("There is no such resource, or you may not see it.")
+            raise NotFound(UNSEEN)
         raise Denied(f"{self.principal.name} lacks the permission {key!r} here.", extra={"permission": key})
 
     def emit(self, type: str, subject: str, data: dict[str, Any], *, scope: Scope | None = None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
+from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
@@ -75,11 +75,11 @@ def build_asgi(platform: Platform) -> Any:
 def check_routes(app: FastAPI) -> None:
     """Every route declares exactly one known permission key, or the server does not start."""
     for route in api_routes(app):
-        marks = route.openapi_extra or {}
-        key = marks.get("x-permission")
+        key = (getattr(route, "openapi_extra", None) or {}).get("x-permission")
         if key != PUBLIC and key not in PERMISSIONS:
             raise RuntimeError(f"{sorted(route.methods or ())} {route.path} declares no known permission key: {key!r}")
 
 
-def api_routes(app: FastAPI) -> list[APIRoute]:
-    return [route for route in app.routes if isinstance(route, APIRoute)]
+def api_routes(app: FastAPI) -> list[RouteContext]:
+    """Every route there is: `app.routes` alone shows included routers as one entry each."""
+    return list(iter_route_contexts(app.routes))

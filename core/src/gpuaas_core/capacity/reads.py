@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from ..access.evaluate import PLATFORM, Scope
-from ..kit.problems import NotFound
+from ..kit.problems import UNSEEN, NotFound
 from .schemas import AllocationView, UsedBy
 from .tables import allocations, nodes
 
@@ -13,7 +13,7 @@ from .tables import allocations, nodes
 def node_row(tx: Connection, node_id: str) -> Row[Any]:
     row = tx.execute(select(nodes).where(nodes.c.id == node_id)).first()
     if row is None:
-        raise NotFound("There is no such machine, or you may not see it.")
+        raise NotFound(UNSEEN)
     return row
 
 

@@ -71,7 +71,7 @@ async def get_trust(
         left = (deadline - call.platform.clock()) / 1000
         if left <= 0 or await call.request.is_disconnected():
             return Response(status_code=204)
-        await call.platform.wakeups.wait(f"node:{node_id}", left)
+        await call.wait(f"node:{node_id}", left)
 
 
 @router.post("/nodes/{node_id}/trust-applied", response_model=schemas.NodeView, **needs("capacity.node.report", "node"))

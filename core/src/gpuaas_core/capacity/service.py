@@ -62,7 +62,7 @@ def enrolment_token(vault: Vault, enrolment_id: str) -> str:
 def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
     enrolment_id, _, _ = token.partition(".")
     row = tx.execute(select(enrolments).where(enrolments.c.id == enrolment_id).with_for_update()).first()
-    good = hmac.compare_digest(enrolment_token(vault, enrolment_id), token)
+    good = hmac.compare_digest(enrolment_token(vault, enrolment_id).encode(), token.encode())
     if row is None or not good or row.expires_at <= now:
         raise EnrolmentTokenInvalid("This token is unknown or has expired.")
     return row

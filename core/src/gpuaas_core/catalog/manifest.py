@@ -1,16 +1,21 @@
 """The manifest: what an app tells the platform about itself. Checked when added, used when deployed."""
 
 import json
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from ..kit.problems import Problem
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = Draft202012Validator(SCHEMA)
+_NOTHING_ELSE: Registry[Any] = Registry()
 
 
 class ManifestInvalid(Problem):
@@ -34,7 +39,8 @@ def check_manifest(manifest: dict[str, Any], *, app_slug: str, version: str) -> 
 
 
 def check_inputs(manifest: dict[str, Any], inputs: dict[str, Any]) -> None:
-    errors = _errors(Draft202012Validator(manifest["inputs_schema"]), inputs, prefix="/inputs")
+    form = Draft202012Validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
+    errors = _errors(form, inputs, prefix="/inputs")
     if errors:
         raise InputsInvalid(f"{len(errors)} input(s) do not fit.", errors=errors)
 
@@ -43,16 +49,36 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
     found: list[dict[str, str]] = []
     if (manifest["app_slug"], manifest["version"]) != (app_slug, version):
         found.append(_error("/version", "app_slug and version must be those of the request"))
-    try:
-        Draft202012Validator.check_schema(manifest["inputs_schema"])
-    except SchemaError as error:
-        found.append(_error("/inputs_schema", f"not a JSON Schema: {error.message}"))
+    found += _form_errors(manifest["inputs_schema"])
     keys = {component["key"] for component in manifest["components"]}
     for number, topology in enumerate(manifest["topologies"]):
         for key, rule in topology["components"].items():
             if key not in keys or rule.get("shares_with", key) not in (keys | {None}):
                 found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
     return found
+
+
+def _form_errors(form: dict[str, Any]) -> list[dict[str, str]]:
+    """A form is a JSON Schema that refers only to itself: nothing is ever fetched."""
+    try:
+        Draft202012Validator.check_schema(form)
+    except SchemaError as error:
+        return [_error("/inputs_schema", f"not a JSON Schema: {error.message}")]
+    resolver = _NOTHING_ELSE.resolver_with_root(DRAFT202012.create_resource(form))
+    found = []
+    for ref in _references(form):
+        try:
+            resolver.lookup(ref)
+        except Unresolvable:
+            found.append(_error("/inputs_schema", f"refers to {ref!r}, which is not inside this schema"))
+    return found
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (value[name] for name in ("$ref", "$dynamicRef") if isinstance(value.get(name), str))
+    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _references(inside)
 
 
 def _errors(validator: Draft202012Validator, value: Any, prefix: str = "") -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from ..access.evaluate import Principal, Scope
 from ..kit.clock import Clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
+from ..kit.wire import read_json
 from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
 
@@ -59,6 +60,7 @@ class Call:
         self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
         self.principal, self.scope = ANONYMOUS, Scope()
         self.now = self.platform.clock()
+        self.body: Any = None
 
     @property
     def vault(self) -> Any:
@@ -81,6 +83,16 @@ class Call:
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise
+
+    async def read_body(self) -> None:
+        if self.permission != PUBLIC and self.request.method == "POST":
+            self.body = read_json(await self.request.body())
+
+    async def wait(self, topic: str, seconds: float) -> None:
+        """Until the topic rings or it is time to look again; a caller disabled meanwhile is refused."""
+        await self.platform.wakeups.wait(topic, seconds)
+        self.now = self.platform.clock()
+        await self.admit()
 
     async def _record_refusal(self, reason: str) -> None:
         await self.platform.db.write(lambda tx: self._record_denial(tx, reason))
@@ -113,8 +125,11 @@ class Call:
         repeats: bool = True,
         audited: bool = True,
     ) -> Response:
-        """`repeats=False`: harmless to run twice, nothing is remembered. `finish` adds what must not be stored."""
-        key = self._request_key(await self.request.body()) if repeats else None
+        """`repeats=False`: harmless to run twice, nothing is remembered. `finish` adds what must not be stored.
+
+        An answer without content ("no work for you") is not remembered either: asked again, it may be another.
+        """
+        key = self._request_key() if repeats else None
         topics: set[str] = set()
 
         def transaction(tx: Connection) -> _Answer:
@@ -128,7 +143,7 @@ class Call:
             if result is None and not ctx.pending:
                 return answer
             ctx.flush(audited=audited)
-            if key:
+            if key and result is not None:
                 requests.remember(
                     tx, key, status=answer.status, body=answer.body, location=answer.location, now=ctx.now
                 )
@@ -146,19 +161,19 @@ class Call:
             await self._record_refusal(refusal.detail)
             raise
 
-    def _request_key(self, body: bytes) -> requests.RequestKey:
+    def _request_key(self) -> requests.RequestKey:
         key = self.request.headers.get("idempotency-key", "")
         if not re.match(requests.KEY_PATTERN, key):
             raise requests.KeyMissing("This request changes something, so it needs an Idempotency-Key.")
         url = self.request.url
-        parsed = json.loads(body) if body else None
+        content = requests.fingerprint(url.path, url.query, self.body)
         template = self.request.scope["route"].path
         return requests.RequestKey(
             principal_id=self.principal.id,
             route=f"{self.request.method} {template}",
             scope_id=self.scope.id,
             key=key,
-            fingerprint=requests.fingerprint(url.path, url.query, parsed),
+            fingerprint=self.vault.mac(content),  # keyed: a body may hold a password worth guessing
         )
 
 
@@ -189,6 +204,7 @@ def _answer(result: BaseModel | None, status: int, location: Callable[[Any], str
 async def _call(request: Request) -> Call:
     call = Call(request)
     await call.admit()
+    await call.read_body()
     return call
 
 

@@ -110,7 +110,7 @@ async def _list(call: Call, after: str | None, limit: int, wait_s: int) -> Event
         left = (deadline - call.platform.clock()) / 1000
         if found.items or left <= 0 or await call.request.is_disconnected():
             return found
-        await call.platform.wakeups.wait(f"events:{tenant_id}", left)
+        await call.wait(f"events:{tenant_id}", left)
 
 
 def _page(ctx: Context, tenant_id: str, start: int, limit: int) -> EventList:

@@ -25,14 +25,12 @@ MAX_ATTEMPTS = 8  # claims in a row without a step further
 
 
 def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimView | None:
-    row = _next(ctx, project_id, body)
+    while (row := _next(ctx, project_id, body)) is not None and row.attempts >= MAX_ATTEMPTS:
+        _give_up(ctx, instance_row(ctx.tx, project_id, row.instance_id), row)
     if row is None:
         return None
     instance = instance_row(ctx.tx, project_id, row.instance_id)
     ctx.resource_id = row.id
-    if row.attempts >= MAX_ATTEMPTS:
-        _give_up(ctx, instance, row)
-        return None
     lease = {
         "claim_epoch": row.claim_epoch + 1,
         "claimed_by": body.holder,
@@ -236,9 +234,6 @@ def _finish_teardown(ctx: Context, instance: Row[Any], row: Row[Any], body: sche
     if missing:
         raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
     for member in rows:
-        if member.state not in ("removing", "removed", "failed"):
-            move_member(ctx, instance, member, "remove", operation_id=row.id)
-    for member in members_of(ctx.tx, instance.id):
         if member.state != "removed":
             move_member(ctx, instance, member, "removed", operation_id=row.id)
     ctx.tx.execute(allocation_holds.delete().where(allocation_holds.c.instance_id == instance.id))

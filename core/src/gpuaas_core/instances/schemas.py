@@ -25,7 +25,7 @@ class CreateInstance(Input):
 
 
 class Decommission(Input):
-    reason: Sentence = ""
+    reason: Sentence | None = None
 
 
 class Health(Input):

@@ -68,6 +68,9 @@ def decommission(ctx: Context, project_id: str, instance_id: str) -> schemas.Acc
     operation = queue_operation(ctx, instance, DECOMMISSION)
     health = {"health_status": "progressing", "health_sentence": "Being torn down"}
     move_instance(ctx, instance, "delete", operation_id=operation.id, **health)
+    for member in members_of(ctx.tx, instance_id):
+        if member.state != "removed":
+            move_member(ctx, instance, member, "remove", operation_id=operation.id)
     return _accepted(ctx, instance_id, operation)
 
 

@@ -18,7 +18,10 @@ _WORK = needs("apps.operation.work", "project")
     **_WORK,
 )
 async def claim_operation(call: Caller, project_id: str, body: schemas.Claim) -> Response:
-    """Long poll for work: the oldest operation that waits, whose lease is over, or that this holder left behind."""
+    """Long poll for work: the oldest operation that waits, whose lease is over, or that this holder left behind.
+
+    Nothing is claimed for a caller who has hung up meanwhile: it would wait for a lease that nobody keeps.
+    """
     deadline = call.now + body.wait_s * 1000
     while True:
         if await call.read(lambda ctx: claims.work_waits(ctx, project_id, body)):
@@ -26,10 +29,10 @@ async def claim_operation(call: Caller, project_id: str, body: schemas.Claim) ->
             if answer.status_code != 204:
                 return answer
         left = (deadline - call.platform.clock()) / 1000
+        if left > 0:
+            await call.wait(f"work:{project_id}", left)
         if left <= 0 or await call.request.is_disconnected():
             return Response(status_code=204)
-        await call.platform.wakeups.wait(f"work:{project_id}", left)
-        call.now = call.platform.clock()
 
 
 @router.post("/{operation_id}/heartbeat", response_model=schemas.LeaseView, **_WORK)

@@ -57,6 +57,9 @@ class Problem(Exception):
         return document | self.extra
 
 
+UNSEEN = "There is no such resource, or you may not see it."  # one sentence for both, so that nobody can tell
+
+
 class NotFound(Problem):
     status, code, title = 404, "not_found", "Not found"
     way_out = "Check the id and the project. What you may not see looks the same as what does not exist."

@@ -9,6 +9,8 @@ from ..kit.clock import rfc3339
 from .events import PLATFORM
 from .tables import audit, event_heads
 
+NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
+
 
 @dataclass
 class Entry:
@@ -53,6 +55,7 @@ def _advance(tx: Connection, tenant_id: str) -> int:
 
 
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int) -> list[dict[str, Any]]:
-    query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > sequence)
+    newest = min(sequence, NO_SEQUENCE)
+    query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest)
     rows = tx.execute(query.order_by(audit.c.sequence).limit(limit))
     return [dict(row._mapping) | {"at": rfc3339(row.at)} for row in rows]

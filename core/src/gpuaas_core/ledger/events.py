@@ -102,7 +102,7 @@ def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
     if not after:
         return 0
     epoch, _, number = after.rpartition(".")
-    if not number.isdigit() or len(number) > 18:
+    if not (number.isascii() and number.isdigit()) or len(number) > 18:
         raise CursorInvalid(f"{after[:60]!r} is not an event cursor.")
     if epoch and epoch != store_epoch(tx):
         raise CursorEpochChanged("This cursor belongs to another life of the store.")

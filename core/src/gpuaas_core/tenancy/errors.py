@@ -1,5 +1,6 @@
 """Errors of tenancy and sign-in."""
 
+from ..access.context import Denied
 from ..kit.problems import Problem
 
 
@@ -30,7 +31,7 @@ class RoleNotBindable(Problem):
     way_out = "Choose a role that exists for this scope: see contracts/permissions.json."
 
 
-class GrantExceedsOwn(Problem):
+class GrantExceedsOwn(Denied):
     status, code, title = 403, "grant_exceeds_own", "Nobody grants what they do not hold"
     way_out = "Ask somebody who holds these permissions to bind the role."
 

@@ -5,14 +5,14 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from ..access.evaluate import PLATFORM, Scope
-from ..kit.problems import NotFound
+from ..kit.problems import UNSEEN, NotFound
 from .tables import projects, tenants
 
 
 def project_row(tx: Connection, project_id: str) -> Row[Any]:
     row = tx.execute(select(projects).where(projects.c.id == project_id)).first()
     if row is None:
-        raise NotFound("There is no such project, or you may not see it.")
+        raise NotFound(UNSEEN)
     return row
 
 
@@ -25,5 +25,5 @@ def project_scope(tx: Connection, project_id: str) -> Scope:
 def tenant_scope(tx: Connection, tenant_id: str) -> Scope:
     row = tx.execute(select(tenants.c.id).where(tenants.c.id == tenant_id)).first()
     if row is None:
-        raise NotFound("There is no such tenant, or you may not see it.")
+        raise NotFound(UNSEEN)
     return Scope((("tenant", row.id), PLATFORM), tenant_id=row.id)
