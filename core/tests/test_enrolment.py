@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from gpuaas_core.kit.clock import system_clock
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from test_bad_input import check_problem
@@ -203,6 +202,6 @@ async def test_a_machine_of_another_tenant_cannot_be_held(world: World) -> None:
 
 async def test_a_machine_signs_in_with_the_key_it_made_itself(world: World) -> None:
     node, _, key = await join(world, "spare")
-    again = await machine_token(world.api, key, node, system_clock() // 1000)
+    again = await machine_token(world.api, key, node, world.now())
     me = (await again.get("/v1/whoami")).json()
     assert (me["principal"]["kind"], me["projects"]) == ("node", [])

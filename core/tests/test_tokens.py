@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 import pytest
-from gpuaas_core.kit.clock import system_clock
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey
 from test_bad_input import check_problem
@@ -22,12 +21,8 @@ async def redeem(world: World, text: str, **changes: str) -> Any:
     return await world.api.http.post("/v1/token", data=form | changes)
 
 
-def now() -> int:
-    return system_clock() // 1000
-
-
 async def test_an_assertion_gives_a_token_for_fifteen_minutes(world: World, clock: MovableClock) -> None:
-    answer = await redeem(world, assertion(world.controller_key, world.controller_id, now=now()))
+    answer = await redeem(world, assertion(world.controller_key, world.controller_id, now=world.now()))
     assert answer.status_code == 200
     assert (answer.json()["token_type"], answer.json()["expires_in"]) == ("Bearer", 900)
     caller = Api(world.api.http, answer.json()["access_token"])
@@ -59,7 +54,7 @@ async def test_an_assertion_gives_a_token_for_fifteen_minutes(world: World, cloc
 )
 async def test_an_assertion_that_says_the_wrong_thing_is_refused(world: World, changes: dict[str, Any]) -> None:
     sessions = one(world.platform, "select count(*) from sessions")
-    text = assertion(world.controller_key, world.controller_id, now=now(), **changes)
+    text = assertion(world.controller_key, world.controller_id, now=world.now(), **changes)
     check_problem(await redeem(world, text), 401, "assertion_refused")
     assert one(world.platform, "select count(*) from sessions") == sessions
 
@@ -74,13 +69,13 @@ async def test_an_assertion_that_says_the_wrong_thing_is_refused(world: World, c
     ],
 )
 async def test_an_assertion_of_another_time_is_refused(world: World, issued: int, expires: int, why: str) -> None:
-    times = {"iat": now() + issued, "exp": now() + expires}
-    text = assertion(world.controller_key, world.controller_id, now=now(), **times)
+    times = {"iat": world.now() + issued, "exp": world.now() + expires}
+    text = assertion(world.controller_key, world.controller_id, now=world.now(), **times)
     check_problem(await redeem(world, text), 401, "assertion_refused")
 
 
 async def test_an_assertion_works_once_also_when_sent_many_times_at_once(world: World) -> None:
-    text = assertion(world.controller_key, world.controller_id, now=now())
+    text = assertion(world.controller_key, world.controller_id, now=world.now())
     answers = await asyncio.gather(*(redeem(world, text) for _ in range(10)))
     assert sorted(answer.status_code for answer in answers) == [200] + [401] * 9
     check_problem(await redeem(world, text), 401, "assertion_refused")
@@ -89,7 +84,7 @@ async def test_an_assertion_works_once_also_when_sent_many_times_at_once(world: 
 async def test_a_used_assertion_stays_used_until_it_is_too_old_anyway(world: World, clock: MovableClock) -> None:
     from gpuaas_core.workers.housekeeping import tidy
 
-    text = assertion(world.controller_key, world.controller_id, now=now())
+    text = assertion(world.controller_key, world.controller_id, now=world.now())
     assert (await redeem(world, text)).status_code == 200
     for _ in range(10):
         clock.forward(10)
@@ -98,13 +93,20 @@ async def test_a_used_assertion_stays_used_until_it_is_too_old_anyway(world: Wor
 
 
 async def test_only_the_registered_key_signs(world: World) -> None:
-    text = assertion(OKPKey.generate_key("Ed25519"), world.controller_id, now=now())
+    text = assertion(OKPKey.generate_key("Ed25519"), world.controller_id, now=world.now())
     check_problem(await redeem(world, text), 401, "assertion_refused")
 
 
 def _claims(world: World) -> dict[str, Any]:
     who = world.controller_id
-    return {"iss": who, "sub": who, "aud": "gpuaas", "iat": now(), "exp": now() + 60, "jti": "a-jti-of-some-length"}
+    return {
+        "iss": who,
+        "sub": who,
+        "aud": "gpuaas",
+        "iat": world.now(),
+        "exp": world.now() + 60,
+        "jti": "a-jti-of-some-length",
+    }
 
 
 def _segment(value: Any) -> str:
@@ -152,12 +154,12 @@ async def test_a_service_account_may_also_have_a_p256_key(world: World) -> None:
 
 async def test_a_disabled_account_gets_no_new_token(world: World) -> None:
     await world.boss.ok(f"/v1/projects/{world.red}/service-accounts/{world.controller_id}/disable")
-    text = assertion(world.controller_key, world.controller_id, now=now())
+    text = assertion(world.controller_key, world.controller_id, now=world.now())
     check_problem(await redeem(world, text), 401, "assertion_refused")
 
 
 async def test_a_person_has_no_assertion(world: World) -> None:
-    text = assertion(world.controller_key, world.boss_id, now=now())
+    text = assertion(world.controller_key, world.boss_id, now=world.now())
     check_problem(await redeem(world, text), 401, "assertion_refused")
 
 
@@ -177,7 +179,7 @@ async def test_a_jwt_that_is_hard_to_read_is_refused(world: World) -> None:
 
 
 async def test_another_grant_is_refused(world: World) -> None:
-    text = assertion(world.controller_key, world.controller_id, now=now())
+    text = assertion(world.controller_key, world.controller_id, now=world.now())
     check_problem(await redeem(world, text, grant_type="password"), 401, "assertion_refused")
     check_problem(await redeem(world, text, client_assertion_type="saml"), 401, "assertion_refused")
     assert (await redeem(world, text)).status_code == 200, "the refusals did not use it up"
@@ -213,7 +215,7 @@ async def test_a_header_that_is_no_bearer_token_is_refused(world: World, header:
 
 
 async def test_no_token_is_in_the_store_in_a_form_that_works(world: World) -> None:
-    fresh = await machine_token(world.api, world.controller_key, world.controller_id, now())
+    fresh = await machine_token(world.api, world.controller_key, world.controller_id, world.now())
     stored = json.dumps(rows(world.platform, "select * from sessions"))
     assert fresh.token is not None
     assert fresh.token not in stored

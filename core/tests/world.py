@@ -33,8 +33,10 @@ HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDb
 
 
 class MovableClock:
-    def __init__(self) -> None:
-        self.offset = 0
+    """Runs like any clock, from the moment it is set to; tests move it forward instead of waiting."""
+
+    def __init__(self, start: int | None = None) -> None:
+        self.offset = 0 if start is None else start - system_clock()
 
     def __call__(self) -> int:
         return system_clock() + self.offset
@@ -77,6 +79,7 @@ class Store:
     """A store with the world in it, made once per test process; each test gets its own copy."""
 
     folder: Path
+    made: int
     world: "World"
 
 
@@ -84,12 +87,14 @@ class Store:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     migrate(f"sqlite:///{folder}/core.db")
-    return Store(folder, asyncio.run(_settle(folder)))
+    world = asyncio.run(_settle(folder))
+    return Store(folder, system_clock(), world)
 
 
 @pytest.fixture
-def clock() -> MovableClock:
-    return MovableClock()
+def clock(store: Store) -> MovableClock:
+    """Every test begins right after the world was made, however long the tests before it took."""
+    return MovableClock(store.made)
 
 
 @pytest.fixture
@@ -151,7 +156,7 @@ async def _settle(folder: Path) -> "World":
     with open_platform(folder, MovableClock()) as platform:
         platform.db.write_now(lambda tx: bootstrap_admin(tx, ADMIN, hashed, platform.clock()))
         async with caller(platform) as api:
-            return await _furnish(api)
+            return await _furnish(api, platform)
 
 
 async def sign_in(api: Api, email: str) -> Api:
@@ -233,6 +238,10 @@ class World:
     machine: Api  # the last node, the one held by the blue project
     machine_key: OKPKey
     platform: Platform
+
+    def now(self) -> int:
+        """The platform's time in seconds, as a well-set clock elsewhere would show it."""
+        return self.platform.clock() // 1000
 
     def through(self, http: httpx2.AsyncClient) -> "World":
         """The same world with every caller talking through another client."""
@@ -319,7 +328,7 @@ async def join(world: World, name: str) -> tuple[str, Api, OKPKey]:
     """A machine enrols and signs in; it has not yet said that it trusts anything."""
     key = OKPKey.generate_key("Ed25519")
     joined = await world.api.ok("/v1/enrol", enrol_body(await invite(world, name), name, key))
-    return joined["node_id"], await machine_token(world.api, key, joined["node_id"], system_clock() // 1000), key
+    return joined["node_id"], await machine_token(world.api, key, joined["node_id"], world.now()), key
 
 
 async def add_node(world: World, name: str) -> tuple[str, Api, OKPKey]:
@@ -344,7 +353,7 @@ async def service_account(world: World, project: str) -> tuple[str, Api, OKPKey]
     key = OKPKey.generate_key("Ed25519")
     body = {"name": "controller", "public_jwk": key.as_dict(private=False)}
     account = await world.boss.ok(f"/v1/projects/{project}/service-accounts", body)
-    return account["id"], await machine_token(world.api, key, account["id"], system_clock() // 1000), key
+    return account["id"], await machine_token(world.api, key, account["id"], world.now()), key
 
 
 PASSING = {"sessions", "used_assertions", "seen_requests"}  # rows that say who asked, not what is
@@ -376,9 +385,9 @@ def one(platform: Platform, statement: str, **values: Any) -> Any:
     return value
 
 
-async def _furnish(api: Api) -> World:
+async def _furnish(api: Api, platform: Platform) -> World:
     w = World()
-    w.api, w.admin = api, await sign_in(api, ADMIN)
+    w.platform, w.api, w.admin = platform, api, await sign_in(api, ADMIN)
     w.tenant = (await w.admin.ok("/v1/tenants", {"slug": "acme", "name": "Acme"}))["id"]
     w.boss, w.boss_id = await add_user(w, "boss@acme.example", "tenant_admin", by=w.admin)
     w.red = (await w.boss.ok(f"/v1/tenants/{w.tenant}/projects", {"slug": "red", "name": "Red"}))["id"]

@@ -11,12 +11,12 @@ from gpuaas_lab.recipe import Recipe
 DEB822 = """\
 Types: deb
 # an old snapshot
-URIs: http://mirror.test/debian
+URIs: http://mirror.test/deb
 Suites: bookworm bookworm-updates
 Components: main contrib
 
 Types: deb
-URIs: http://mirror.test/debian-security
+URIs: http://mirror.test/deb-security
 Suites: bookworm-security
 Components: main
 
@@ -56,7 +56,7 @@ def test_deb822_sources_are_read_main_archive_first(tmp_path: Path) -> None:
     (tmp_path / "sources.list.d" / "debian.sources").write_text(DEB822)
     found = aptsources.find("bookworm", tmp_path)
     assert [source.suite for source in found] == ["bookworm", "bookworm-updates", "bookworm-security"]
-    assert found[0].uri == "http://mirror.test/debian"
+    assert found[0].uri == "http://mirror.test/deb"
 
 
 def test_one_line_sources_are_read_too(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_a_machine_without_a_debian_source_says_what_to_set(tmp_path: Path) -> N
 
 
 def test_a_mirror_of_ones_own_choice_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPUAAS_LAB_MIRROR", "http://mine.test/debian")
-    assert aptsources.find("bookworm", tmp_path)[0].uri == "http://mine.test/debian"
+    monkeypatch.setenv("GPUAAS_LAB_MIRROR", "http://mine.test/deb")
+    assert aptsources.find("bookworm", tmp_path)[0].uri == "http://mine.test/deb"
 
 
 def test_a_build_that_fails_leaves_no_image_and_no_temporary_folder(
@@ -83,7 +83,7 @@ def test_a_build_that_fails_leaves_no_image_and_no_temporary_folder(
     def no_network(*_: object) -> None:
         raise CommandFailed("debootstrap", 1, "could not resolve")
 
-    monkeypatch.setenv("GPUAAS_LAB_MIRROR", "http://mine.test/debian")
+    monkeypatch.setenv("GPUAAS_LAB_MIRROR", "http://mine.test/deb")
     monkeypatch.setattr(image, "_debootstrap", no_network)
     with pytest.raises(ImageFailed) as caught:
         image.ensure(lambda _: None)

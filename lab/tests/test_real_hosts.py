@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="nee
 
 NAME = "labtest"
 BOOT_ID = ["cat", "/proc/sys/kernel/random/boot_id"]
-CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=4)"
 CLI = [sys.executable, "-c", "from gpuaas_lab.cli import main; main()"]
 
 

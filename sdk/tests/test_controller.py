@@ -1,46 +1,16 @@
-"""The controller loop against a platform on a real socket: who holds what, what is reported, and when work stops."""
+"""The controller loop against a platform on a real socket: what is reported, and how it stops."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from controlling import Stubborn, controlling, until
 from fake_platform import Cut, Platform, problem
-from gpuaas_sdk import Again, AsyncClient, Bearer, Controller, Done, Failed, MemberReport, Work, errors
+from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, MemberReport, Work, errors
 from gpuaas_sdk.patience import now
-from gpuaas_sdk.shift import Pace
-
-QUICK = Pace(heartbeat_every_s=0.2, grace_s=0.5, backoff_base_s=0.02, backoff_cap_s=0.05, look_every_s=0.02)
-Reconcile = Callable[[Work], Awaitable[Done | Again | Failed]]
-
-
-@asynccontextmanager
-async def controlling(platform: Platform, reconcile: Reconcile, **more: Any) -> AsyncIterator[asyncio.Event]:
-    """A controller that runs while the block does; leaving it stops it gracefully."""
-    stop = asyncio.Event()
-    settings: dict[str, Any] = {"pace": QUICK, "wait_s": 1, "concurrency": 2, **more}
-    async with AsyncClient(platform.url, Bearer("tok"), project_id="prj_1") as client:
-        reconcilers = {"deploy": reconcile, "decommission": reconcile}
-        running = asyncio.create_task(Controller(client, "slurm", "ctl-1", reconcilers, **settings).run(stop))
-        try:
-            yield stop
-        finally:
-            stop.set()
-            await asyncio.wait_for(running, 10)
-
-
-async def until(condition: Callable[[], Any], within: float = 8.0) -> Any:
-    """Wait for the world to become so."""
-    ends = now() + within
-    while not (found := condition()):
-        assert now() < ends, "it did not happen in time"
-        await asyncio.sleep(0.01)
-    return found
-
 
 # --- outcomes
 
@@ -204,171 +174,6 @@ async def test_a_platform_that_restarts_does_not_upset_the_work(
         await until(lambda: platform.reports("complete"))
     assert len(calls) == 1
     assert len({c.key for c in platform.reports("progress")}) == 1
-
-
-# --- claims, leases, fencing
-
-
-class Stubborn:
-    """A reconcile that would go on for ever, and tells how it was ended."""
-
-    def __init__(self) -> None:
-        self.began = self.ended = 0.0
-        self.cancelled = False
-        self.work: Work | None = None
-
-    async def __call__(self, work: Work) -> Done:
-        self.began, self.work = now(), work
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            self.cancelled = True
-            raise
-        finally:
-            self.ended = now()
-        return Done("Never.")
-
-
-def nothing_was_reported(platform: Platform) -> bool:
-    return not any(platform.reports(verb) for verb in ("complete", "fail", "release-claim", "progress"))
-
-
-async def test_heartbeats_keep_a_long_step_alive(platform: Platform) -> None:
-    async def reconcile(work: Work) -> Done:
-        await asyncio.sleep(platform.lease_s * 1.5)
-        return Done("Slow but fine.")
-
-    platform.lease_s = 1
-    operation = platform.queue()
-    async with controlling(platform, reconcile):
-        await until(lambda: platform.operations[operation]["status"] == "succeeded")
-    assert len(platform.reports("heartbeat")) >= 4
-
-
-async def test_a_stale_claim_cancels_the_work_and_reports_nothing(platform: Platform) -> None:
-    stubborn = Stubborn()
-    operation = platform.queue()
-    async with controlling(platform, stubborn):
-        await until(lambda: stubborn.began)
-        platform.take_over(operation)
-        await until(lambda: stubborn.cancelled, within=2)
-    assert nothing_was_reported(platform)
-
-
-async def test_a_stale_claim_seen_by_the_work_itself_reports_nothing(platform: Platform) -> None:
-    after: list[str] = []
-
-    async def reconcile(work: Work) -> Done:
-        platform.take_over(work.operation.id)
-        await work.progress("starting", 1, 2, "Starting.")
-        after.append("went on")
-        return Done("Up.")
-
-    platform.queue()
-    async with controlling(platform, reconcile, pace=Pace(heartbeat_every_s=5)):
-        await until(lambda: platform.reports("progress"))
-        await asyncio.sleep(0.2)
-    assert after == []
-    assert not any(platform.reports(verb) for verb in ("complete", "fail", "release-claim"))
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-async def test_a_revoked_controller_stops_at_the_next_heartbeat(platform: Platform, status: int) -> None:
-    stubborn = Stubborn()
-    platform.lease_s = 30
-    platform.on("POST", r".*/heartbeat", lambda _: problem(status, "no_more"))
-    platform.queue()
-    async with controlling(platform, stubborn):
-        await until(lambda: stubborn.cancelled, within=2)
-    assert nothing_was_reported(platform)
-
-
-@pytest.mark.parametrize("how", ["cut", "unavailable", "silent"])
-async def test_lost_heartbeats_stop_the_work_before_the_lease_ends(platform: Platform, how: str) -> None:
-    stubborn, ended = Stubborn(), []
-
-    def no_heartbeat(_: Any) -> Any:
-        if how == "unavailable":
-            return problem(503, "unavailable")
-        if how == "silent":
-            time.sleep(3)
-        raise Cut
-
-    platform.lease_s = 2
-    platform.on("POST", r".*/heartbeat", no_heartbeat)
-    platform.queue()
-    async with controlling(platform, stubborn):
-        await until(lambda: stubborn.began)
-        claimed = platform.seen("POST", r".*/claim")[0].at
-        await until(lambda: stubborn.ended, within=3)
-        ended.append(asyncio.get_running_loop().time())
-    assert stubborn.cancelled
-    assert ended[0] - claimed < platform.lease_s, "the work went on after the platform could have given it away"
-    assert nothing_was_reported(platform)
-
-
-async def test_after_the_lease_no_act_is_possible_even_before_the_cancel_arrives(platform: Platform) -> None:
-    """A process that was frozen (SIGSTOP) wakes up in the middle of its step: the step itself must notice."""
-    acted: list[str] = []
-
-    async def reconcile(work: Work) -> Done:
-        time.sleep(platform.lease_s + 0.1)  # noqa: ASYNC251 - the whole process stands still
-        for act in (lambda: work.progress("p", 1, 1, "m"), lambda: work.grant("alloc_1", "ssh-ed25519 AAAA")):
-            try:
-                await act()
-            except errors.StaleClaim:
-                acted.append("refused")
-        work.check()
-        acted.append("went on")
-        return Done("Up.")
-
-    platform.lease_s = 1
-    platform.queue()
-    async with controlling(platform, reconcile):
-        await until(lambda: acted)
-        await asyncio.sleep(0.1)
-    assert acted == ["refused", "refused"]
-    assert platform.reports("progress") == []
-    assert platform.reports("access-grants") == []
-
-
-async def test_a_claim_that_waited_long_is_confirmed_before_work_begins(platform: Platform) -> None:
-    """The lease is counted from the request, and a long poll may take most of it."""
-    order: list[str] = []
-
-    async def reconcile(work: Work) -> Done:
-        order.append(f"work after {len(platform.reports('heartbeat'))} heartbeats")
-        return Done("Up.")
-
-    platform.lease_s = 1
-    async with controlling(platform, reconcile, wait_s=2):
-        await until(lambda: platform.seen("POST", r".*/claim"))
-        await asyncio.sleep(0.7)
-        platform.queue()
-        await until(lambda: platform.reports("complete"))
-    assert order == ["work after 1 heartbeats"]
-
-
-async def test_work_without_a_sign_of_life_is_given_up_instead_of_kept_for_ever(platform: Platform) -> None:
-    stubborn = Stubborn()
-    pace = Pace(heartbeat_every_s=0.1, stall_after_s=0.4, look_every_s=0.02)
-    platform.queue()
-    async with controlling(platform, stubborn, pace=pace):
-        error = (await until(lambda: platform.reports("fail")))[0].body["error"]
-    assert stubborn.cancelled
-    assert (error["code"], error["retryable"]) == ("work_stalled", True)
-
-
-async def test_work_that_asked_for_patience_is_not_given_up(platform: Platform) -> None:
-    async def reconcile(work: Work) -> Done:
-        with work.expecting(5):
-            await asyncio.sleep(0.8)
-        return Done("Up.")
-
-    platform.queue()
-    async with controlling(platform, reconcile, pace=Pace(stall_after_s=0.3, look_every_s=0.02)):
-        await until(lambda: platform.reports("complete"))
-    assert platform.reports("fail") == []
 
 
 async def test_a_wish_to_cancel_reaches_the_work_with_a_heartbeat(platform: Platform) -> None:

@@ -203,7 +203,7 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
-    reason: str = ""
+    reason: str | None = None
 
 
 class Enrol(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -4,9 +4,11 @@ The additional data names tenant, kind and purpose, so a sealed value moved to a
 """
 
 import base64
+import contextlib
 import hmac
 import os
 import stat
+import tempfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -43,7 +45,7 @@ class Vault:
     def unseal(self, sealed: bytes, bound_to: str) -> bytes:
         try:
             return self._cipher.decrypt(sealed[:12], sealed[12:], bound_to.encode())
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise CustodyFailed("A sealed value does not open with the present master key.") from error
 
     def mac(self, message: str) -> str:
@@ -54,10 +56,11 @@ class Vault:
 
 def _write_new_key(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".new")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle, draft = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)  # mode 600
     with os.fdopen(handle, "wb") as file:
         file.write(base64.b64encode(os.urandom(32)))
         file.flush()
         os.fsync(file.fileno())
-    draft.rename(path)
+    with contextlib.suppress(FileExistsError):  # of two cores starting at once the first one's key stays
+        os.link(draft, path)
+    os.unlink(draft)
