@@ -69,9 +69,10 @@ red      Red team  Acme    project_admin  prj_1
     ("access", "train"): """\
 How to use train. One node is idle.
 
-login:
-  host: 10.0.0.9
-commands:
+login
+  host  10.0.0.9
+
+commands
   sinfo
   srun hostname
 """,

@@ -118,28 +118,43 @@ def size(node_facts: dict[str, Any]) -> str:
     return f"{cpus} CPUs, {round(memory / 1024)} GB" if cpus and memory else "-"
 
 
-def bundle(value: Any, indent: int = 0) -> None:
-    """An app's access bundle, whatever its shape: headings, values, commands on lines of their own."""
+def bundle(value: dict[str, Any], indent: int = 0) -> None:
+    """An app's access bundle, whatever its shape: plain facts first, then a section for everything that has parts."""
     space = "  " * indent
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value, 1):
-        name = str(key).replace("_", " ")
-        if isinstance(inner, dict) and inner:
-            print(f"{space}{name}:")
+    plain = {name: inner for name, inner in value.items() if not (isinstance(inner, dict | list) and inner)}
+    _rows([(_words(name), _plain(inner)) for name, inner in plain.items()], space)
+    sections = {name: inner for name, inner in value.items() if name not in plain}
+    for number, (name, inner) in enumerate(sections.items()):
+        if indent == 0 and (number or plain):
+            print()
+        print(f"{space}{_words(name)}")
+        if isinstance(inner, dict):
             bundle(inner, indent + 1)
-        elif isinstance(inner, list) and inner:
-            print(f"{space}{name}:")
-            _items(inner, indent + 1)
         else:
-            print(f"{space}{name}: {_plain(inner)}")
+            _items(inner, indent + 1)
 
 
 def _items(values: list[Any], indent: int) -> None:
-    for value in values:
-        if isinstance(value, dict | list) and value:
-            bundle(value, indent)
-            print()
+    """Things of one shape line up; others stand below each other."""
+    space = "  " * indent
+    if all(isinstance(one, dict) and one.keys() == values[0].keys() for one in values):
+        _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)
+        return
+    for one in values:
+        if isinstance(one, dict) and one:
+            bundle(one, indent)
         else:
-            print("  " * indent + _plain(value))
+            print(space + _plain(one))
+
+
+def _rows(rows: Sequence[Sequence[str]], space: str) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print((space + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip())
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _plain(value: Any) -> str:

@@ -4,6 +4,7 @@ Tokens are random and stored hashed: revocation is a row, effective on the next 
 used to sign in. See docs/decisions/0003-opaque-tokens.md.
 """
 
+import functools
 import hashlib
 import json
 import secrets
@@ -28,7 +29,11 @@ ASSERTION_MAX_S = 60
 SKEW_S = 30
 
 _hasher = PasswordHasher()
-_NOBODY = _hasher.hash("nobody has this password")
+
+
+@functools.cache
+def _nobody() -> str:
+    return _hasher.hash("nobody has this password")
 
 
 def hash_password(password: str) -> str:
@@ -38,7 +43,7 @@ def hash_password(password: str) -> str:
 def password_matches(stored: str | None, given: str) -> bool:
     """Takes the same time whether or not the account exists."""
     try:
-        return _hasher.verify(stored or _NOBODY, given) and stored is not None
+        return _hasher.verify(stored or _nobody(), given) and stored is not None
     except (VerificationError, InvalidHashError):
         return False
 
