@@ -19,8 +19,8 @@ export PYTHONDONTWRITEBYTECODE := # empty: compiled modules are kept, every star
 ##@ The two commands
 
 .PHONY: up
-up: setup $(if $(filter no,$(LAB)),,apt-lab) ## Set up, start everything, deploy a Slurm cluster, run a job. LAB=no: the core alone. PORT=8080
-	@$(STACK) up --port $(PORT) $(if $(filter no,$(LAB)),--no-lab)
+up: setup $(if $(filter no,$(LAB)),,apt-lab) ## Set up, start everything, deploy a Slurm cluster, run a job. LAB=no: no hosts. PORT=8080
+	@$(STACK) up --port $(PORT) $(if $(filter no,$(LAB)),--no-lab) $(if $(LISTEN),--listen $(LISTEN))
 
 .PHONY: test
 test: setup apt-lab apt-test ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
-from gpuaas_lab.errors import LabError
+from gpuaas_lab.errors import KernelMissing, LabError, NotLinux, NotRoot, ToolsMissing
 from gpuaas_lab.hosts import Lab
 from gpuaas_lab.stack import up as flow
 from gpuaas_lab.stack.platform import Stack
@@ -26,10 +26,10 @@ def _root() -> Path:
 
 
 @app.command
-def up(*, port: int = 8080, no_lab: NoLab = False) -> None:
+def up(*, port: int = 8080, no_lab: NoLab = False, listen: str | None = None) -> None:
     """Everything up, a cluster deployed, a job run."""
     if no_lab:
-        flow.up_without_lab(_root(), port)
+        flow.up_without_lab(_root(), port, listen)
     else:
         flow.up_with_lab(_root(), port)
 
@@ -72,6 +72,8 @@ def main() -> int:
         app()
     except LabError as error:
         err.print(f"[red]{error.sentence}[/red]\nWay out: {error.way_out}", soft_wrap=True)
+        if isinstance(error, NotRoot | NotLinux | ToolsMissing | KernelMissing):
+            err.print("Or without lab hosts, with machines of your own: make up LAB=no")
         return error.exit
     except subprocess.TimeoutExpired as error:
         err.print(f"[red]{error}[/red]\nWay out: look at `make logs`, then run it again.", soft_wrap=True)

@@ -24,6 +24,11 @@ class Stack:
         self.api = f"http://127.0.0.1:{port}"
 
     @property
+    def api_for_others(self) -> str:
+        """The API's address as other machines see it, where it has one."""
+        return f"http://{self.gateway}:{self.port}" if self.gateway else self.api
+
+    @property
     def credentials(self) -> Credentials:
         return Credentials.keep(self.root / "credentials.json")
 

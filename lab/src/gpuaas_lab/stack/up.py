@@ -51,24 +51,25 @@ def up_with_lab(root: Path, port: int) -> None:
     job = run_job(lab)
     say("a job ran as an ordinary user: [bold]srun hostname[/bold] on gpu1 answered")
     out.print(f"\n    $ srun hostname\n    [bold green]{job}[/bold green]\n")
-    _farewell(stack)
+    _farewell(stack, "  use Slurm    gpuaas access demo      on the host: gpuaas-lab ssh gpu1\n")
 
 
-def up_without_lab(root: Path, port: int) -> None:
+def up_without_lab(root: Path, port: int, listen: str | None) -> None:
+    """The core and the controller alone; `listen` is an address of this machine that others can reach."""
     say = Progress(time.monotonic())
-    stack = Stack(root, port)
+    stack = Stack(root, port, gateway=listen)
     demo = _platform(stack, say, stack.api)
     stack.start_controller([], list(demo.identities.values()))
     say("the Slurm controller runs and waits for work")
     cli_context(stack)
-    out.print(
-        "\nThere are no lab hosts (LAB=no). To bring a Debian 12 machine of your own:\n"
-        "  1. Start the core where the machine can reach it: make up LAB=no LISTEN=ADDRESS\n"
-        "  2. gpuaas node enrol NAME            prints the two lines to run on the machine (see docs/start.md)\n"
-        "  3. gpuaas allocation create NAME     holds it for your project\n"
-        "  4. gpuaas instance deploy slurm --name demo --controller NAME\n"
+    reach = "  first        make up LAB=no LISTEN=ADDRESS   (an address of this machine that yours can reach)\n"
+    _farewell(
+        stack,
+        f"\n  There are no lab hosts (LAB=no). To bring a Debian 12 machine of your own:\n{'' if listen else reach}"
+        "  invite it    gpuaas node enrol NAME          prints what to run on the machine\n"
+        "  hold it      gpuaas allocation create NAME\n"
+        "  use it       gpuaas instance deploy slurm --name demo --controller NAME\n\n",
     )
-    _farewell(stack)
 
 
 def _platform(stack: Stack, say: Progress, controller_api: str) -> Demo:
@@ -92,7 +93,7 @@ def publish(stack: Stack) -> None:
 
 def cli_context(stack: Stack) -> None:
     """The CLI is signed in for this stack, so that the next commands just work."""
-    words = [program("gpuaas"), "login", "--api", stack.api, "--email", BOSS, "--password-stdin"]
+    words = [program("gpuaas"), "login", "--api", stack.api_for_others, "--email", BOSS, "--password-stdin"]
     password = stack.credentials.tenant_admin_password.encode()
     done = subprocess.run(words, input=password, env=stack.cli_env, capture_output=True, timeout=60, check=False)
     if done.returncode != 0:
@@ -127,7 +128,7 @@ def run_job(lab: Lab, host: str = "gpu1", user: str = "gpuaas") -> str:
     return done.text.strip()
 
 
-def _farewell(stack: Stack) -> None:
+def _farewell(stack: Stack, next_steps: str) -> None:
     password = stack.credentials.tenant_admin_password
     environment = f"export PATH={Path(program('gpuaas')).parent}:$PATH GPUAAS_CONFIG={stack.cli_config}"
     out.print(
@@ -135,7 +136,7 @@ def _farewell(stack: Stack) -> None:
         f"  login        {BOSS} / {password}   (everybody: {stack.root}/credentials.json)\n"
         f"  in a shell   {environment} GPUAAS_PROJECT=research\n"
         "  then         gpuaas whoami · gpuaas catalog · gpuaas instance list · gpuaas events --follow\n"
-        "  use Slurm    gpuaas access demo      on the host: gpuaas-lab ssh gpu1\n"
+        f"{next_steps}"
         "  here         make status · make logs · make down"
     )
 
