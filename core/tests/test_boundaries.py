@@ -31,9 +31,20 @@ GUARDED = [route for route in ROUTES if route[2] != PUBLIC]
 
 def _fill(path: str, world: World) -> str:
     known = {"project_id": world.red, "tenant_id": world.tenant, "node_id": world.nodes[0], "app_slug": "echo"}
-    for name in ("operation", "instance", "allocation", "account"):
+    for name in (
+        "operation",
+        "instance",
+        "allocation",
+        "account",
+        "user",
+        "key",
+        "session",
+        "binding",
+        "rule",
+        "invitation",
+    ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
-    return path.format(**known, version="1.0.0")
+    return path.format(**known, version="1.0.0", role="night-shift")
 
 
 async def _try(caller: Api, method: str, path: str, world: World) -> Any:
@@ -53,7 +64,7 @@ async def _other_tenant(world: World) -> Api:
 def test_the_route_table_is_seen_in_full() -> None:
     assert len(ROUTES) > 50, "api_routes() does not find the routes: then the start-up check checks nothing"
     public = {path for _, path, key, _ in ROUTES if key == PUBLIC}
-    assert public == {"/v1", "/healthz", "/readyz", "/v1/sign-in", "/v1/token", "/v1/enrol"}
+    assert public == {"/v1", "/healthz", "/readyz", "/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
     assert {key for *_, key, _ in ROUTES} - {PUBLIC} <= PERMISSIONS.keys()
 
 

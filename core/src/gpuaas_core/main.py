@@ -72,7 +72,7 @@ def migrate_store() -> None:
 
 @app.command
 def contracts(folder: Path = Path("contracts"), *, check: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Write OpenAPI, AsyncAPI, permissions, errors, lifecycles and the manifest schema; with --check only compare."""
+    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, lifecycles, manifest schema; or --check them."""
     stale = write_contracts(folder, check=check)
     if stale:
         print("Contracts are not fresh: " + ", ".join(stale) + ". Run `make contracts`.", file=sys.stderr)

@@ -65,6 +65,7 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
     api: str
     id: str = ""
     issuer: str = "gpuaas"
+    key_id: str = ""  # sent as `kid` if known; without it the platform tries every active key of the account
 
     @classmethod
     def load(cls, path: str | Path) -> ServiceAccount:
@@ -101,7 +102,8 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
             raise ValueError("the SDK signs with Ed25519 keys only; make one with ServiceAccount.generate()")
         issued = int(time.time())
         claims = {"iss": self.id, "sub": self.id, "aud": self.issuer, "iat": issued, "exp": issued + ASSERTION_LIFE_S}
-        signed = f"{_json({'alg': 'Ed25519', 'typ': 'JWT'})}.{_json({**claims, 'jti': secrets.token_hex(16)})}"
+        header = {"alg": "Ed25519", "typ": "JWT"} | ({"kid": self.key_id} if self.key_id else {})
+        signed = f"{_json(header)}.{_json({**claims, 'jti': secrets.token_hex(16)})}"
         return f"{signed}.{_b64(self._sign(signed.encode()))}"
 
     def _sign(self, data: bytes) -> bytes:

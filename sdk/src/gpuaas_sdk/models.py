@@ -17,6 +17,11 @@ class AboutView(msgspec.Struct, kw_only=True):
     features: dict[str, Any]
 
 
+class AcceptInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    token: str
+    password: str
+
+
 class AcceptedView(msgspec.Struct, kw_only=True):
     instance: InstanceView
     operation: OperationView
@@ -26,6 +31,10 @@ class ActionView(msgspec.Struct, kw_only=True):
     action: str
     allowed: bool
     reason: str
+
+
+class AddKey(msgspec.Struct, kw_only=True, omit_defaults=True):
+    public_jwk: dict[str, Any]
 
 
 class AllocationView(msgspec.Struct, kw_only=True):
@@ -92,6 +101,11 @@ class CatalogEntry(msgspec.Struct, kw_only=True):
     manifest: dict[str, Any] | None
 
 
+class ChangePassword(msgspec.Struct, kw_only=True, omit_defaults=True):
+    current_password: str
+    new_password: str
+
+
 class Claim(msgspec.Struct, kw_only=True, omit_defaults=True):
     app_slug: str
     holder: str
@@ -155,6 +169,11 @@ class CreateBinding(msgspec.Struct, kw_only=True, omit_defaults=True):
     project_id: str | None = None
 
 
+class CreateDeny(msgspec.Struct, kw_only=True, omit_defaults=True):
+    permissions: list[str]
+    reason: str
+
+
 class CreateEnrolment(msgspec.Struct, kw_only=True, omit_defaults=True):
     node_name: str
     labels: dict[str, str] = {}
@@ -175,9 +194,21 @@ class CreateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     validate_only: bool = False
 
 
+class CreateInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    email: str
+    name: str
+    role: str | None = None
+    project_id: str | None = None
+
+
 class CreateProject(msgspec.Struct, kw_only=True, omit_defaults=True):
     slug: str
     name: str
+
+
+class CreateRole(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    permissions: list[str]
 
 
 class CreateServiceAccount(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -189,6 +220,12 @@ class CreateServiceAccount(msgspec.Struct, kw_only=True, omit_defaults=True):
 class CreateTenant(msgspec.Struct, kw_only=True, omit_defaults=True):
     slug: str
     name: str
+
+
+class CreateTenantDeny(msgspec.Struct, kw_only=True, omit_defaults=True):
+    permissions: list[str]
+    reason: str
+    project_id: str | None = None
 
 
 class CreateUser(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -204,6 +241,16 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+
+
+class DenyView(msgspec.Struct, kw_only=True):
+    id: str
+    scope_kind: str
+    scope_id: str
+    permissions: list[str]
+    reason: str
+    created_by: str
+    created_at: str
 
 
 class Enrol(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -256,6 +303,20 @@ class EventView(msgspec.Struct, kw_only=True):
     correlationid: str
     traceid: str
     data: dict[str, Any]
+
+
+class ExplainView(msgspec.Struct, kw_only=True):
+    principal_id: str
+    principal_name: str
+    permission: str
+    scope_kind: str
+    scope_id: str
+    allowed: bool
+    visible: bool
+    decided_by: str
+    reason: str
+    matched: list[MatchedRule]
+    roles_that_hold_it: list[str]
 
 
 class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -351,9 +412,52 @@ class InstanceView(msgspec.Struct, kw_only=True):
     updated_at: str
 
 
+class InvitationView(msgspec.Struct, kw_only=True):
+    id: str
+    email: str
+    name: str
+    role: str | None = None
+    project_id: str | None = None
+    state: str
+    invited_by: str
+    expires_at: str
+    created_at: str
+
+
+class InvitedView(msgspec.Struct, kw_only=True):
+    id: str
+    email: str
+    name: str
+    role: str | None = None
+    project_id: str | None = None
+    state: str
+    invited_by: str
+    expires_at: str
+    created_at: str
+    token: str = ""
+
+
+class KeyView(msgspec.Struct, kw_only=True):
+    id: str
+    public_jwk: dict[str, Any]
+    active: bool
+    created_at: str
+    last_used_at: str | None = None
+    retired_at: str | None = None
+
+
 class LeaseView(msgspec.Struct, kw_only=True):
     lease_expires_in_s: int
     cancel_requested: bool
+
+
+class MatchedRule(msgspec.Struct, kw_only=True):
+    kind: str
+    id: str
+    role: str | None = None
+    scope_kind: str
+    scope_id: str
+    reason: str = ""
 
 
 class MemberReport(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -486,6 +590,18 @@ class ProgressView(msgspec.Struct, kw_only=True):
     percent: int
 
 
+class ProjectMemberView(msgspec.Struct, kw_only=True):
+    principal_id: str
+    kind: str
+    name: str
+    email: str | None = None
+    disabled: bool
+    role: str
+    scope_kind: str
+    scope_id: str
+    binding_id: str
+
+
 class ProjectMembership(msgspec.Struct, kw_only=True):
     id: str
     tenant_id: str
@@ -506,6 +622,39 @@ class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     retry_in_s: int = 0
     reason: str = ""
+
+
+class RoleView(msgspec.Struct, kw_only=True):
+    name: str
+    permissions: list[str]
+    bindable_at: list[str]
+    system: bool
+
+
+class ServiceAccountView(msgspec.Struct, kw_only=True):
+    id: str
+    kind: str
+    name: str
+    email: str | None = None
+    tenant_id: str | None = None
+    project_id: str | None = None
+    disabled: bool = False
+    created_at: str
+    roles: list[str]
+    active_keys: int
+    last_used_at: str | None = None
+
+
+class SessionView(msgspec.Struct, kw_only=True):
+    id: str
+    current: bool
+    address: str | None = None
+    created_at: str
+    expires_at: str
+
+
+class SessionsEnded(msgspec.Struct, kw_only=True):
+    ended_sessions: int
 
 
 class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 from ..kit.problems import UNSEEN, NotFound, Problem
 from ..ledger import audit, events
 from ..ledger.correlation import Correlation
-from .evaluate import Principal, Scope, evaluate
+from .evaluate import Decision, Principal, Scope
+from .rules import decide
 
 
 class Denied(Problem):
@@ -45,14 +46,18 @@ class Context:
 
     def allow(self, key: str, scope: Scope | None = None) -> None:
         """Invisible is 404; visible but not permitted is 403 (the edge records it)."""
-        where = scope or self.scope
-        decision = evaluate(self.principal, key, where)
+        decision = decide(self.tx, self.principal, key, scope or self.scope)
         if decision.allowed:
             self.reason = decision.reason
             return
         if not decision.visible:
             raise NotFound(UNSEEN)
-        raise Denied(f"{self.principal.name} lacks the permission {key!r} here.", extra={"permission": key})
+        raise Denied(self._refusal(key, decision), extra={"permission": key, "decided_by": decision.decided_by})
+
+    def _refusal(self, key: str, decision: Decision) -> str:
+        if decision.decided_by == "deny":
+            return f"The permission {key!r} is {decision.reason}."
+        return f"{self.principal.name} lacks the permission {key!r} here."
 
     def emit(self, type: str, subject: str, data: dict[str, Any], *, scope: Scope | None = None) -> None:
         where = scope or self.scope

@@ -1,20 +1,40 @@
-"""The one evaluator: a pure function of (principal, key, scope chain) to a decision with its reason.
+"""The one evaluator: a pure function of (principal, key, scope chain, deny rules) to a decision with its reason.
 
-Order: containment (a service account never leaves its project), then bindings, then default deny.
+Order: containment (a service account never leaves its project), deny rules (platform, tenant, project), bindings, what
+everybody may, default deny. A deny rule only takes away, and one that cannot be read denies.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from .permissions import EVERYBODY, ROLES
+from .permissions import EVERYBODY, ROLES, UNDENIABLE
 
 Place = tuple[str, str]  # ("project", "prj_…")
 PLATFORM: Place = ("platform", "*")
+PATTERN = re.compile(r"[a-z_]+(\.[a-z_]+){2}|[a-z_]+(\.[a-z_]+)?\.\*")  # one key, or a family: "apps.*"
+READING = {"project": "tenancy.project.read", "tenant": "tenancy.tenant.read", "node": "capacity.node.read"}
 
 
 @dataclass(frozen=True)
 class Binding:
     role: str
     place: Place
+    id: str = ""
+    custom: frozenset[str] | None = None  # the keys of a tenant's own role; None: a system role
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return ROLES.get(self.role, frozenset()) if self.custom is None else self.custom
+
+
+@dataclass(frozen=True)
+class Deny:
+    id: str
+    place: Place
+    keys: Any  # as it was stored: keys and families; what cannot be read denies
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,29 +66,50 @@ class Decision:
     allowed: bool
     visible: bool
     reason: str
+    decided_by: str = "default"  # containment, deny, binding, everybody, default
+    matched: tuple[str, ...] = ()  # ids of the bindings or deny rules that decided
 
 
-def evaluate(principal: Principal, key: str, scope: Scope) -> Decision:
+def evaluate(principal: Principal, key: str, scope: Scope, denies: Iterable[Deny] = ()) -> Decision:
     if principal.project_id and scope.project_id != principal.project_id and scope.chain[0] != PLATFORM:
-        return Decision(False, False, "a service account acts only inside its own project")
+        return Decision(False, False, "a service account acts only inside its own project", "containment")
     held = [b for b in principal.bindings if b.place in scope.chain]
-    if key in EVERYBODY:
-        return Decision(True, True, "every verified caller may")
-    for binding in held:
-        if key in ROLES.get(binding.role, frozenset()):
-            return Decision(True, True, f"role {binding.role} at {binding.place[0]} {binding.place[1]}")
-    if scope.chain[0] == PLATFORM:
-        return Decision(False, True, f"no binding at the platform holds {key}")
-    return Decision(False, _visible(held, scope), f"no binding here holds {key}")
+    visible = _visible(held, scope)
+    if denied := [rule for rule in denies if rule.place in scope.chain and covers(rule, key)]:
+        first = max(denied, key=lambda rule: scope.chain.index(rule.place))  # the widest place speaks
+        reason = f"denied at {first.place[0]} {first.place[1]} for everybody: {first.reason or 'no reason given'}"
+        return Decision(False, visible, reason, "deny", tuple(rule.id for rule in denied))
+    if giving := [b for b in held if key in b.keys]:
+        first, ids = giving[0], tuple(b.id for b in giving)
+        return Decision(True, True, f"role {first.role} at {first.place[0]} {first.place[1]}", "binding", ids)
+    if key in EVERYBODY and visible:
+        return Decision(True, True, "every verified caller may", "everybody")
+    where = "at the platform" if scope.chain[0] == PLATFORM else "here"
+    return Decision(False, visible, f"no binding {where} holds {key}")
+
+
+def covers(rule: Deny, key: str) -> bool:
+    """Whether a deny rule takes this key away. Fails closed, but never over the keys that mend a rule."""
+    if key in UNDENIABLE:
+        return False
+    if not isinstance(rule.keys, list | tuple) or not rule.keys:
+        return True
+    return any(_matches(pattern, key) for pattern in rule.keys)
+
+
+def _matches(pattern: Any, key: str) -> bool:
+    if not isinstance(pattern, str) or not PATTERN.fullmatch(pattern):
+        return True
+    return key.startswith(pattern[:-1]) if pattern.endswith("*") else key == pattern
 
 
 def _visible(held: list[Binding], scope: Scope) -> bool:
-    """One sees a place when some binding that covers it can read that kind of place."""
-    kind = scope.chain[0][0]
-    reading = {"project": "tenancy.project.read", "tenant": "tenancy.tenant.read", "node": "capacity.node.read"}[kind]
-    return any(reading in ROLES.get(b.role, frozenset()) for b in held)
+    """One sees a place when some binding that covers it can read that kind of place; everybody sees the platform."""
+    if scope.chain[0] == PLATFORM:
+        return True
+    reading = READING[scope.chain[0][0]]
+    return any(reading in b.keys for b in held)
 
 
 def keys_at(principal: Principal, scope: Scope) -> frozenset[str]:
-    held = [ROLES.get(b.role, frozenset()) for b in principal.bindings if b.place in scope.chain]
-    return frozenset().union(*held)
+    return frozenset().union(*(b.keys for b in principal.bindings if b.place in scope.chain))

@@ -1,20 +1,35 @@
 """Permission keys and the system roles, as data. Handlers ask for a key; role names appear only here."""
 
 PERMISSIONS: dict[str, str] = {
-    "identity.self.use": "see one's own identity and sign out",
+    "identity.self.use": "see one's own identity, sessions and rights; sign out, change one's password",
     "platform.tenant.create": "create a tenant",
     "platform.tenant.read": "see all tenants",
+    "platform.deny.create": "deny permissions to everybody on the platform",
+    "platform.deny.read": "see the platform's deny rules",
+    "platform.deny.remove": "lift a deny rule of the platform",
     "tenancy.tenant.read": "see a tenant",
     "tenancy.project.create": "create a project in a tenant",
     "tenancy.project.read": "see a project",
-    "tenancy.user.create": "create a local user in a tenant",
-    "tenancy.user.read": "see the users of a tenant",
+    "tenancy.user.create": "create a local user in a tenant, or invite one",
+    "tenancy.user.read": "see the users and invitations of a tenant",
+    "tenancy.user.disable": "disable and enable the users of a tenant",
     "iam.binding.create": "bind a role one holds oneself",
     "iam.binding.read": "see role bindings",
+    "iam.binding.remove": "take a role away",
+    "iam.member.read": "see who holds which role in a project, and from where",
+    "iam.decision.explain": "see why somebody else may or may not do something",
+    "iam.role.create": "make a role of the tenant's own, of permissions one holds",
+    "iam.role.read": "see the roles that can be bound",
+    "iam.role.delete": "delete a role of the tenant's own",
+    "iam.deny.create": "deny permissions to everybody in a tenant or project",
+    "iam.deny.read": "see a tenant's deny rules",
+    "iam.deny.remove": "lift a deny rule of a tenant",
     "iam.tenant_admin.appoint": "give a tenant an administrator",
     "iam.service_account.create": "create a service account in a project",
     "iam.service_account.read": "see the service accounts of a project",
-    "iam.service_account.disable": "disable a service account",
+    "iam.service_account.disable": "disable and enable a service account",
+    "iam.service_account.rotate": "add and retire the keys of a service account",
+    "iam.service_account.delete": "delete a service account",
     "catalog.app.create": "register an app",
     "catalog.app.read": "see apps and their versions",
     "catalog.version.create": "add an app version with its manifest",
@@ -69,6 +84,10 @@ _PROJECT_ADMIN = (
         "iam.service_account.create",
         "iam.service_account.read",
         "iam.service_account.disable",
+        "iam.service_account.rotate",
+        "iam.service_account.delete",
+        "iam.member.read",
+        "iam.decision.explain",
         "capacity.allocation.create",
         "capacity.allocation.release",
         "apps.instance.create",
@@ -88,8 +107,16 @@ _TENANT_ADMIN = (
         "tenancy.project.create",
         "tenancy.user.create",
         "tenancy.user.read",
+        "tenancy.user.disable",
         "iam.binding.create",
         "iam.binding.read",
+        "iam.binding.remove",
+        "iam.role.create",
+        "iam.role.read",
+        "iam.role.delete",
+        "iam.deny.create",
+        "iam.deny.read",
+        "iam.deny.remove",
         "catalog.entitlement.create",
         "catalog.entitlement.disable",
         "capacity.enrolment.create",
@@ -102,10 +129,15 @@ _PLATFORM_OPS = {"platform.tenant.read", "tenancy.tenant.read", "capacity.node.r
 
 _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "platform.tenant.create",
+    "platform.deny.create",
+    "platform.deny.read",
+    "platform.deny.remove",
     "tenancy.user.create",
     "tenancy.user.read",
+    "tenancy.user.disable",
     "iam.binding.create",
     "iam.binding.read",
+    "iam.binding.remove",
     "iam.tenant_admin.appoint",
     "catalog.app.create",
     "catalog.version.create",
@@ -129,6 +161,12 @@ ROLES: dict[str, frozenset[str]] = {
 # What every verified caller holds, wherever it stands.
 EVERYBODY = frozenset({"identity.self.use", "catalog.app.read"})
 
+# What no deny rule takes away: seeing oneself, and mending the rules. Otherwise a wrong rule would have no way out.
+UNDENIABLE = frozenset(
+    {"identity.self.use"}
+    | {f"{area}.deny.{verb}" for area in ("platform", "iam") for verb in ("create", "read", "remove")}
+)
+
 # The widest scope a role may be bound at, for the roles people hand out.
 BINDABLE: dict[str, frozenset[str]] = {
     "platform_admin": frozenset({"platform"}),
@@ -147,4 +185,5 @@ APPOINTED_BY: dict[str, str] = {
     "app_operator": "iam.service_account.create",
 }
 
+assert PERMISSIONS.keys() >= UNDENIABLE, "an undeniable key does not exist"
 assert all(keys <= PERMISSIONS.keys() for keys in ROLES.values()), "a role names an unknown permission key"

@@ -22,6 +22,7 @@ from ..instances import routes as instances
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
+from ..tenancy import account_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
@@ -30,7 +31,10 @@ from . import about
 
 ROUTERS = [
     about.router,
+    identity_routes.router,
     tenancy.router,
+    account_routes.router,
+    iam_routes.router,
     catalog.router,
     capacity.router,
     allocation_routes.router,

@@ -17,6 +17,7 @@ from ..kit.problems import CATALOGUE
 from ..ledger.events import TYPES
 from ..ledger.requests import KEY_PATTERN
 from .app import build_app, build_platform
+from .matrix import access_matrix
 
 _PROBLEM = {
     "type": "object",
@@ -52,7 +53,7 @@ _PROBLEM = {
         },
     },
 }
-_NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol"}
+_NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
 
 
 def write_contracts(folder: Path, *, check: bool) -> list[str]:
@@ -75,6 +76,7 @@ def all_contracts() -> dict[str, str]:
         "openapi.json": openapi(app),
         "asyncapi.json": asyncapi(),
         "permissions.json": _permissions(),
+        "access-matrix.json": access_matrix(app),
         "errors.json": _errors(),
         "manifest.schema.json": SCHEMA,
     }

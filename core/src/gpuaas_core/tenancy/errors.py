@@ -39,3 +39,54 @@ class GrantExceedsOwn(Denied):
 class KeyNotAccepted(Problem):
     status, code, title = 422, "public_key_not_accepted", "The public key cannot be used"
     way_out = "Send a public JWK: kty OKP with crv Ed25519, or kty EC with crv P-256, without the private part."
+
+
+class PermissionUnknown(Problem):
+    status, code, title = 422, "permission_unknown", "There is no such permission"
+    way_out = "Choose keys from contracts/permissions.json; a deny rule also takes a family like `apps.*`."
+
+
+class Undeniable(Problem):
+    status, code, title = 422, "permission_undeniable", "This permission cannot be denied"
+    way_out = "Deny something else: with this rule nobody could lift it again."
+
+
+class RoleTaken(Problem):
+    status, code, title = 409, "role_taken", "The tenant has a role with this name"
+    way_out = "Choose another name, or delete the old role once nobody holds it."
+
+
+class RoleInUse(Problem):
+    status, code, title = 409, "role_in_use", "Somebody holds this role"
+    way_out = "Remove its bindings first: GET /v1/tenants/{tenant_id}/role-bindings shows them."
+
+
+class TooManyGuesses(Problem):
+    status, code, title = 429, "too_many_guesses", "Too many wrong passwords"
+    way_out = "Wait as long as Retry-After says, then try again."
+    retryable = True
+
+
+class PasswordWrong(Problem):
+    status, code, title = 422, "password_wrong", "The present password is not right"
+    way_out = "Send your present password in `current_password`."
+
+
+class NotYourself(Problem):
+    status, code, title = 409, "not_yourself", "Nobody disables themselves"
+    way_out = "Ask another administrator of the tenant."
+
+
+class TooManyKeys(Problem):
+    status, code, title = 409, "too_many_keys", "The service account has as many keys as it may have"
+    way_out = "Retire a key that is no longer used: the list of keys shows when each was used last."
+
+
+class KeyTaken(Problem):
+    status, code, title = 409, "public_key_taken", "The account has this key already"
+    way_out = "Make a new key pair; a retired key is not taken back."
+
+
+class InvitationInvalid(Problem):
+    status, code, title = 401, "invitation_invalid", "The invitation cannot be used"
+    way_out = "Ask whoever invited you for a new one."

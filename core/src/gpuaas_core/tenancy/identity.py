@@ -19,8 +19,10 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Binding, Principal
+from ..access.permissions import PERMISSIONS
+from ..kit.ids import new_id
 from .errors import AssertionRefused, KeyNotAccepted
-from .tables import principals, role_bindings, sessions, used_assertions
+from .tables import custom_roles, principal_keys, principals, role_bindings, sessions, used_assertions
 
 ISSUER = "gpuaas"
 USER_TOKEN_S = 12 * 3600
@@ -52,15 +54,23 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def open_session(tx: Connection, principal_id: str, *, lives_s: int, now: int) -> str:
+def open_session(
+    tx: Connection, principal_id: str, *, lives_s: int, now: int, address: str | None = None, key_id: str | None = None
+) -> str:
     token = f"gpt_{secrets.token_urlsafe(32)}"
-    row = {"token_hash": token_hash(token), "principal_id": principal_id, "created_at": now}
-    tx.execute(insert(sessions).values(**row, expires_at=now + lives_s * 1000))
+    row = {"token_hash": token_hash(token), "id": new_id("ses"), "principal_id": principal_id, "created_at": now}
+    more = {"expires_at": now + lives_s * 1000, "address": address, "key_id": key_id}
+    tx.execute(insert(sessions).values(**row, **more))
     return token
 
 
 def close_session(tx: Connection, token: str, now: int) -> None:
-    tx.execute(update(sessions).where(sessions.c.token_hash == token_hash(token)).values(revoked_at=now))
+    close_sessions(tx, sessions.c.token_hash == token_hash(token), now=now)
+
+
+def close_sessions(tx: Connection, *which: Any, now: int) -> int:
+    """They are dead on their next request, and stay so if their owner is enabled again."""
+    return tx.execute(update(sessions).where(*which, sessions.c.revoked_at.is_(None)).values(revoked_at=now)).rowcount
 
 
 def forget_old_sessions(tx: Connection, now: int) -> None:
@@ -85,9 +95,22 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
 
 
 def principal_of(tx: Connection, row: Row[Any]) -> Principal:
-    held = tx.execute(select(role_bindings).where(role_bindings.c.principal_id == row.id))
-    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id)) for b in held)
+    own = (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role)
+    query = select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
+    held = tx.execute(
+        query.outerjoin(custom_roles, own).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.id)
+    )
+    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
     return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
+
+
+def _own_keys(row: Row[Any]) -> frozenset[str] | None:
+    """The keys of a tenant's own role; one that cannot be read gives nothing."""
+    if row.own_role is None:
+        return None
+    return (
+        frozenset(key for key in row.own_keys if key in PERMISSIONS) if isinstance(row.own_keys, list) else frozenset()
+    )
 
 
 def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:
@@ -109,14 +132,22 @@ def _import_key(jwk: dict[str, Any]) -> OKPKey | ECKey:
     return OKPKey.import_key(jwk) if jwk.get("kty") == "OKP" else ECKey.import_key(jwk)
 
 
-def check_assertion(tx: Connection, assertion: str, now: int) -> Row[Any]:
-    """Signature, issuer, audience, age at most 60 s, jti never seen: then the principal it proves."""
-    seconds = now // 1000
-    row = tx.execute(select(principals).where(principals.c.id == _claimed_issuer(assertion))).first()
-    if row is None or row.public_jwk is None or row.disabled_at is not None:
-        raise AssertionRefused("No enabled service account or node with this id has a key.")
-    claims = _verified_claims(assertion, row.public_jwk)
-    _check_claims(claims, row.id, seconds)
+def add_key(tx: Connection, principal_id: str, jwk: dict[str, Any], now: int) -> str:
+    key_id = new_id("key")
+    row = {"id": key_id, "principal_id": principal_id, "public_jwk": jwk, "created_at": now}
+    tx.execute(insert(principal_keys).values(**row))
+    return key_id
+
+
+def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[Row[Any], str]:
+    """Signature, issuer, audience, age at most 60 s, jti never seen: then the principal it proves, and the key."""
+    issuer, kid = _claimed(assertion)
+    row = tx.execute(select(principals).where(principals.c.id == issuer)).first()
+    keys = [] if row is None or row.disabled_at is not None else _active_keys(tx, row.id, kid)
+    if row is None or not keys:
+        raise AssertionRefused("No enabled service account or node with this id has such a key.")
+    claims, key_id = _verified_claims(assertion, keys)
+    _check_claims(claims, row.id, now // 1000)
     taken = select(used_assertions).where(
         used_assertions.c.principal_id == row.id, used_assertions.c.jti == claims["jti"]
     )
@@ -124,23 +155,38 @@ def check_assertion(tx: Connection, assertion: str, now: int) -> Row[Any]:
         raise AssertionRefused("This assertion was used before: each jti works once.")
     expiry = (claims["exp"] + SKEW_S) * 1000
     tx.execute(insert(used_assertions).values(principal_id=row.id, jti=claims["jti"], expires_at=expiry))
-    return row
+    tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(last_used_at=now))
+    return row, key_id
 
 
-def _claimed_issuer(assertion: str) -> str:
+def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[Row[Any]]:
+    mine = [principal_keys.c.principal_id == principal_id, principal_keys.c.retired_at.is_(None)]
+    if kid is not None:
+        mine.append(principal_keys.c.id == kid)
+    return list(tx.execute(select(principal_keys).where(*mine).order_by(principal_keys.c.id.desc())))
+
+
+def _claimed(assertion: str) -> tuple[str, str | None]:
+    """Who it says it is from, and the key it names (`kid`); nothing of it is believed yet."""
     try:
-        issuer = str(json.loads(jws.extract_compact(assertion.encode()).payload)["iss"])
-        issuer.encode()  # half characters are no id
-        return issuer
+        found = jws.extract_compact(assertion.encode())
+        issuer, kid = str(json.loads(found.payload)["iss"]), found.headers().get("kid")
+        kid = None if kid is None else str(kid)
+        f"{issuer}{kid}".encode()  # half characters are no id
+        return issuer, kid
     except (JoseError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise AssertionRefused("The client assertion is not a signed JWT.") from error
 
 
-def _verified_claims(assertion: str, jwk: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return jwt.decode(assertion, _import_key(jwk), algorithms=["EdDSA", "Ed25519", "ES256"]).claims
-    except (JoseError, ValueError, TypeError) as error:
-        raise AssertionRefused("The signature does not match the registered key.") from error
+def _verified_claims(assertion: str, keys: list[Row[Any]]) -> tuple[dict[str, Any], str]:
+    refusal: Exception | None = None
+    for key in keys:
+        try:
+            read = jwt.decode(assertion, _import_key(key.public_jwk), algorithms=["EdDSA", "Ed25519", "ES256"])
+            return read.claims, key.id
+        except (JoseError, ValueError, TypeError) as error:
+            refusal = error
+    raise AssertionRefused("The signature does not match a registered key.") from refusal
 
 
 def _check_claims(claims: dict[str, Any], principal_id: str, now_s: int) -> None:

@@ -1,64 +1,19 @@
-"""HTTP in, HTTP out: sign-in, tenants, projects, people, bindings, service accounts."""
+"""HTTP in, HTTP out: tenants, projects, people and their invitations."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Form, Response
+from fastapi import APIRouter, Response
 from sqlalchemy import select
 
-from ..access.context import Context
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import identity, schemas, service
-from .errors import AssertionRefused, SignInRefused
+from . import identity, invitations, people, schemas, service
 from .reads import project_row
-from .tables import principals, role_bindings, tenants
+from .tables import principals, tenants
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
-_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-
-
-@router.post("/sign-in", response_model=schemas.TokenView, **public())
-async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
-    """A person signs in with e-mail and password."""
-    row = await call.read(
-        lambda ctx: ctx.tx.execute(select(principals).where(principals.c.email == body.email)).first()
-    )
-    good = await asyncio.to_thread(identity.password_matches, row.password_hash if row else None, body.password)
-    if not good or row is None or row.disabled_at is not None:
-        raise SignInRefused("E-mail or password is wrong, or the account is disabled.")
-    return await _new_token(call, row.id, identity.USER_TOKEN_S)
-
-
-@router.post("/token", response_model=schemas.TokenView, **public())
-async def get_token(
-    call: Caller,
-    grant_type: Annotated[str, Form()],
-    client_assertion_type: Annotated[str, Form()],
-    client_assertion: Annotated[str, Form(max_length=4000)],
-) -> Response:
-    """A service account or node signs in with a client assertion (private_key_jwt)."""
-    if grant_type != "client_credentials" or client_assertion_type != _ASSERTION:
-        raise AssertionRefused("Only client_credentials with a JWT bearer assertion is supported.")
-
-    def redeem(ctx: Context) -> schemas.TokenView:
-        row = identity.check_assertion(ctx.tx, client_assertion, ctx.now)
-        return _open(ctx, row.id, identity.MACHINE_TOKEN_S)
-
-    return await call.write(redeem, repeats=False, audited=False)
-
-
-@router.post("/sign-out", status_code=204, **needs("identity.self.use"))
-async def sign_out(call: Caller) -> Response:
-    """Ends the session: the token is dead at once."""
-    token = call.token
-    return await call.write(lambda ctx: identity.close_session(ctx.tx, token, ctx.now), repeats=False)
-
-
-@router.get("/whoami", **needs("identity.self.use"))
-async def whoami(call: Caller) -> schemas.WhoamiView:
-    return await call.read(lambda ctx: service.whoami(ctx.tx, ctx.principal))
 
 
 @router.post("/tenants", status_code=201, response_model=schemas.TenantView, **needs("platform.tenant.create"))
@@ -119,6 +74,81 @@ async def create_user(call: Caller, tenant_id: str, body: schemas.CreateUser) ->
     )
 
 
+@router.post(
+    "/tenants/{tenant_id}/users/{user_id}/disable",
+    response_model=schemas.PrincipalView,
+    **needs("tenancy.user.disable", "tenant"),
+)
+async def disable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
+    """Effective on the user's next request; all sessions end."""
+    return await call.write(
+        lambda ctx: service.principal_view(people.set_enabled(ctx, tenant_id, user_id, enabled=False))
+    )
+
+
+@router.post(
+    "/tenants/{tenant_id}/users/{user_id}/enable",
+    response_model=schemas.PrincipalView,
+    **needs("tenancy.user.disable", "tenant"),
+)
+async def enable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
+    return await call.write(
+        lambda ctx: service.principal_view(people.set_enabled(ctx, tenant_id, user_id, enabled=True))
+    )
+
+
+@router.post(
+    "/tenants/{tenant_id}/invitations",
+    status_code=201,
+    response_model=schemas.InvitedView,
+    **needs("tenancy.user.create", "tenant"),
+)
+async def create_invitation(call: Caller, tenant_id: str, body: schemas.CreateInvitation) -> Response:
+    """Invites a person, with a role if one is named. The token is computed for this answer and stored nowhere."""
+
+    def with_token(answer: dict[str, Any]) -> dict[str, Any]:
+        return answer | {"token": invitations.invitation_token(call.vault, answer["id"])}
+
+    return await call.write(
+        lambda ctx: invitations.view(invitations.create_invitation(ctx, tenant_id, body), ctx.now),
+        status=201,
+        finish=with_token,
+    )
+
+
+@router.get("/tenants/{tenant_id}/invitations", **needs("tenancy.user.read", "tenant"))
+async def list_invitations(
+    call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.InvitationView]:
+    query = invitations.invitations_of(tenant_id)
+    return await call.read(
+        lambda ctx: page(
+            ctx, query, query.selected_columns.id, limit, cursor, lambda row: invitations.view(row, ctx.now)
+        )
+    )
+
+
+@router.post(
+    "/tenants/{tenant_id}/invitations/{invitation_id}/revoke",
+    response_model=schemas.InvitationView,
+    **needs("tenancy.user.create", "tenant"),
+)
+async def revoke_invitation(call: Caller, tenant_id: str, invitation_id: str) -> Response:
+    return await call.write(
+        lambda ctx: invitations.view(invitations.revoke_invitation(ctx, tenant_id, invitation_id), ctx.now)
+    )
+
+
+@router.post("/invitations/accept", status_code=201, response_model=schemas.PrincipalView, **public())
+async def accept_invitation(call: Caller, body: schemas.AcceptInvitation) -> Response:
+    """The invited person chooses a password and has an account; the token works once."""
+    await call.read(lambda ctx: invitations.check_token(ctx.tx, call.vault, body.token, ctx.now))
+    hashed = await asyncio.to_thread(identity.hash_password, body.password)
+    return await call.write(
+        lambda ctx: service.principal_view(invitations.accept(ctx, call.vault, body, hashed)), status=201, repeats=False
+    )
+
+
 @router.get("/tenants/{tenant_id}/users", **needs("tenancy.user.read", "tenant"))
 async def list_users(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
@@ -127,74 +157,9 @@ async def list_users(
     return await call.read(lambda ctx: page(ctx, query, principals.c.id, limit, cursor, service.principal_view))
 
 
-@router.post(
-    "/tenants/{tenant_id}/role-bindings",
-    status_code=201,
-    response_model=schemas.BindingView,
-    **needs("iam.binding.create", "tenant"),
-)
-async def create_binding(call: Caller, tenant_id: str, body: schemas.CreateBinding) -> Response:
-    """Nobody grants what they do not hold."""
-    return await call.write(lambda ctx: _binding(service.create_binding(ctx, tenant_id, body)), status=201)
-
-
-@router.get("/tenants/{tenant_id}/role-bindings", **needs("iam.binding.read", "tenant"))
-async def list_bindings(
-    call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
-) -> Page[schemas.BindingView]:
-    query = select(role_bindings).where(role_bindings.c.tenant_id == tenant_id)
-    return await call.read(lambda ctx: page(ctx, query, role_bindings.c.id, limit, cursor, _binding))
-
-
-@router.post(
-    "/projects/{project_id}/service-accounts",
-    status_code=201,
-    response_model=schemas.PrincipalView,
-    **needs("iam.service_account.create", "project"),
-)
-async def create_service_account(call: Caller, project_id: str, body: schemas.CreateServiceAccount) -> Response:
-    """Only the public key is sent; the private key never leaves its owner."""
-    return await call.write(
-        lambda ctx: service.principal_view(service.create_service_account(ctx, project_id, body)), status=201
-    )
-
-
-@router.get("/projects/{project_id}/service-accounts", **needs("iam.service_account.read", "project"))
-async def list_service_accounts(
-    call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
-) -> Page[schemas.PrincipalView]:
-    query = select(principals).where(principals.c.project_id == project_id, principals.c.kind == "service_account")
-    return await call.read(lambda ctx: page(ctx, query, principals.c.id, limit, cursor, service.principal_view))
-
-
-@router.post(
-    "/projects/{project_id}/service-accounts/{account_id}/disable",
-    response_model=schemas.PrincipalView,
-    **needs("iam.service_account.disable", "project"),
-)
-async def disable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Effective on the account's next request."""
-    return await call.write(
-        lambda ctx: service.principal_view(service.disable_service_account(ctx, project_id, account_id))
-    )
-
-
-async def _new_token(call: Caller, principal_id: str, lives_s: int) -> Response:
-    return await call.write(lambda ctx: _open(ctx, principal_id, lives_s), repeats=False, audited=False)
-
-
-def _open(ctx: Context, principal_id: str, lives_s: int) -> schemas.TokenView:
-    token = identity.open_session(ctx.tx, principal_id, lives_s=lives_s, now=ctx.now)
-    return schemas.TokenView(access_token=token, expires_in=lives_s, principal_id=principal_id)
-
-
 def _tenant(row: Any) -> schemas.TenantView:
     return schemas.TenantView.model_validate(row)
 
 
 def _project(row: Any) -> schemas.ProjectView:
     return schemas.ProjectView.model_validate(row)
-
-
-def _binding(row: Any) -> schemas.BindingView:
-    return schemas.BindingView.model_validate(row)

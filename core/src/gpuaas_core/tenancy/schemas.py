@@ -46,10 +46,58 @@ class ProjectView(View):
     created_at: Moment
 
 
+NewPassword = Annotated[str, StringConstraints(min_length=12, max_length=256)]
+
+
 class CreateUser(Input):
     email: Email
     name: Title
-    password: Annotated[str, StringConstraints(min_length=12, max_length=256)] = Field(repr=False)
+    password: NewPassword = Field(repr=False)
+
+
+class ChangePassword(Input):
+    current_password: Annotated[str, StringConstraints(min_length=1, max_length=256)] = Field(repr=False)
+    new_password: NewPassword = Field(repr=False)
+
+
+class SessionView(View):
+    id: str
+    current: bool = Field(description="whether this very request uses it")
+    address: str | None = None
+    created_at: Moment
+    expires_at: Moment
+
+
+class SessionsEnded(View):
+    ended_sessions: int
+
+
+class CreateInvitation(Input):
+    email: Email
+    name: Title
+    role: Annotated[str, StringConstraints(max_length=40)] | None = None
+    project_id: Annotated[str, StringConstraints(max_length=40)] | None = None
+
+
+class InvitationView(View):
+    id: str
+    email: str
+    name: str
+    role: str | None = None
+    project_id: str | None = None
+    state: str = Field(description="open, accepted, revoked or expired")
+    invited_by: str
+    expires_at: Moment
+    created_at: Moment
+
+
+class InvitedView(InvitationView):
+    token: str = Field(default="", description="shown once; the invited person sends it with a password")
+
+
+class AcceptInvitation(Input):
+    token: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(repr=False)
+    password: NewPassword = Field(repr=False)
 
 
 class PrincipalView(View):
@@ -82,6 +130,96 @@ class CreateServiceAccount(Input):
     name: Slug
     public_jwk: dict[str, Any]
     roles: list[str] = Field(default_factory=lambda: ["app_operator"], min_length=1, max_length=5)
+
+
+class AddKey(Input):
+    public_jwk: dict[str, Any]
+
+
+class KeyView(View):
+    id: str = Field(description="send it as `kid` in the header of the client assertion")
+    public_jwk: dict[str, Any]
+    active: bool
+    created_at: Moment
+    last_used_at: Moment | None = None
+    retired_at: Moment | None = None
+
+
+class ServiceAccountView(PrincipalView):
+    roles: list[str]
+    active_keys: int
+    last_used_at: Moment | None = None
+
+
+PermissionKey = Annotated[str, StringConstraints(min_length=3, max_length=80)]
+
+
+class CreateRole(Input):
+    name: Slug
+    permissions: list[PermissionKey] = Field(min_length=1, max_length=100)
+
+
+class RoleView(View):
+    name: str
+    permissions: list[str]
+    bindable_at: list[str]
+    system: bool = Field(description="the platform's; otherwise the tenant's own")
+
+
+class CreateDeny(Input):
+    permissions: list[PermissionKey] = Field(
+        min_length=1, max_length=100, description="keys, or families like `apps.*`"
+    )
+    reason: Annotated[str, StringConstraints(min_length=3, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class CreateTenantDeny(CreateDeny):
+    project_id: Annotated[str, StringConstraints(max_length=40)] | None = None
+
+
+class DenyView(View):
+    id: str
+    scope_kind: str
+    scope_id: str
+    permissions: list[str]
+    reason: str
+    created_by: str
+    created_at: Moment
+
+
+class MatchedRule(View):
+    kind: str = Field(description="binding or deny")
+    id: str
+    role: str | None = None
+    scope_kind: str
+    scope_id: str
+    reason: str = ""
+
+
+class ExplainView(View):
+    principal_id: str
+    principal_name: str
+    permission: str
+    scope_kind: str
+    scope_id: str
+    allowed: bool
+    visible: bool = Field(description="if not allowed: whether the answer is 403 (seen) or 404 (not even seen)")
+    decided_by: str = Field(description="containment, deny, binding, everybody or default")
+    reason: str
+    matched: list[MatchedRule]
+    roles_that_hold_it: list[str] = Field(description="roles that can be bound here and hold the permission")
+
+
+class ProjectMemberView(View):
+    principal_id: str
+    kind: str
+    name: str
+    email: str | None = None
+    disabled: bool
+    role: str
+    scope_kind: str = Field(description="where the role comes from: this project, or its whole tenant")
+    scope_id: str
+    binding_id: str
 
 
 class ProjectMembership(View):

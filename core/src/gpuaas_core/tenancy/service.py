@@ -1,18 +1,19 @@
-"""Tenants, projects, people, service accounts, bindings: the acts."""
+"""Tenants, projects, people, role bindings: the acts."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
-from ..access.evaluate import PLATFORM, Principal, Scope, evaluate, keys_at
-from ..access.permissions import APPOINTED_BY, BINDABLE, PLATFORM_ADMIN, ROLES
+from ..access.evaluate import PLATFORM, Principal, Scope
+from ..access.permissions import PLATFORM_ADMIN
+from ..access.rules import decide
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import identity, schemas
-from .errors import EmailTaken, GrantExceedsOwn, RoleNotBindable, SlugTaken
+from . import roles, schemas
+from .errors import EmailTaken, RoleNotBindable, SlugTaken
 from .reads import project_scope, tenant_scope
 from .tables import principals, projects, role_bindings, tenants
 
@@ -22,8 +23,7 @@ declare(
         "tenancy.project.created": "A project exists.",
         "tenancy.user.created": "A local user exists.",
         "tenancy.binding.created": "A principal holds a role at a scope.",
-        "tenancy.service_account.created": "A service account exists in a project.",
-        "tenancy.service_account.disabled": "A service account can no longer sign in; its tokens are dead.",
+        "tenancy.binding.removed": "A principal no longer holds a role at a scope.",
     }
 )
 
@@ -59,14 +59,30 @@ def create_binding(ctx: Context, tenant_id: str, body: schemas.CreateBinding) ->
     kind, where = ("tenant", tenant_id) if body.project_id is None else ("project", body.project_id)
     scope = ctx.scope if body.project_id is None else _project_of(ctx.tx, tenant_id, body.project_id)
     principal = ctx.tx.execute(select(principals).where(principals.c.id == body.principal_id)).first()
-    if principal is None or principal.tenant_id != tenant_id:
+    if principal is None or principal.tenant_id != tenant_id or principal.deleted_at is not None:
         raise NotFound("There is no such principal in this tenant.")
-    _check_bindable(body.role, kind, principal, body.project_id)
-    _check_holds_all(ctx.principal, body.role, scope)
+    roles.check_bindable(ctx.tx, tenant_id, body.role, kind)
+    if principal.kind == "service_account" and principal.project_id != body.project_id:
+        raise RoleNotBindable("A service account holds roles only in its own project.")
+    roles.check_holds_all(ctx.tx, ctx.principal, body.role, scope)
     binding_id = ctx.resource_id = bind(ctx.tx, body.principal_id, body.role, kind, where, tenant_id, ctx.now)
     facts = {"principal_id": body.principal_id, "role": body.role, "scope_kind": kind, "scope_id": where}
     ctx.emit("tenancy.binding.created", binding_id, facts, scope=scope)
     return _one(ctx.tx, role_bindings, binding_id)
+
+
+def remove_binding(ctx: Context, tenant_id: str, binding_id: str) -> Row[Any]:
+    """Effective on the next request of whoever held it. A machine's own role stays while the machine does."""
+    mine = (role_bindings.c.id == binding_id) & (role_bindings.c.tenant_id == tenant_id)
+    row = ctx.tx.execute(select(role_bindings).where(mine)).first()
+    if row is None or row.scope_kind not in ("tenant", "project"):
+        raise NotFound("There is no such role binding in this tenant.")
+    ctx.resource_id = binding_id
+    ctx.tx.execute(delete(role_bindings).where(mine))
+    facts = {"principal_id": row.principal_id, "role": row.role, "scope_kind": row.scope_kind, "scope_id": row.scope_id}
+    scope = ctx.scope if row.scope_kind == "tenant" else project_scope(ctx.tx, row.scope_id)
+    ctx.emit("tenancy.binding.removed", binding_id, facts, scope=scope)
+    return row
 
 
 def bind(tx: Connection, who: str, role: str, kind: str, where: str, tenant_id: str | None, now: int) -> str:
@@ -85,35 +101,9 @@ def bind(tx: Connection, who: str, role: str, kind: str, where: str, tenant_id: 
     return row["id"]
 
 
-def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:
-    jwk = identity.check_public_jwk(body.public_jwk)
-    account_id = ctx.resource_id = new_id("sa")
-    row = {"id": account_id, "kind": "service_account", "name": body.name, "public_jwk": jwk, "created_at": ctx.now}
-    ctx.tx.execute(insert(principals).values(**row, tenant_id=ctx.scope.tenant_id, project_id=project_id))
-    for role in body.roles:
-        if "project" not in BINDABLE.get(role, ()):
-            raise RoleNotBindable(f"The role {role!r} cannot be held by a service account.")
-        _check_holds_all(ctx.principal, role, ctx.scope)
-        bind(ctx.tx, account_id, role, "project", project_id, ctx.scope.tenant_id, ctx.now)
-    ctx.emit("tenancy.service_account.created", account_id, {"name": body.name, "roles": body.roles})
-    return _one(ctx.tx, principals, account_id)
-
-
-def disable_service_account(ctx: Context, project_id: str, account_id: str) -> Row[Any]:
-    row = ctx.tx.execute(
-        select(principals).where(principals.c.id == account_id, principals.c.project_id == project_id)
-    ).first()
-    if row is None:
-        raise NotFound("There is no such service account in this project.")
-    ctx.resource_id = account_id
-    ctx.tx.execute(update(principals).where(principals.c.id == account_id).values(disabled_at=ctx.now))
-    ctx.emit("tenancy.service_account.disabled", account_id, {"name": row.name})
-    return _one(ctx.tx, principals, account_id)
-
-
 def whoami(tx: Connection, principal: Principal) -> schemas.WhoamiView:
     row = _one(tx, principals, principal.id)
-    seen = [p for p in tx.execute(select(projects).order_by(projects.c.id)) if _sees(tx, principal, p)]
+    seen = visible_projects(tx, principal)
     tenant_ids = {p.tenant_id for p in seen} | {b.place[1] for b in principal.bindings if b.place[0] == "tenant"}
     return schemas.WhoamiView(
         principal=principal_view(row),
@@ -148,7 +138,7 @@ def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) ->
 def _sees(tx: Connection, principal: Principal, project: Row[Any]) -> bool:
     chain = (("project", project.id), ("tenant", project.tenant_id), PLATFORM)
     scope = Scope(chain, tenant_id=project.tenant_id, project_id=project.id)
-    return evaluate(principal, "tenancy.project.read", scope).allowed
+    return decide(tx, principal, "tenancy.project.read", scope).allowed
 
 
 def _membership(principal: Principal, project: Row[Any]) -> schemas.ProjectMembership:
@@ -157,22 +147,6 @@ def _membership(principal: Principal, project: Row[Any]) -> schemas.ProjectMembe
     return schemas.ProjectMembership(
         id=project.id, tenant_id=project.tenant_id, slug=project.slug, name=project.name, roles=roles
     )
-
-
-def _check_bindable(role: str, kind: str, principal: Row[Any], project_id: str | None) -> None:
-    if kind not in BINDABLE.get(role, ()):
-        raise RoleNotBindable(f"The role {role!r} does not exist or cannot be bound at a {kind}.")
-    if principal.kind == "service_account" and principal.project_id != project_id:
-        raise RoleNotBindable("A service account holds roles only in its own project.")
-
-
-def _check_holds_all(grantor: Principal, role: str, scope: Scope) -> None:
-    appoint = APPOINTED_BY.get(role)
-    if appoint and evaluate(grantor, appoint, scope).allowed:
-        return
-    missing = ROLES[role] - keys_at(grantor, scope)
-    if missing:
-        raise GrantExceedsOwn(f"{role!r} holds permissions you do not hold here: {', '.join(sorted(missing)[:5])}.")
 
 
 def _project_of(tx: Connection, tenant_id: str, project_id: str) -> Scope:

@@ -1,6 +1,6 @@
 """Tables of tenancy and identity. Principals are one table: users, service accounts and nodes sign in the same way."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, String, Table, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
 from ..kit.db import metadata
 
@@ -34,10 +34,59 @@ principals = Table(
     Column("project_id", String(40)),
     Column("email", String(254), unique=True),
     Column("password_hash", Text),
-    Column("public_jwk", JSON),
     Column("disabled_at", BigInteger),
+    Column("deleted_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_principals_tenant", "tenant_id", "kind"),
+)
+
+principal_keys = Table(  # public keys of service accounts and nodes; several at once while one follows the other
+    "principal_keys",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("public_jwk", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_used_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Index("ix_principal_keys_principal", "principal_id"),
+)
+
+custom_roles = Table(
+    "custom_roles",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
+    Column("name", String(40), nullable=False),
+    Column("permissions", JSON, nullable=False),
+    Column("created_by", String(40), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("tenant_id", "name"),
+)
+
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
+    Column("email", String(254), nullable=False),
+    Column("name", String(120), nullable=False),
+    Column("role", String(40)),
+    Column("project_id", String(40)),
+    Column("invited_by", String(40), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("accepted_by", String(40)),
+    Column("revoked_at", BigInteger),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_invitations_tenant", "tenant_id"),
+)
+
+wrong_guesses = Table(  # counted under a keyed fingerprint, for accounts that exist and for those that do not
+    "wrong_guesses",
+    metadata,
+    Column("bucket", String(64), primary_key=True),
+    Column("tries", Integer, nullable=False),
+    Column("since", BigInteger, nullable=False),
 )
 
 role_bindings = Table(
@@ -58,11 +107,15 @@ sessions = Table(
     "sessions",
     metadata,
     Column("token_hash", String(64), primary_key=True),
+    Column("id", String(40)),
+    Column("key_id", String(40)),  # the key it was opened with: it ends when that key is retired
+    Column("address", String(64)),
     Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_sessions_expires", "expires_at"),
+    Index("ix_sessions_principal", "principal_id"),
 )
 
 used_assertions = Table(

@@ -13,6 +13,7 @@ from ..capacity.service import lose_silent_nodes
 from ..edge.call import Platform
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
+from ..tenancy import guesses
 from ..tenancy.identity import forget_old_sessions
 
 log = structlog.get_logger("gpuaas.housekeeping")
@@ -45,5 +46,6 @@ def tidy(tx: Connection, now: int) -> set[str]:
     lose_silent_nodes(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
+    guesses.forget_old(tx, now)
     ctx.flush(audited=False)
     return ctx.topics

@@ -3,6 +3,7 @@
 One file per area of the API; tests/test_contract.py compares each of them with contracts/openapi.json.
 """
 
+from .access import AccessCalls
 from .capacity import CapacityCalls
 from .catalog import CatalogCalls
 from .controller import ControllerCalls
@@ -12,7 +13,9 @@ from .instances import InstanceCalls
 from .tenancy import TenancyCalls
 
 
-class Calls(IdentityCalls, TenancyCalls, CatalogCalls, CapacityCalls, InstanceCalls, ControllerCalls, EventCalls):
+class Calls(
+    IdentityCalls, TenancyCalls, AccessCalls, CatalogCalls, CapacityCalls, InstanceCalls, ControllerCalls, EventCalls
+):
     """The whole API."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import NoneType
 
 from ..call import call
-from ..models import AboutView, TokenView, WhoamiView
-from ..request import Request, get, post
+from ..models import AboutView, ExplainView, PrincipalView, SessionsEnded, SessionView, TokenView, WhoamiView
+from ..request import Page, Request, get, post
 
 
 class IdentityCalls:
@@ -26,3 +26,32 @@ class IdentityCalls:
     @call
     def whoami(self) -> Request[WhoamiView]:
         return get(WhoamiView, "/v1/whoami")
+
+    @call
+    def accept_invitation(self, token: str, password: str) -> Request[PrincipalView]:
+        """An invited person makes their account; then they sign in."""
+        body = {"token": token, "password": password}
+        return Request("POST", "/v1/invitations/accept", PrincipalView, body=body, anonymous=True, retries=False)
+
+    @call
+    def explain_myself(
+        self, *, permission: str, project_id: str | None = None, tenant_id: str | None = None
+    ) -> Request[ExplainView]:
+        """Why I may or may not do something: in a project, in a tenant, or at the platform."""
+        query = {"permission": permission, "project_id": project_id, "tenant_id": tenant_id}
+        return get(ExplainView, "/v1/whoami/explain", **query)
+
+    @call
+    def list_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[SessionView]]:
+        """Where I am signed in now."""
+        return get(Page[SessionView], "/v1/whoami/sessions", limit=limit, cursor=cursor)
+
+    @call
+    def revoke_session(self, session_id: str) -> Request[SessionView]:
+        return post(SessionView, "/v1/whoami/sessions/{}/revoke", session_id)
+
+    @call
+    def change_password(self, *, current_password: str, new_password: str) -> Request[SessionsEnded]:
+        """A new password for me; every other session of mine ends."""
+        body = {"current_password": current_password, "new_password": new_password}
+        return post(SessionsEnded, "/v1/whoami/password", **body)

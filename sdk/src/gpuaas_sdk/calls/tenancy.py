@@ -1,9 +1,17 @@
-"""Tenants, projects, people, roles, service accounts. Called by administrators, the lab and bootstrap scripts."""
+"""Tenants, projects, people, invitations, service accounts. Called by administrators, the lab and bootstrap scripts."""
 
 from __future__ import annotations
 
 from ..call import call
-from ..models import BindingView, PrincipalView, ProjectView, TenantView
+from ..models import (
+    InvitationView,
+    InvitedView,
+    KeyView,
+    PrincipalView,
+    ProjectView,
+    ServiceAccountView,
+    TenantView,
+)
 from ..request import Page, Request, get, post
 
 
@@ -44,33 +52,75 @@ class TenancyCalls:
         return get(Page[PrincipalView], "/v1/tenants/{}/users", tenant_id, limit=limit, cursor=cursor)
 
     @call
-    def create_role_binding(
-        self, tenant_id: str, *, principal_id: str, role: str, project_id: str | None = None
-    ) -> Request[BindingView]:
-        """Without a project the role holds in the whole tenant."""
-        body = {"principal_id": principal_id, "role": role, "project_id": project_id}
-        return post(BindingView, "/v1/tenants/{}/role-bindings", tenant_id, **body)
+    def disable_user(self, tenant_id: str, user_id: str) -> Request[PrincipalView]:
+        """The user's sessions end at once."""
+        return post(PrincipalView, "/v1/tenants/{}/users/{}/disable", tenant_id, user_id)
 
     @call
-    def list_role_bindings(
+    def enable_user(self, tenant_id: str, user_id: str) -> Request[PrincipalView]:
+        return post(PrincipalView, "/v1/tenants/{}/users/{}/enable", tenant_id, user_id)
+
+    @call
+    def invite(
+        self, tenant_id: str, *, email: str, name: str, role: str | None = None, project_id: str | None = None
+    ) -> Request[InvitedView]:
+        """The token in the answer is shown once; the invited person sends it with a password."""
+        body = {"email": email, "name": name, "role": role, "project_id": project_id}
+        return post(InvitedView, "/v1/tenants/{}/invitations", tenant_id, **body)
+
+    @call
+    def list_invitations(
         self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> Request[Page[BindingView]]:
-        return get(Page[BindingView], "/v1/tenants/{}/role-bindings", tenant_id, limit=limit, cursor=cursor)
+    ) -> Request[Page[InvitationView]]:
+        return get(Page[InvitationView], "/v1/tenants/{}/invitations", tenant_id, limit=limit, cursor=cursor)
+
+    @call
+    def revoke_invitation(self, tenant_id: str, invitation_id: str) -> Request[InvitationView]:
+        return post(InvitationView, "/v1/tenants/{}/invitations/{}/revoke", tenant_id, invitation_id)
 
     @call
     def create_service_account(
         self, project_id: str, *, name: str, public_jwk: dict[str, str], roles: list[str]
-    ) -> Request[PrincipalView]:
+    ) -> Request[ServiceAccountView]:
         body = {"name": name, "public_jwk": public_jwk, "roles": roles}
-        return post(PrincipalView, "/v1/projects/{}/service-accounts", project_id, **body)
+        return post(ServiceAccountView, "/v1/projects/{}/service-accounts", project_id, **body)
 
     @call
     def list_service_accounts(
         self, project_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> Request[Page[PrincipalView]]:
-        return get(Page[PrincipalView], "/v1/projects/{}/service-accounts", project_id, limit=limit, cursor=cursor)
+    ) -> Request[Page[ServiceAccountView]]:
+        path = "/v1/projects/{}/service-accounts"
+        return get(Page[ServiceAccountView], path, project_id, limit=limit, cursor=cursor)
 
     @call
-    def disable_service_account(self, project_id: str, service_account_id: str) -> Request[PrincipalView]:
+    def disable_service_account(self, project_id: str, service_account_id: str) -> Request[ServiceAccountView]:
         path = "/v1/projects/{}/service-accounts/{}/disable"
-        return post(PrincipalView, path, project_id, service_account_id)
+        return post(ServiceAccountView, path, project_id, service_account_id)
+
+    @call
+    def enable_service_account(self, project_id: str, service_account_id: str) -> Request[ServiceAccountView]:
+        path = "/v1/projects/{}/service-accounts/{}/enable"
+        return post(ServiceAccountView, path, project_id, service_account_id)
+
+    @call
+    def delete_service_account(self, project_id: str, service_account_id: str) -> Request[ServiceAccountView]:
+        path = "/v1/projects/{}/service-accounts/{}/delete"
+        return post(ServiceAccountView, path, project_id, service_account_id)
+
+    @call
+    def list_keys(self, project_id: str, service_account_id: str) -> Request[Page[KeyView]]:
+        """Every key the account ever had, and when each was used last."""
+        path = "/v1/projects/{}/service-accounts/{}/keys"
+        return get(Page[KeyView], path, project_id, service_account_id)
+
+    @call
+    def add_key(self, project_id: str, service_account_id: str, *, public_jwk: dict[str, str]) -> Request[KeyView]:
+        """One more key beside the present ones; retire the old one when the new one is in use."""
+        path = "/v1/projects/{}/service-accounts/{}/keys"
+        return post(KeyView, path, project_id, service_account_id, public_jwk=public_jwk)
+
+    @call
+    def retire_key(self, project_id: str, service_account_id: str, key_id: str) -> Request[KeyView]:
+        """The key signs in no more; the tokens it opened are dead."""
+        path = "/v1/projects/{}/service-accounts/{}/keys/{}/retire"
+        return post(KeyView, path, project_id, service_account_id, key_id)

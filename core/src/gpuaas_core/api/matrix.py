@@ -1,0 +1,99 @@
+"""The access matrix: every route × every kind of caller, and what it gets. `contracts/access-matrix.json` is its text.
+
+Worked out from the permission tables alone, not with the evaluator the API uses, so that the two check each other;
+core/tests/test_access_matrix.py then asks the running API every cell.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI
+
+from ..access.permissions import EVERYBODY, ROLES
+from ..edge.call import PUBLIC
+from .app import api_routes
+
+ALLOWED, NO_ONE, REFUSED, UNSEEN = "allowed", "401", "403", "404"
+PLACES = {"platform": ("platform",), "tenant": ("tenant", "platform"), "project": ("project", "tenant", "platform")}
+PLACES["node"] = ("node", "tenant", "platform")
+READING = {"tenant": "tenancy.tenant.read", "project": "tenancy.project.read", "node": "capacity.node.read"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of caller: the role it holds, and at which place of the thing asked for (None: it holds it elsewhere)."""
+
+    says: str
+    role: str | None = None
+    at: str | None = None
+    dead: bool = False
+    confined: bool = False  # a service account: acts only inside its own project
+
+
+CALLERS: dict[str, Kind] = {
+    "anonymous": Kind("nobody signed in", dead=True),
+    "revoked_token": Kind("a project admin whose session was ended", dead=True),
+    "disabled_user": Kind("a tenant admin who was disabled", dead=True),
+    "disabled_service_account": Kind("a service account of the project that was disabled", dead=True),
+    "other_tenant_admin": Kind("the admin of another tenant", "tenant_admin"),
+    "other_project_admin": Kind("the admin of another project of the tenant", "project_admin"),
+    "user_without_role": Kind("a user of the tenant who holds nothing"),
+    "platform_admin": Kind("a platform admin", "platform_admin", "platform"),
+    "platform_ops": Kind("a platform operator", "platform_ops", "platform"),
+    "tenant_admin": Kind("an admin of the tenant", "tenant_admin", "tenant"),
+    "project_admin": Kind("an admin of the project", "project_admin", "project"),
+    "project_member": Kind("a member of the project", "project_member", "project"),
+    "project_viewer": Kind("a viewer of the project", "project_viewer", "project"),
+    "app_operator": Kind("a person who operates apps in the project", "app_operator", "project"),
+    "service_account": Kind("a service account of the project", "app_operator", "project", confined=True),
+    "other_service_account": Kind("a service account of another project", "app_operator", confined=True),
+    "node_agent": Kind("the agent of the machine asked for", "node_agent", "node"),
+    "other_node_agent": Kind("the agent of another machine of the tenant", "node_agent"),
+}
+
+
+def expected(kind: Kind, key: str, scope: str) -> str:
+    if key == PUBLIC:
+        return ALLOWED
+    if kind.dead:
+        return NO_ONE
+    covers = kind.at in PLACES[scope]
+    held = ROLES[kind.role] if kind.role and covers else frozenset()
+    if scope == "platform":
+        return ALLOWED if key in held or key in EVERYBODY else REFUSED
+    if kind.confined and not (scope == "project" and covers):
+        return UNSEEN
+    if key in held or (key in EVERYBODY and READING[scope] in held):
+        return ALLOWED
+    return REFUSED if READING[scope] in held else UNSEEN
+
+
+def access_matrix(app: FastAPI) -> dict[str, Any]:
+    rows = sorted(
+        (str(route.path), method, (route.openapi_extra or {})["x-permission"], (route.openapi_extra or {})["x-scope"])
+        for route in api_routes(app)
+        for method in route.methods or ()
+    )
+    routes = [_row(*row) for row in rows]
+    counted = Counter({outcome: 0 for outcome in (ALLOWED, NO_ONE, REFUSED, UNSEEN)})
+    for row in routes:
+        counted.update({outcome: len(names) for outcome, names in row["callers"].items()})
+    return {
+        "callers": {name: kind.says for name, kind in CALLERS.items()},
+        "outcomes": {
+            ALLOWED: "the request is looked at",
+            NO_ONE: "the caller is nobody",
+            REFUSED: "seen but not permitted, and recorded",
+            UNSEEN: "looks as if it did not exist",
+        },
+        "cells": dict(sorted(counted.items())),
+        "routes": [row | {"callers": {o: ", ".join(names) for o, names in row["callers"].items()}} for row in routes],
+    }
+
+
+def _row(path: str, method: str, key: str, scope: str) -> dict[str, Any]:
+    callers: dict[str, list[str]] = {}
+    for name, kind in CALLERS.items():
+        callers.setdefault(expected(kind, key, scope), []).append(name)
+    return {"route": f"{method} {path}", "permission": key, "scope": scope, "callers": callers}

@@ -1,0 +1,97 @@
+"""Why somebody may or may not do something, in the words of the one evaluator; and who holds what in a project."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from ..access.evaluate import Deny, Principal, Scope, evaluate
+from ..access.permissions import PERMISSIONS
+from ..access.rules import rules_at
+from ..kit.problems import UNSEEN, NotFound
+from . import identity, schemas
+from .errors import PermissionUnknown
+from .reads import project_scope, tenant_scope
+from .roles import list_roles
+from .tables import principals, role_bindings
+
+
+def explain(tx: Connection, principal: Principal, permission: str, scope: Scope) -> schemas.ExplainView:
+    if permission not in PERMISSIONS:
+        raise PermissionUnknown(f"There is no permission {permission!r}.")
+    denies = rules_at(tx, scope.chain)
+    decision = evaluate(principal, permission, scope, denies)
+    kind, where = scope.chain[0]
+    holding = [r.name for r in list_roles(tx, scope.tenant_id or "") if permission in r.permissions]
+    return schemas.ExplainView(
+        principal_id=principal.id,
+        principal_name=principal.name,
+        permission=permission,
+        scope_kind=kind,
+        scope_id=where,
+        allowed=decision.allowed,
+        visible=decision.visible,
+        decided_by=decision.decided_by,
+        reason=decision.reason,
+        matched=_matched(principal, denies, decision.matched),
+        roles_that_hold_it=holding if kind != "platform" else [],
+    )
+
+
+def explain_other(tx: Connection, principal_id: str, permission: str, scope: Scope) -> schemas.ExplainView:
+    """Only for principals of the same tenant; a service account's answer covers its own project alone."""
+    row = tx.execute(select(principals).where(principals.c.id == principal_id)).first()
+    if row is None or row.tenant_id != scope.tenant_id:
+        raise NotFound("There is no such principal in this tenant.")
+    if row.disabled_at is not None:
+        asked = explain(tx, Principal(row.id, row.kind, row.name, row.tenant_id), permission, scope)
+        changes = {"allowed": False, "reason": f"{row.name} is disabled", "decided_by": "disabled", "matched": []}
+        return asked.model_copy(update=changes)
+    return explain(tx, identity.principal_of(tx, row), permission, scope)
+
+
+def explain_myself(
+    tx: Connection, me: Principal, permission: str, tenant_id: str | None, project_id: str | None
+) -> schemas.ExplainView:
+    """At a place one does not see the answer is the same as for a place that does not exist."""
+    scope = Scope()
+    if tenant_id is not None:
+        scope = tenant_scope(tx, tenant_id)
+    if project_id is not None:
+        scope = project_scope(tx, project_id)
+    found = explain(tx, me, permission, scope)
+    if not found.visible:
+        raise NotFound(UNSEEN)
+    return found
+
+
+def members_of(tx: Connection, scope: Scope) -> list[schemas.ProjectMemberView]:
+    """Everybody whose roles reach into the project, from the project itself or from its tenant."""
+    places = [place for place in scope.chain if place[0] in ("project", "tenant")]
+    found: list[schemas.ProjectMemberView] = []
+    for kind, where in places:
+        query = select(
+            role_bindings, principals.c.name, principals.c.kind, principals.c.email, principals.c.disabled_at
+        )
+        at = (role_bindings.c.scope_kind == kind) & (role_bindings.c.scope_id == where)
+        rows = tx.execute(query.join(principals, principals.c.id == role_bindings.c.principal_id).where(at))
+        found += [_member(row) for row in rows]
+    return sorted(found, key=lambda member: (member.name, member.principal_id, member.binding_id))
+
+
+def _member(row: Row[Any]) -> schemas.ProjectMemberView:
+    more = {"binding_id": row.id, "disabled": row.disabled_at is not None}
+    return schemas.ProjectMemberView.model_validate(dict(row._mapping) | more)
+
+
+def _matched(principal: Principal, denies: list[Deny], ids: tuple[str, ...]) -> list[schemas.MatchedRule]:
+    bindings = [
+        schemas.MatchedRule(kind="binding", id=b.id, role=b.role, scope_kind=b.place[0], scope_id=b.place[1])
+        for b in principal.bindings
+        if b.id in ids
+    ]
+    rules = [
+        schemas.MatchedRule(kind="deny", id=d.id, scope_kind=d.place[0], scope_id=d.place[1], reason=d.reason)
+        for d in denies
+        if d.id in ids
+    ]
+    return rules + bindings

@@ -1,0 +1,104 @@
+"""Roles: the system's, which are data in `access/`, and a tenant's own. What may be bound where, and by whom."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from ..access.context import Context
+from ..access.evaluate import Principal, Scope, keys_at
+from ..access.permissions import APPOINTED_BY, BINDABLE, PERMISSIONS, ROLES
+from ..access.rules import decide
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from . import schemas
+from .errors import GrantExceedsOwn, PermissionUnknown, RoleInUse, RoleNotBindable, RoleTaken
+from .tables import custom_roles, role_bindings
+
+declare(
+    {
+        "tenancy.role.created": "A tenant has a role of its own.",
+        "tenancy.role.deleted": "A tenant's own role is gone; nobody held it.",
+    }
+)
+
+OWN_ROLES_BIND_AT = frozenset({"tenant", "project"})
+
+
+def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[Any]:
+    """A named set of keys. It never changes: who needs another set makes another role."""
+    keys = sorted(set(body.permissions))
+    if unknown := [key for key in keys if key not in PERMISSIONS]:
+        raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
+    if missing := set(keys) - keys_at(ctx.principal, ctx.scope):
+        raise GrantExceedsOwn(f"You do not hold these permissions here: {', '.join(sorted(missing)[:5])}.")
+    role_id = ctx.resource_id = new_id("role")
+    row = {
+        "id": role_id,
+        "tenant_id": tenant_id,
+        "name": body.name,
+        "permissions": keys,
+        "created_by": ctx.principal.id,
+    }
+    try:
+        with ctx.tx.begin_nested():
+            ctx.tx.execute(insert(custom_roles).values(**row, created_at=ctx.now))
+    except IntegrityError as error:
+        raise RoleTaken(f"The tenant has a role {body.name!r}.") from error
+    ctx.emit("tenancy.role.created", role_id, {"name": body.name, "permissions": keys})
+    return ctx.tx.execute(select(custom_roles).where(custom_roles.c.id == role_id)).one()
+
+
+def delete_role(ctx: Context, tenant_id: str, name: str) -> Row[Any]:
+    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
+    row = ctx.tx.execute(select(custom_roles).where(mine)).first()
+    if row is None:
+        raise NotFound(f"The tenant has no role {name!r} of its own.")
+    held = select(role_bindings.c.id).where(role_bindings.c.tenant_id == tenant_id, role_bindings.c.role == name)
+    if ctx.tx.execute(held).first():
+        raise RoleInUse(f"Somebody still holds the role {name!r}.")
+    ctx.resource_id = row.id
+    ctx.tx.execute(delete(custom_roles).where(mine))
+    ctx.emit("tenancy.role.deleted", row.id, {"name": name})
+    return row
+
+
+def list_roles(tx: Connection, tenant_id: str) -> list[schemas.RoleView]:
+    """What can be bound in this tenant: the system's roles, then its own."""
+    system = [
+        schemas.RoleView(name=name, permissions=sorted(ROLES[name]), bindable_at=sorted(places), system=True)
+        for name, places in BINDABLE.items()
+        if "platform" not in places
+    ]
+    own = tx.execute(select(custom_roles).where(custom_roles.c.tenant_id == tenant_id).order_by(custom_roles.c.name))
+    return system + [role_view(row) for row in own]
+
+
+def role_view(row: Row[Any]) -> schemas.RoleView:
+    places = sorted(OWN_ROLES_BIND_AT)
+    return schemas.RoleView(name=row.name, permissions=row.permissions, bindable_at=places, system=False)
+
+
+def role_keys(tx: Connection, tenant_id: str | None, name: str) -> frozenset[str]:
+    if name in ROLES:
+        return ROLES[name]
+    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
+    return frozenset(tx.execute(select(custom_roles.c.permissions).where(mine)).scalar() or ())
+
+
+def check_bindable(tx: Connection, tenant_id: str | None, name: str, kind: str) -> None:
+    places = BINDABLE.get(name, frozenset())
+    if not places and name not in ROLES and role_keys(tx, tenant_id, name):
+        places = OWN_ROLES_BIND_AT
+    if kind not in places:
+        raise RoleNotBindable(f"The role {name!r} does not exist or cannot be bound at a {kind}.")
+
+
+def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope) -> None:
+    appoint = APPOINTED_BY.get(role)
+    if appoint and decide(tx, grantor, appoint, scope).allowed:
+        return
+    missing = role_keys(tx, scope.tenant_id, role) - keys_at(grantor, scope)
+    if missing:
+        raise GrantExceedsOwn(f"{role!r} holds permissions you do not hold here: {', '.join(sorted(missing)[:5])}.")

@@ -1,0 +1,162 @@
+"""Every route × every kind of caller, asked of the running API: what contracts/access-matrix.json says is what happens.
+
+An allowed cell is proven, not guessed. A POST carries a body with a member twice: it is refused with `malformed_body`
+only after the caller was let in, and before anything happens. A GET names things that really exist, so it answers 200.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from gpuaas_core.api.app import build_app, build_platform
+from gpuaas_core.api.matrix import CALLERS, access_matrix
+from gpuaas_core.edge.call import needs
+from gpuaas_core.kit.problems import UNSEEN
+from gpuaas_core.tenancy.service import bind
+from sqlalchemy import text
+from world import PASSWORD, Api, World, add_user, join, service_account, sign_in
+
+COMMITTED = json.loads((Path(__file__).parents[2] / "contracts" / "access-matrix.json").read_text())
+TWICE = b'{"member": 1, "member": 2}'
+ASKED = {"/explain": {"permission": "apps.instance.read"}}  # what a GET cannot do without
+CODES = {"401": {"unauthenticated", "token_expired"}, "403": {"permission_denied"}, "404": {"not_found"}}
+
+
+async def _callers(world: World) -> dict[str, Api]:
+    tenant, red, blue = world.tenant, world.red, world.blue
+
+    async def person(name: str, role: str | None, project: str | None = None) -> Api:
+        return (await add_user(world, f"{name}@acme.example", role, project=project))[0]
+
+    callers = {
+        "anonymous": world.api.as_(None),
+        "platform_admin": world.admin,
+        "tenant_admin": world.boss,
+        "project_viewer": world.viewer,
+        "service_account": world.controller,
+        "other_service_account": world.blue_controller,
+        "other_node_agent": world.machine,
+        "user_without_role": await person("new", None),
+        "other_project_admin": await person("blue-lead", "project_admin", blue),
+        "project_admin": await person("lead", "project_admin", red),
+        "project_member": await person("member", "project_member", red),
+        "app_operator": await person("operator", "app_operator", red),
+        "revoked_token": await person("gone", "project_admin", red),
+        "disabled_user": await person("away", "tenant_admin"),
+        "platform_ops": await person("ops", None),
+        "other_tenant_admin": await _other_tenant_admin(world),
+    }
+    await callers["revoked_token"].ok("/v1/sign-out")
+    ops, away = await _id(callers["platform_ops"]), await _id(callers["disabled_user"])
+    disable = text("update principals set disabled_at = 1 where id = :id")
+    world.platform.db.write_now(lambda tx: tx.execute(disable, {"id": away}))
+    world.platform.db.write_now(lambda tx: bind(tx, ops, "platform_ops", "platform", "*", None, 1))
+    disabled, callers["disabled_service_account"], _ = await service_account(world, red)
+    await world.boss.ok(f"/v1/projects/{red}/service-accounts/{disabled}/disable")
+    world.nodes[0], callers["node_agent"], _ = await join(world, "node-asked-for")
+    assert tenant
+    return callers
+
+
+async def _id(caller: Api) -> str:
+    return (await caller.get("/v1/whoami")).json()["principal"]["id"]
+
+
+async def _other_tenant_admin(world: World) -> Api:
+    other = (await world.admin.ok("/v1/tenants", {"slug": "other", "name": "Other"}))["id"]
+    person = {"email": "boss@other.example", "name": "Other boss", "password": PASSWORD}
+    boss = (await world.admin.ok(f"/v1/tenants/{other}/users", person))["id"]
+    await world.admin.ok(f"/v1/tenants/{other}/role-bindings", {"principal_id": boss, "role": "tenant_admin"})
+    return await sign_in(world.api, "boss@other.example")
+
+
+async def _real(world: World) -> dict[str, str]:
+    """One existing thing for every path parameter of a GET; a POST never gets so far as to look."""
+    deployed = await world.deploy()
+    return {
+        "tenant_id": world.tenant,
+        "project_id": world.red,
+        "node_id": world.nodes[0],
+        "allocation_id": world.allocations[0],
+        "instance_id": deployed["instance"]["id"],
+        "operation_id": deployed["operation"]["id"],
+        "account_id": world.second_id,
+        "app_slug": "echo",
+        "version": "1.0.0",
+    }
+
+
+class _Anything(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return f"{name}-of-a-post"
+
+
+async def _ask(caller: Api, method: str, path: str, real: dict[str, str]) -> Any:
+    if method == "POST":
+        headers = {"Content-Type": "application/json"}
+        return await caller.call(method, path.format_map(_Anything(real)), headers=headers, content=TWICE)
+    assert set(_parameters(path)) <= real.keys(), f"{path}: name an existing thing in _real()"
+    query = {"principal_id": real["principal_id"]} | next((q for p, q in ASKED.items() if path.endswith(p)), {})
+    if path.endswith("/stream"):
+        query = {"after": "no-cursor"}  # refused after the caller was let in; without it the answer would not end
+    return await caller.call(method, path.format(**real), params=query)
+
+
+def _parameters(path: str) -> list[str]:
+    return [part[1:-1] for part in path.split("/") if part.startswith("{")]
+
+
+def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
+    status, code = answer.status_code, answer.json().get("code") if answer.content else None
+    if permission == "public":
+        return "allowed" if status in (200, 422) else f"{status} {code}"
+    if str(status) in CODES:
+        known = code in CODES[str(status)] and (status != 404 or answer.json()["detail"] == UNSEEN)
+        return str(status) if known else f"{status} {code}"
+    proof = (400, "malformed_body") if method == "POST" else (200, None)
+    if path.endswith("/stream"):
+        proof = (400, "event_cursor_invalid")
+    return "allowed" if (status, code) == proof else f"{status} {code}"
+
+
+async def test_every_cell_of_the_matrix_is_true(world: World) -> None:
+    callers = await _callers(world)
+    assert callers.keys() == CALLERS.keys(), "a kind of caller without somebody who is it"
+    real = await _real(world) | {"principal_id": world.viewer_id}
+    wrong, asked = [], 0
+    for row in COMMITTED["routes"]:
+        method, path = row["route"].split(" ")
+        told = {name: outcome for outcome, names in row["callers"].items() for name in names.split(", ")}
+        assert told.keys() == callers.keys(), row["route"]
+        for name, caller in callers.items():
+            answer = await _ask(caller, method, path, real)
+            found = _outcome(answer, method, path, row["permission"])
+            asked += 1
+            if found != told[name]:
+                wrong.append(f"{row['route']} as {name}: {found}, the matrix says {told[name]}")
+    assert wrong == []
+    assert asked == sum(COMMITTED["cells"].values()) > 1000
+
+
+def test_a_route_without_a_row_is_noticed() -> None:
+    app = build_app(build_platform(None, None), loops=False)  # type: ignore[arg-type] - routes only
+    assert access_matrix(app) == COMMITTED, "run `make contracts` and read who may do what now"
+    router = APIRouter()
+
+    @router.get("/v1/projects/{project_id}/new-thing", **needs("apps.instance.read", "project"))
+    async def new_thing() -> None: ...
+
+    app.include_router(router)
+    assert access_matrix(app) != COMMITTED
+
+
+def test_a_route_without_a_permission_has_no_row_and_stops_the_contracts() -> None:
+    app = FastAPI(openapi_url=None)
+
+    @app.get("/v1/forgotten")
+    async def forgotten() -> None: ...
+
+    with pytest.raises(KeyError):
+        access_matrix(app)

@@ -1,0 +1,85 @@
+"""Who may do what: role bindings, roles, deny rules, members, explanations. For administrators, `gpuaas iam`."""
+
+from __future__ import annotations
+
+from ..call import call
+from ..models import BindingView, DenyView, ExplainView, ProjectMemberView, RoleView
+from ..request import Page, Request, get, post
+
+
+class AccessCalls:
+    @call
+    def create_role_binding(
+        self, tenant_id: str, *, principal_id: str, role: str, project_id: str | None = None
+    ) -> Request[BindingView]:
+        """Without a project the role holds in the whole tenant."""
+        body = {"principal_id": principal_id, "role": role, "project_id": project_id}
+        return post(BindingView, "/v1/tenants/{}/role-bindings", tenant_id, **body)
+
+    @call
+    def list_role_bindings(
+        self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[BindingView]]:
+        return get(Page[BindingView], "/v1/tenants/{}/role-bindings", tenant_id, limit=limit, cursor=cursor)
+
+    @call
+    def remove_role_binding(self, tenant_id: str, binding_id: str) -> Request[BindingView]:
+        return post(BindingView, "/v1/tenants/{}/role-bindings/{}/remove", tenant_id, binding_id)
+
+    @call
+    def list_project_members(self, project_id: str) -> Request[Page[ProjectMemberView]]:
+        """Who holds which role in the project, and whether it comes from its tenant."""
+        return get(Page[ProjectMemberView], "/v1/projects/{}/members", project_id)
+
+    @call
+    def explain(self, project_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
+        """Why somebody may or may not do something in a project."""
+        query = {"permission": permission, "principal_id": principal_id}
+        return get(ExplainView, "/v1/projects/{}/explain", project_id, **query)
+
+    @call
+    def explain_in_tenant(self, tenant_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
+        query = {"permission": permission, "principal_id": principal_id}
+        return get(ExplainView, "/v1/tenants/{}/explain", tenant_id, **query)
+
+    @call
+    def create_role(self, tenant_id: str, *, name: str, permissions: list[str]) -> Request[RoleView]:
+        """A role of the tenant's own; nobody puts into it what they do not hold."""
+        return post(RoleView, "/v1/tenants/{}/roles", tenant_id, name=name, permissions=permissions)
+
+    @call
+    def list_roles(self, tenant_id: str) -> Request[Page[RoleView]]:
+        return get(Page[RoleView], "/v1/tenants/{}/roles", tenant_id)
+
+    @call
+    def delete_role(self, tenant_id: str, role: str) -> Request[RoleView]:
+        return post(RoleView, "/v1/tenants/{}/roles/{}/delete", tenant_id, role)
+
+    @call
+    def create_deny_rule(
+        self, tenant_id: str, *, permissions: list[str], reason: str, project_id: str | None = None
+    ) -> Request[DenyView]:
+        """Takes permissions from everybody in the tenant, or in one project; no role lifts it."""
+        body = {"permissions": permissions, "reason": reason, "project_id": project_id}
+        return post(DenyView, "/v1/tenants/{}/deny-rules", tenant_id, **body)
+
+    @call
+    def list_deny_rules(self, tenant_id: str) -> Request[Page[DenyView]]:
+        return get(Page[DenyView], "/v1/tenants/{}/deny-rules", tenant_id)
+
+    @call
+    def remove_deny_rule(self, tenant_id: str, rule_id: str) -> Request[DenyView]:
+        return post(DenyView, "/v1/tenants/{}/deny-rules/{}/remove", tenant_id, rule_id)
+
+    @call
+    def create_platform_deny_rule(self, *, permissions: list[str], reason: str) -> Request[DenyView]:
+        """Takes permissions from everybody on the platform."""
+        return post(DenyView, "/v1/deny-rules", permissions=permissions, reason=reason)
+
+    @call
+    def list_platform_deny_rules(self) -> Request[Page[DenyView]]:
+        return get(Page[DenyView], "/v1/deny-rules")
+
+    @call
+    def remove_platform_deny_rule(self, rule_id: str) -> Request[DenyView]:
+        return post(DenyView, "/v1/deny-rules/{}/remove", rule_id)
