@@ -51,6 +51,7 @@ class Scene:
         self.operation = self.make_operation(status="succeeded")
         self.steps: list[dict[str, Any]] = []
         self.cuts: list[int] = []
+        self.verdict = wire(m.AuditVerdict, ok=True, sentence="7 rows are as they were written.", rows=7)
         self._routes()
 
     def make_operation(self, **more: Any) -> dict[str, Any]:
@@ -102,6 +103,8 @@ class Scene:
         on("GET", f"{p}/operations", lambda _: page(self.operation))
         on("GET", f"{p}/catalog", lambda _: page(self._entry()))
         on("GET", "/v1/tenants/ten_1/nodes", lambda _: page(self._node()))
+        on("GET", "/v1/tenants/ten_1/audit", lambda _: (200, wire(m.AuditList, items=[self._row()], next_after=7)))
+        on("GET", "/v1/tenants/ten_1/audit/verify", lambda _: (200, self.verdict))
         on("GET", f"{p}/instances/inst_1", lambda _: (200, self.instance))
         on("GET", f"{p}/operations/op_1", lambda _: (200, self.operation))
         on("GET", f"{p}/events/stream", self.stream)
@@ -125,6 +128,10 @@ class Scene:
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
         return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True)
+
+    def _row(self) -> dict[str, Any]:
+        said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}
+        return wire(m.AuditView, **said, permission="apps.instance.create")
 
     def _node(self) -> dict[str, Any]:
         said = {"id": "node_1", "name": "node-a", "state": "ready", "address": "10.0.0.9", "facts": FACTS}

@@ -25,6 +25,8 @@ LOOKING = [
     ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--no-wait"),
     ("instance", "decommission", "train", "--no-wait"),
     ("operation", "retry", "train", "--no-wait"),
+    ("audit", "list"),
+    ("audit", "verify"),
     ("logout",),
 ]
 
@@ -200,3 +202,30 @@ def _defaults() -> dict[str, object]:
     from gpuaas_sdk.events import follow
 
     return dict(follow.__kwdefaults__ or {})
+
+
+def test_the_audit_trail_is_searched_by_the_platform(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    asked: list[dict[str, str]] = []
+    scene.platform.on(
+        "GET", "/v1/tenants/ten_1/audit", lambda c: asked.append(c.query) or (200, {"items": [], "next_after": 0})
+    )
+    wanted = ("--actor", "usr_1", "--permission", "apps.", "--outcome", "denied", "--correlation", "cor-1")
+    assert gpuaas("audit", "list", *wanted, "--project", "red") == 0
+    assert "No audit rows" in capsys.readouterr().out
+    said = {"actor": "usr_1", "permission": "apps.", "outcome": "denied", "correlation_id": "cor-1", "project": "prj_1"}
+    assert asked == [{"after": "0", "limit": "1000"} | said]
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_broken_audit_trail_ends_badly_and_says_where(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, output: str
+) -> None:
+    broken = {"sequence": 3, "sentence": "Row 3 is not as it was written.", "way_out": "Find out who."}
+    scene.verdict |= {"ok": False, "sentence": broken["sentence"], "broken": broken}
+    assert gpuaas("audit", "verify", "-o", output) == 9
+    printed = capsys.readouterr()
+    assert "Row 3 is not as it was written. First break: row 3." in printed.err
+    assert "Find out who." in printed.err
+    assert output == "table" or json.loads(printed.out)["broken"]["sequence"] == 3

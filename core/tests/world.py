@@ -131,7 +131,7 @@ def copy_store(store: Store, folder: Path) -> None:
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(f"sqlite:///{folder}/core.db")
     try:
-        yield build_platform(db, Vault.in_file(folder / "master.key"), clock)
+        yield build_platform(db, Vault.in_file(folder / "master.key"), clock, checkpoints=folder / "checkpoints")
     finally:
         db.close()
 

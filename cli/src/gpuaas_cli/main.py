@@ -37,6 +37,8 @@ When something happens
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
   gpuaas events --follow                 everything, live
+  gpuaas audit list                      who did or tried what
+  gpuaas audit verify                    whether that record is still what was written
   gpuaas logout                          sign out
 
 Machines
@@ -60,6 +62,7 @@ COMMANDS = {
     "access": "instance:access",
     "operation": "operation:app",
     "events": "events:events",
+    "audit": "audit:app",
 }
 
 

@@ -16,6 +16,7 @@ from . import __version__
 from .api.app import build_asgi, build_platform
 from .api.contracts import write_contracts
 from .custody.vault import Vault
+from .doctor import commands
 from .kit.clock import system_clock
 from .kit.db import Database
 from .migrations.migrate import migrate
@@ -24,6 +25,8 @@ from .tenancy.identity import hash_password
 from .tenancy.service import bootstrap_admin
 
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
+app.command(commands.audit)
+app.command(commands.doctor)
 
 
 @app.command
@@ -32,7 +35,8 @@ def serve() -> None:
     _configure_logs()
     settings = Settings.read()
     db = _open(settings)
-    platform = build_platform(db, Vault.in_file(settings.data_dir / "master.key"))
+    vault = Vault.in_file(settings.data_dir / "master.key")
+    platform = build_platform(db, vault, checkpoints=settings.checkpoints)
     config = uvicorn.Config(
         build_asgi(platform), log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False
     )

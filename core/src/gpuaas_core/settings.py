@@ -21,3 +21,8 @@ class Settings:
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
         )
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the audit checkpoints lie: beside the store by default, never in it."""
+        return self.data_dir / "checkpoints"

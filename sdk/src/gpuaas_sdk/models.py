@@ -65,9 +65,28 @@ class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     ssh_public_key: str
 
 
+class AuditBreak(msgspec.Struct, kw_only=True):
+    """The first place where the trail is not what was written."""
+
+    sequence: int
+    sentence: str
+    way_out: str
+
+
 class AuditList(msgspec.Struct, kw_only=True):
     items: list[AuditView]
     next_after: int
+
+
+class AuditVerdict(msgspec.Struct, kw_only=True):
+    ok: bool
+    sentence: str
+    rows: int
+    hash: str
+    checkpoints: int
+    anchored: int
+    anchored_at: str | None
+    broken: AuditBreak | None
 
 
 class AuditView(msgspec.Struct, kw_only=True):
@@ -82,6 +101,7 @@ class AuditView(msgspec.Struct, kw_only=True):
     resource_id: str | None
     correlation_id: str
     trace_id: str
+    hash: str
 
 
 class BindingView(msgspec.Struct, kw_only=True):

@@ -52,6 +52,7 @@ PERMISSIONS: dict[str, str] = {
     "apps.access.grant": "get a short-lived certificate for a claimed operation's machines (app controllers)",
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
+    "ledger.audit.verify": "check that no audit row was changed, removed or added",
     "scheduler.catalog.read": "see schedulers on offer",
     "scheduler.instance.read": "see scheduler instances",
     "scheduler.instance.create": "deploy a scheduler",
@@ -122,10 +123,17 @@ _TENANT_ADMIN = (
         "capacity.enrolment.create",
         "capacity.node.read",
         "ledger.audit.read",
+        "ledger.audit.verify",
     }
 )
 
-_PLATFORM_OPS = {"platform.tenant.read", "tenancy.tenant.read", "capacity.node.read", "ledger.audit.read"}
+_PLATFORM_OPS = {
+    "platform.tenant.read",
+    "tenancy.tenant.read",
+    "capacity.node.read",
+    "ledger.audit.read",
+    "ledger.audit.verify",
+}
 
 _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "platform.tenant.create",

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,6 +18,7 @@ from ..edge import problems
 from ..edge.call import PUBLIC, Platform
 from ..edge.correlate import Correlate
 from ..history import routes as history
+from ..history.checkpoints import PURPOSE, Checkpoints
 from ..instances import allocation_routes, work_routes
 from ..instances import routes as instances
 from ..kit.clock import Clock, system_clock
@@ -26,6 +28,7 @@ from ..tenancy import account_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
+from ..workers.anchoring import anchoring
 from ..workers.housekeeping import housekeeping
 from . import about
 
@@ -42,17 +45,23 @@ ROUTERS = [
     instances.router,
     history.router,
 ]
+LOOPS = [housekeeping, anchoring]
 
 
-def build_platform(db: Database, vault: Vault, clock: Clock = system_clock) -> Platform:
+def build_platform(
+    db: Database, vault: Vault, clock: Clock = system_clock, *, checkpoints: Path | None = None
+) -> Platform:
     scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
-    return Platform(db, vault, Wakeups(), clock, authenticate, scopes)
+    anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
+    return Platform(db, vault, Wakeups(), clock, authenticate, scopes, anchors)
 
 
 def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with housekeeping(platform) if loops else contextlib.nullcontext():
+        async with contextlib.AsyncExitStack() as running:
+            for loop in LOOPS if loops else []:
+                await running.enter_async_context(loop(platform))
             yield
 
     app = FastAPI(

@@ -13,7 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ..kit.problems import Problem
 
@@ -52,6 +55,18 @@ class Vault:
         """A keyed fingerprint, for tokens that can be checked without being stored."""
         digest = hmac.new(self._key, b"mac:" + message.encode(), sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+    def sign(self, purpose: str, message: bytes) -> bytes:
+        """An Ed25519 signature; whoever has the public key can check it, and cannot make one."""
+        return self._signing_key(purpose).sign(message)
+
+    def public_key(self, purpose: str) -> bytes:
+        return self._signing_key(purpose).public_key().public_bytes_raw()
+
+    def _signing_key(self, purpose: str) -> Ed25519PrivateKey:
+        """Derived from the master key, one per purpose: there is no row in the store that could be exchanged."""
+        derive = HKDF(SHA256(), 32, salt=None, info=f"gpuaas/sign/{purpose}".encode())
+        return Ed25519PrivateKey.from_private_bytes(derive.derive(self._key))
 
 
 def _write_new_key(path: Path) -> None:

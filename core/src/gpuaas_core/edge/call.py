@@ -39,6 +39,7 @@ class Platform:
     clock: Clock
     authenticate: Callable[[Connection, str, int], Principal]
     scopes: dict[str, Callable[[Connection, str], Scope]]
+    checkpoints: Any = None  # of the audit chains; none where only routes are looked at
 
 
 def needs(key: str, scope: str = "platform") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """HTTP in, HTTP out: events (list, long poll, SSE) and audit rows."""
 
-from typing import Annotated, Any
+import asyncio
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import StreamingResponse
@@ -8,14 +9,17 @@ from pydantic import BaseModel, Field
 
 from ..access.context import Context
 from ..edge.call import Call, Caller, needs
-from ..kit.wire import View
+from ..kit.wire import Moment, View
 from ..ledger import audit, events
 from .stream import follow
+from .verify import verify
 
 router = APIRouter(prefix="/v1", tags=["events and audit"])
 After = Annotated[str | None, Query(max_length=60, description="a sequence number, or the `id:` of a stream event")]
 Wait = Annotated[int, Query(ge=0, le=30, description="wait so long for the first event")]
 Most = Annotated[int, Query(ge=1, le=1000)]
+NAME = r"^[A-Za-z0-9._:-]{1,128}$"
+KEY_START = r"^[a-z][a-z_.]{0,79}$"
 
 
 class EventView(BaseModel):
@@ -52,11 +56,31 @@ class AuditView(View):
     resource_id: str | None
     correlation_id: str
     trace_id: str
+    hash: str = Field(description="covers this row and the hash of the row before it")
 
 
 class AuditList(View):
     items: list[AuditView]
     next_after: int
+
+
+class AuditBreak(View):
+    """The first place where the trail is not what was written."""
+
+    sequence: int = Field(description="0 when the checkpoints themselves are not right")
+    sentence: str
+    way_out: str
+
+
+class AuditVerdict(View):
+    ok: bool
+    sentence: str
+    rows: int = Field(description="checked, from the first one on: also the sequence of the last good row")
+    hash: str = Field(description="of the last good row")
+    checkpoints: int = Field(description="signed checkpoints that agree with the rows")
+    anchored: int = Field(description="sequence of the newest of them: up to here nothing was cut off or written anew")
+    anchored_at: Moment | None
+    broken: AuditBreak | None
 
 
 @router.get("/tenants/{tenant_id}/events", **needs("ledger.event.read", "tenant"))
@@ -94,11 +118,31 @@ async def stream_project_events(
 
 @router.get("/tenants/{tenant_id}/audit", **needs("ledger.audit.read", "tenant"))
 async def list_audit(
-    call: Caller, tenant_id: str, after: Annotated[int, Query(ge=0)] = 0, limit: Most = 200
+    call: Caller,
+    tenant_id: str,
+    after: Annotated[int, Query(ge=0)] = 0,
+    limit: Most = 200,
+    actor: Annotated[str | None, Query(pattern=NAME, description="id of who acted")] = None,
+    permission: Annotated[str | None, Query(pattern=KEY_START, description="how the key begins")] = None,
+    outcome: Annotated[Literal["allowed", "denied"] | None, Query()] = None,
+    correlation_id: Annotated[str | None, Query(pattern=NAME)] = None,
+    project: Annotated[str | None, Query(pattern=NAME, description="id of a project")] = None,
 ) -> AuditList:
-    rows = await call.read(lambda ctx: audit.after(ctx.tx, tenant_id, after, limit=limit))
+    only = audit.Filter(actor, permission, outcome, correlation_id, project)
+    rows = await call.read(lambda ctx: audit.after(ctx.tx, tenant_id, after, limit=limit, only=only))
     views = [AuditView.model_validate(row) for row in rows]
     return AuditList(items=views, next_after=views[-1].sequence if views else after)
+
+
+@router.get("/tenants/{tenant_id}/audit/verify", **needs("ledger.audit.verify", "tenant"))
+async def verify_audit(call: Caller, tenant_id: str) -> AuditVerdict:
+    """Every row against the hash chain, and the chain against the signed checkpoints kept outside the store.
+
+    A broken trail is an answer like any other (`ok` is false), not an error.
+    """
+    db, checkpoints = call.platform.db, call.platform.checkpoints
+    verdict = await asyncio.to_thread(verify, db.read_now, checkpoints, tenant_id)  # it may be a long way to walk
+    return AuditVerdict.model_validate(verdict)
 
 
 async def _list(call: Call, after: str | None, limit: int, wait_s: int) -> EventList:

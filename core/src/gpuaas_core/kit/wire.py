@@ -11,6 +11,7 @@ from .problems import MalformedBody
 
 T = TypeVar("T")
 MOST_LEVELS = 60
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$")]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -61,7 +62,7 @@ def _deeper(value: Any, levels: int) -> bool:
 
 
 def canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return _CANONICAL.encode(value)
 
 
 def encode_cursor(value: str) -> str:

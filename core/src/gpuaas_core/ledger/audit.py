@@ -1,4 +1,7 @@
-"""Audit rows: who did what under which permission, allowed or denied. No row, no effect: same transaction."""
+"""Audit rows: who did what under which permission, allowed or denied. No row, no effect: same transaction.
+
+Rows are only ever added, each linked to the one before it (`chain.py`).
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,8 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from ..kit.clock import rfc3339
+from .chain import link
 from .events import PLATFORM
-from .tables import audit, event_heads
+from .tables import GENESIS, audit, event_heads
 
 NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
 
@@ -24,38 +28,65 @@ class Entry:
     resource_id: str | None
 
 
+@dataclass
+class Filter:
+    """Which rows a reader wants; what is None does not matter. `permission` is the beginning of a key."""
+
+    actor: str | None = None
+    permission: str | None = None
+    outcome: str | None = None
+    correlation_id: str | None = None
+    project: str | None = None
+
+
 def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, now: int) -> None:
     tenant_id = entry.tenant_id or PLATFORM
-    tx.execute(
-        insert(audit).values(
-            tenant_id=tenant_id,
-            sequence=_advance(tx, tenant_id),
-            at=now,
-            actor_id=entry.actor_id,
-            actor_kind=entry.actor_kind,
-            permission=entry.permission,
-            outcome=entry.outcome,
-            reason=entry.reason[:1000],
-            project_id=entry.project_id,
-            resource_id=entry.resource_id,
-            correlation_id=correlation_id,
-            trace_id=trace_id,
-        )
-    )
+    sequence, previous = _lock_head(tx, tenant_id)
+    row = {
+        "tenant_id": tenant_id,
+        "sequence": sequence + 1,
+        "at": now,
+        "actor_id": entry.actor_id,
+        "actor_kind": entry.actor_kind,
+        "permission": entry.permission,
+        "outcome": entry.outcome,
+        "reason": entry.reason[:1000],
+        "project_id": entry.project_id,
+        "resource_id": entry.resource_id,
+        "correlation_id": correlation_id,
+        "trace_id": trace_id,
+    }
+    row["hash"] = link(previous, row)
+    tx.execute(insert(audit).values(**row))
+    moved = {"audit_sequence": row["sequence"], "audit_hash": row["hash"]}
+    tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(**moved))
 
 
-def _advance(tx: Connection, tenant_id: str) -> int:
-    bump = update(event_heads).where(event_heads.c.tenant_id == tenant_id)
-    column = event_heads.c.audit_sequence
-    moved = tx.execute(bump.values(audit_sequence=column + 1).returning(column)).scalar()
-    if moved is None:
-        tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=0, audit_sequence=1))
-        return 1
-    return moved
+def _lock_head(tx: Connection, tenant_id: str) -> tuple[int, str]:
+    """The end of the chain, held until this transaction ends: two writers never link to the same row."""
+    head = select(event_heads.c.audit_sequence, event_heads.c.audit_hash)
+    found = tx.execute(head.where(event_heads.c.tenant_id == tenant_id).with_for_update()).first()
+    if found is not None:
+        return found.audit_sequence, found.audit_hash
+    tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=0))
+    return 0, GENESIS
 
 
-def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int) -> list[dict[str, Any]]:
+def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
     newest = min(sequence, NO_SEQUENCE)
-    query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest)
+    query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest, *_matching(only))
     rows = tx.execute(query.order_by(audit.c.sequence).limit(limit))
     return [dict(row._mapping) | {"at": rfc3339(row.at)} for row in rows]
+
+
+def _matching(only: Filter) -> list[Any]:
+    exact = {
+        audit.c.actor_id: only.actor,
+        audit.c.outcome: only.outcome,
+        audit.c.correlation_id: only.correlation_id,
+        audit.c.project_id: only.project,
+    }
+    wanted = [column == value for column, value in exact.items() if value is not None]
+    if only.permission is not None:
+        wanted.append(audit.c.permission.startswith(only.permission, autoescape=True))
+    return wanted

@@ -4,6 +4,8 @@ from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, Table, 
 
 from ..kit.db import metadata
 
+GENESIS = "0" * 64  # the hash before the first audit row
+
 store_facts = Table(
     "store_facts",
     metadata,
@@ -17,6 +19,8 @@ event_heads = Table(
     Column("tenant_id", String(40), primary_key=True),
     Column("sequence", BigInteger, nullable=False),
     Column("audit_sequence", BigInteger, nullable=False, server_default="0"),
+    Column("audit_hash", String(64), nullable=False, server_default=GENESIS),
+    Column("audit_anchored", BigInteger, nullable=False, server_default="0"),  # of the newest checkpoint
 )
 
 events = Table(
@@ -52,6 +56,7 @@ audit = Table(
     Column("resource_id", String(80)),
     Column("correlation_id", String(128), nullable=False),
     Column("trace_id", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
     Index("ix_audit_correlation", "correlation_id"),
 )
 

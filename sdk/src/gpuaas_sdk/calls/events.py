@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..call import call
-from ..models import AuditList, EventList
+from ..models import AuditList, AuditVerdict, EventList
 from ..request import Request, get
 
 
@@ -24,6 +24,33 @@ class EventCalls:
         return get(EventList, "/v1/projects/{}/events", project_id, patience_s=30.0 + (wait_s or 0), **query)
 
     @call
-    def list_audit(self, tenant_id: str, *, after: int | None = None, limit: int | None = None) -> Request[AuditList]:
-        """Who did or tried what, oldest first; continue with `next_after`."""
-        return get(AuditList, "/v1/tenants/{}/audit", tenant_id, after=after, limit=limit)
+    def list_audit(
+        self,
+        tenant_id: str,
+        *,
+        after: int | None = None,
+        limit: int | None = None,
+        actor: str | None = None,
+        permission: str | None = None,
+        outcome: str | None = None,
+        correlation_id: str | None = None,
+        project: str | None = None,
+    ) -> Request[AuditList]:
+        """Who did or tried what, oldest first; continue with `next_after`. `permission` is how a key begins."""
+        return get(
+            AuditList,
+            "/v1/tenants/{}/audit",
+            tenant_id,
+            after=after,
+            limit=limit,
+            actor=actor,
+            permission=permission,
+            outcome=outcome,
+            correlation_id=correlation_id,
+            project=project,
+        )
+
+    @call
+    def verify_audit(self, tenant_id: str) -> Request[AuditVerdict]:
+        """Whether the trail is still what was written; it walks every row, so it may take a while."""
+        return get(AuditVerdict, "/v1/tenants/{}/audit/verify", tenant_id, patience_s=300.0)

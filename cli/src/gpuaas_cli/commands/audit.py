@@ -1,0 +1,118 @@
+"""`gpuaas audit list|verify`: who did or tried what in a tenant, and whether the record is still what was written."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from cyclopts import App
+
+from .. import failures, show
+from ..options import Common
+from ..session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpuaas_sdk import Client
+    from gpuaas_sdk.models import AuditView
+
+app = App(name="audit", help="Who did or tried what, and whether the record is still what was written.")
+PAGE = 1000
+
+
+@app.command(name="list")
+def list_audit(
+    *,
+    tenant: str | None = None,
+    actor: str | None = None,
+    permission: str | None = None,
+    outcome: Literal["allowed", "denied"] | None = None,
+    correlation: str | None = None,
+    after: int = 0,
+    limit: int = 200,
+    common: Common = Common(),
+) -> None:
+    """The newest rows of the audit trail, oldest first; with --project only those of the project.
+
+    Example: gpuaas audit list --outcome denied
+    Example: gpuaas audit list --permission apps.instance. --project research -o json
+
+    Parameters
+    ----------
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    actor
+        Only what this principal did or tried (id).
+    permission
+        Only keys that begin like this.
+    outcome
+        Only what was allowed, or only what was denied.
+    correlation
+        Only rows of this correlation id.
+    after
+        Only rows after this sequence number.
+    limit
+        How many at most.
+    """
+    with session(common) as at:
+        tenant_id = at.tenant_id(tenant)
+        only = {"actor": actor, "permission": permission, "outcome": outcome, "correlation_id": correlation}
+        only["project"] = at.project_id if common.project else None
+        found = list(deque(_every(at.client, tenant_id, after, only), maxlen=limit))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No audit rows like this.")
+        return None
+    rows = [
+        (
+            str(row.sequence),
+            _when(row.at),
+            row.outcome,
+            row.permission,
+            row.actor_id,
+            row.resource_id or "-",
+            row.reason,
+        )
+        for row in found
+    ]
+    return show.table(("ROW", "AT", "OUTCOME", "PERMISSION", "ACTOR", "ON", "WHY"), rows)
+
+
+@app.command
+def verify(*, tenant: str | None = None, common: Common = Common()) -> int:
+    """Check that no audit row was changed, removed or added since it was written. Ends with 9 if one was.
+
+    Example: gpuaas audit verify
+    Example: gpuaas audit verify --tenant acme -o json
+
+    Parameters
+    ----------
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        verdict = at.client.verify_audit(at.tenant_id(tenant))
+    if common.json:
+        show.as_json(verdict)
+    elif verdict.ok:
+        print(verdict.sentence)
+    if verdict.broken:
+        row = f" First break: row {verdict.broken.sequence}." if verdict.broken.sequence else ""
+        failures.tell(f"{verdict.sentence}{row}", verdict.broken.way_out, code="audit_broken")
+    return failures.OK if verdict.ok else failures.ENDED_BADLY
+
+
+def _every(client: Client, tenant_id: str, after: int, only: dict[str, str | None]) -> Iterator[AuditView]:
+    while True:
+        page = client.list_audit(tenant_id, after=after, limit=PAGE, **only)
+        yield from page.items
+        if len(page.items) < PAGE:
+            return
+        after = page.next_after
+
+
+def _when(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%d %b %H:%M:%S}"

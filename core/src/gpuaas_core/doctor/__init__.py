@@ -1,0 +1,1 @@
+"""Looks whether the store still keeps its promises, without changing anything: doctor, audit verify."""

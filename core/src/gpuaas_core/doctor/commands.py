@@ -1,0 +1,120 @@
+"""`gpuaas-core doctor` and `gpuaas-core audit`: for the platform's operator, on the platform's own machine."""
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from ..custody.vault import Vault
+from ..history.checkpoints import PURPOSE, Checkpoints
+from ..history.verify import Verdict, streams, verify
+from ..kit.clock import system_clock
+from ..settings import Settings
+from .examine import examine
+from .findings import Finding, Patient
+from .store import NotLookedAt, reading
+
+Output = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
+audit = App(name="audit", help="The audit trail: check it, and say which key its checkpoints carry.")
+
+
+def doctor(*, output: Output = "text") -> None:
+    """Check the platform's invariants in the store, changing nothing. Ends with 1 if one is violated.
+
+    Example: `gpuaas-core doctor`
+    """
+    settings = Settings.read()
+    checkpoints = Checkpoints(settings.checkpoints, _key(settings, None))
+    found = _look(settings, lambda read: examine(Patient(read, checkpoints, system_clock())))
+    _print_json([_finding(one) for one in found]) if output == "json" else _print_findings(found)
+    raise SystemExit(1 if any(one.violations for one in found) else 0)
+
+
+@audit.command(name="verify")
+def verify_audit(*, tenant: str | None = None, public_key: str | None = None, output: Output = "text") -> None:
+    """Check the audit chains against their checkpoints, from the store and the files alone. Ends with 1 if broken.
+
+    Example: `gpuaas-core audit verify --tenant platform`
+
+    Parameters
+    ----------
+    tenant
+        Id of one tenant, or `platform`; all if left out.
+    public_key
+        What `gpuaas-core audit key` printed: for a check where the master key is not.
+    """
+    settings = Settings.read()
+    checkpoints = Checkpoints(settings.checkpoints, _key(settings, public_key))
+
+    def check(read: Any) -> list[Verdict]:
+        return [verify(read, checkpoints, one) for one in ([tenant] if tenant else streams(read, checkpoints))]
+
+    found = _look(settings, check)
+    _print_json([_verdict(one) for one in found]) if output == "json" else _print_verdicts(found)
+    raise SystemExit(0 if all(one.ok for one in found) else 1)
+
+
+@audit.command
+def key() -> None:
+    """The public key of the checkpoints, to be kept where the platform cannot change it."""
+    print(base64.b64encode(_key(Settings.read(), None)).decode())
+
+
+def _key(settings: Settings, given: str | None) -> bytes:
+    """Never makes a new master key: a check with a fresh key would suspect everything."""
+    if given:
+        return base64.b64decode(given)
+    path = settings.data_dir / "master.key"
+    if not path.exists():
+        _stop(f"There is no master key at {path}. Set GPUAAS_CORE_DATA, or give --public-key.")
+    return Vault.in_file(path).public_key(PURPOSE)
+
+
+def _look(settings: Settings, fn: Callable[[Any], list[Any]]) -> list[Any]:
+    try:
+        with reading(settings.database_url) as read:
+            return fn(read)
+    except NotLookedAt as error:
+        _stop(str(error))
+        raise
+
+
+def _stop(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _finding(one: Finding) -> dict[str, Any]:
+    said = {"number": one.invariant.number, "title": one.invariant.title, "status": one.status}
+    return said | {"why_not": one.invariant.not_yet, "violations": [asdict(v) for v in one.violations]}
+
+
+def _verdict(one: Verdict) -> dict[str, Any]:
+    return asdict(one) | {"ok": one.ok, "sentence": one.sentence}
+
+
+def _print_findings(found: list[Finding]) -> None:
+    for one in found:
+        why = f" ({one.invariant.not_yet})" if one.invariant.not_yet else ""
+        print(f"{one.invariant.number:>3}  {one.status:<18}  {one.invariant.title}{why}")
+        for violation in one.violations:
+            print(f"     - {violation.sentence}\n       rows: {', '.join(violation.rows)}\n       {violation.way_out}")
+    broken = sum(bool(one.violations) for one in found)
+    print(f"\n{broken} of {len(found)} are violated." if broken else "\nNothing is wrong.")
+
+
+def _print_verdicts(found: list[Verdict]) -> None:
+    for one in found:
+        print(f"{'ok    ' if one.ok else 'BROKEN'}  {one.tenant_id}: {one.sentence}")
+        if one.broken:
+            print(f"        first break at row {one.broken.sequence}. {one.broken.way_out}")
+    if not found:
+        print("There are no audit rows yet.")
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))

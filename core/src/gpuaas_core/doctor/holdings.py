@@ -1,0 +1,155 @@
+"""Checks of who holds what: sequences without gaps, chains, owners of machines, trust, and states that agree."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Table, and_, exists, func, or_, select
+
+from ..capacity.states import ALLOCATION, NODE
+from ..capacity.tables import allocations, nodes
+from ..history.verify import streams, verify
+from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, LIVE, MEMBER, OPERATION
+from ..instances.tables import allocation_holds, instances, members, operations
+from ..kit.lifecycle import Lifecycle
+from ..ledger.tables import event_heads, events
+from ..tenancy.tables import projects
+from .findings import REPORT, Patient, Violation, each
+
+LIVES: list[tuple[Table, str, Lifecycle]] = [
+    (instances, "state", INSTANCE),
+    (members, "state", MEMBER),
+    (operations, "status", OPERATION),
+    (allocations, "state", ALLOCATION),
+    (nodes, "state", NODE),
+]
+
+
+def event_sequences(patient: Patient) -> list[Violation]:
+    """Dense from the oldest kept event to the tenant's counter."""
+    e, h = events.c, event_heads.c
+    found = select(
+        e.tenant_id, func.count().label("kept"), func.min(e.sequence).label("first"), func.max(e.sequence).label("last")
+    )
+    kept = found.group_by(e.tenant_id).subquery()
+    query = select(h.tenant_id, h.sequence, kept.c.kept, kept.c.first, kept.c.last)
+    query = query.select_from(event_heads.outerjoin(kept, kept.c.tenant_id == h.tenant_id))
+    wrong = [row for row in patient.rows(query) if not _dense(row)]
+    orphans = select(e.tenant_id).where(e.tenant_id.not_in(select(h.tenant_id))).distinct()
+    way_out = "Restore a backup that has them; readers must list their resources again."
+    return each(wrong, _gap, way_out) + each(
+        patient.rows(orphans), lambda row: f"{row.tenant_id} has events but no counter.", way_out
+    )
+
+
+def _dense(row: Any) -> bool:
+    if row.kept is None:
+        return row.sequence == 0
+    return row.last == row.sequence and row.kept == row.last - row.first + 1
+
+
+def _gap(row: Any) -> str:
+    return (
+        f"{row.tenant_id}: {row.kept or 0} events from {row.first} to {row.last}, the counter stands at {row.sequence}."
+    )
+
+
+def audit_chains(patient: Patient) -> list[Violation]:
+    names = streams(patient.read, patient.checkpoints)
+    verdicts = [verify(patient.read, patient.checkpoints, name) for name in names]
+    return [
+        Violation(
+            f"{one.tenant_id}: {one.broken.sentence}", [f"{one.tenant_id}/{one.broken.sequence}"], one.broken.way_out
+        )
+        for one in verdicts
+        if one.broken
+    ]
+
+
+def owners(patient: Patient) -> list[Violation]:
+    checks = (_shared_nodes, _foreign_nodes, _dead_holds, _foreign_holds, _unheld_members)
+    return [found for check in checks for found in patient.read(check)]
+
+
+def _shared_nodes(tx: Connection) -> list[Violation]:
+    a = allocations.c
+    query = select(a.node_id, func.count()).where(a.state != "released").group_by(a.node_id).having(func.count() > 1)
+    return each(list(tx.execute(query)), lambda row: f"{row.node_id} is held by {row[1]} allocations at once.")
+
+
+def _foreign_nodes(tx: Connection) -> list[Violation]:
+    joined = allocations.join(nodes, nodes.c.id == allocations.c.node_id)
+    joined = joined.join(projects, projects.c.id == allocations.c.project_id)
+    query = select(allocations.c.id).select_from(joined).where(nodes.c.tenant_id != projects.c.tenant_id)
+    return each(list(tx.execute(query)), lambda row: f"{row.id} holds a machine of another tenant.")
+
+
+def _holds() -> Any:
+    return allocation_holds.join(instances, instances.c.id == allocation_holds.c.instance_id).join(
+        allocations, allocations.c.id == allocation_holds.c.allocation_id
+    )
+
+
+def _dead_holds(tx: Connection) -> list[Violation]:
+    dead = or_(instances.c.state == "deleted", allocations.c.state == "released")
+    query = (
+        select(allocation_holds.c.allocation_id, instances.c.id, instances.c.state).select_from(_holds()).where(dead)
+    )
+    return each(list(tx.execute(query)), lambda row: f"{row.allocation_id} is held for {row.id}, which is {row.state}.")
+
+
+def _foreign_holds(tx: Connection) -> list[Violation]:
+    query = select(allocation_holds.c.allocation_id, instances.c.id).select_from(_holds())
+    query = query.where(instances.c.project_id != allocations.c.project_id)
+    return each(list(tx.execute(query)), lambda row: f"{row.allocation_id} and {row.id} are of different projects.")
+
+
+def _unheld_members(tx: Connection) -> list[Violation]:
+    """Where a member is, its instance holds the machine: otherwise a second instance could come there."""
+    m, h = members.c, allocation_holds.c
+    held = exists().where(h.allocation_id == m.allocation_id, h.instance_id == m.instance_id)
+    query = select(m.id, m.allocation_id).where(m.state != "removed", ~held)
+    return each(list(tx.execute(query)), lambda row: f"{row.id} is on {row.allocation_id} without holding it.")
+
+
+def trust(patient: Patient) -> list[Violation]:
+    n, a = nodes.c, allocations.c
+    query = select(n.id, n.trust_applied, n.trust_generation).where(n.trust_applied > n.trust_generation)
+    ahead = each(
+        patient.rows(query),
+        lambda row: f"{row.id} applied trust {row.trust_applied}, but only {row.trust_generation} was ever told.",
+    )
+    known = and_(a.state.in_(["active", "released"]), a.trust_generation > n.trust_applied)
+    query = select(a.id, a.state, n.id.label("node")).select_from(allocations.join(nodes, n.id == a.node_id))
+    query = query.where(or_(known, a.trust_generation > n.trust_generation))
+    return ahead + each(
+        patient.rows(query), lambda row: f"{row.id} is {row.state}, but {row.node} never said that it knows."
+    )
+
+
+def agreement(patient: Patient) -> list[Violation]:
+    unknown = [found for life in LIVES for found in patient.read(lambda tx, life=life: _unknown(tx, *life))]
+    return unknown + patient.read(_disagreeing) + patient.read(_not_gone)
+
+
+def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list[Violation]:
+    query = select(table.c.id, table.c[column]).where(table.c[column].not_in(list(life.moves)))
+    return each(list(tx.execute(query)), lambda row: f"{row[0]} is {row[1]!r}, which no {life.noun} can be.")
+
+
+def _disagreeing(tx: Connection) -> list[Violation]:
+    """A live deploy is on its way up, a live decommission on its way down."""
+    fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)}
+    o, i = operations.c, instances.c
+    query = select(o.id, o.kind, i.id.label("instance"), i.state).join(instances, i.id == o.instance_id)
+    rows = tx.execute(query.where(o.status.in_(LIVE), o.kind.in_(list(fitting))))
+    wrong = [row for row in rows if row.state not in fitting[row.kind]]
+    return each(wrong, lambda row: f"The {row.kind} {row.id} is under way, but {row.instance} is {row.state}.")
+
+
+def _not_gone(tx: Connection) -> list[Violation]:
+    i, o, m = instances.c, operations.c, members.c
+    last = instances.outerjoin(operations, o.id == i.last_operation_id)
+    torn_down = and_(o.kind == DECOMMISSION, o.status == "succeeded")
+    left = exists().where(m.instance_id == i.id, m.state != "removed")
+    query = select(i.id).select_from(last).where(i.state == "deleted", or_(o.id.is_(None), ~torn_down, left))
+    way_out = f"Look at its machines: something may still run there. {REPORT}"
+    return each(list(tx.execute(query)), lambda row: f"{row.id} is deleted, but its teardown did not succeed.", way_out)

@@ -1,0 +1,176 @@
+"""Checks of operations: acknowledged ones exist, ended ones stay ended, claims rise, every move left its record."""
+
+import json
+from collections import Counter, defaultdict
+from typing import Any
+
+from sqlalchemy import Connection, and_, exists, func, or_, select
+
+from ..custody.tables import access_grants
+from ..instances.states import DECOMMISSION, INSTANCE, LIVE, OPERATION, RETRYABLE
+from ..instances.tables import instances, operations
+from ..ledger.tables import audit, events, seen_requests
+from .findings import REPORT, Patient, Violation, each
+
+ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
+UNAUDITED = ("capacity.node.ready", "capacity.node.unknown")  # what a heartbeat or its absence says, not an act
+PREFIX = "apps.operation."
+
+
+def acknowledged(patient: Patient) -> list[Violation]:
+    way_out = "Restore the newest backup that has it, or tell the caller to ask again with a new key."
+    return [
+        Violation(f"{operation} was acknowledged (request {key}) but does not exist.", [operation], way_out)
+        for key, operation in patient.read(_lost)
+    ]
+
+
+def _lost(tx: Connection) -> list[tuple[str, str]]:
+    known = set(tx.execute(select(operations.c.id)).scalars())
+    answers = tx.execute(select(seen_requests.c.key, seen_requests.c.body).where(seen_requests.c.status < 300))
+    promised = [(key, _operation_in(body)) for key, body in answers]
+    return [(key, operation) for key, operation in promised if operation and operation not in known]
+
+
+def _operation_in(body: str) -> str | None:
+    said = json.loads(body) if body else None
+    if not isinstance(said, dict):
+        return None
+    inner = said.get("operation") or said
+    name = inner.get("id") if isinstance(inner, dict) else None
+    return name if isinstance(name, str) and name.startswith("op_") else None
+
+
+def ended(patient: Patient) -> list[Violation]:
+    o = operations.c
+    query = select(o.id, o.status, o.finished_at, o.lease_expires_at).where(
+        or_(
+            and_(o.status.in_(ENDS), or_(o.finished_at.is_(None), o.lease_expires_at.is_not(None))),
+            and_(o.status.in_(LIVE), o.finished_at.is_not(None)),
+        )
+    )
+    wrong = each(patient.rows(query), lambda row: f"{row.id} is {row.status}, but its end or its lease says otherwise.")
+    return wrong + patient.read(_moved_after_end)
+
+
+def _moved_after_end(tx: Connection) -> list[Violation]:
+    over: dict[str, str] = {}
+    found = []
+    for row in _told(tx):
+        if row.subject in over:
+            what = f"{row.subject} was {over[row.subject]} and then {row.type.removeprefix(PREFIX)}: an end is final."
+            found.append(Violation(what, [row.subject], REPORT))
+        if row.type.removeprefix(PREFIX) in ENDS:
+            over[row.subject] = row.type.removeprefix(PREFIX)
+    return found
+
+
+def _told(tx: Connection) -> Any:
+    e = events.c
+    query = select(e.subject, e.type, e.data).where(e.type.startswith(PREFIX, autoescape=True))
+    return tx.execute(query.order_by(e.tenant_id, e.sequence))
+
+
+def claims(patient: Patient) -> list[Violation]:
+    return patient.read(_unclaimed) + patient.read(_epochs) + patient.read(_two_at_once)
+
+
+def _unclaimed(tx: Connection) -> list[Violation]:
+    o = operations.c
+    query = select(o.id, o.claim_epoch).where(o.status == "running", or_(o.claim_epoch < 1, o.claimant_id.is_(None)))
+    return each(
+        list(tx.execute(query)), lambda row: f"{row.id} runs under epoch {row.claim_epoch} and nobody holds it."
+    )
+
+
+def _epochs(tx: Connection) -> list[Violation]:
+    highest: dict[str, int] = defaultdict(int)
+    found = []
+    for row in _told(tx):
+        if row.type == f"{PREFIX}claimed":
+            epoch = row.data["claim_epoch"]
+            if epoch <= highest[row.subject]:
+                sentence = f"{row.subject} was claimed under epoch {epoch} after epoch {highest[row.subject]}."
+                found.append(Violation(sentence, [row.subject], REPORT))
+            highest[row.subject] = max(epoch, highest[row.subject])
+    for row in tx.execute(select(operations.c.id, operations.c.claim_epoch)):
+        if row.claim_epoch < highest[row.id]:
+            sentence = f"{row.id} stands at epoch {row.claim_epoch}, but {highest[row.id]} was given out already."
+            found.append(Violation(sentence, [row.id], REPORT))
+    return found
+
+
+def _two_at_once(tx: Connection) -> list[Violation]:
+    o = operations.c
+    query = select(o.target_id, func.count()).where(o.status.in_(LIVE)).group_by(o.target_id).having(func.count() > 1)
+    return each(list(tx.execute(query)), lambda row: f"{row.target_id} has {row[1]} operations under way at once.")
+
+
+def recorded(patient: Patient) -> list[Violation]:
+    return patient.read(_untold) + patient.read(_unaudited)
+
+
+def _untold(tx: Connection) -> list[Violation]:
+    """Each operation was queued once and ended at most once, as the events tell it. Older than the events: unknown."""
+    told = Counter((row.subject, row.type.removeprefix(PREFIX)) for row in _told(tx))
+    oldest = select(events.c.tenant_id, func.min(events.c.sequence), func.min(events.c.at)).group_by(events.c.tenant_id)
+    kept_since = {tenant: at if first > 1 else 0 for tenant, first, at in tx.execute(oldest)}
+    o = operations.c
+    found = []
+    for row in tx.execute(select(o.id, o.status, o.tenant_id, o.created_at)):
+        if row.created_at < kept_since.get(row.tenant_id, 0):
+            continue
+        expected = {"queued": 1} | {end: int(end == row.status) for end in ENDS}
+        wrong = [
+            f"{what} {told[row.id, what]} times" for what, times in expected.items() if told[row.id, what] != times
+        ]
+        if wrong:
+            sentence = f"{row.id} is {row.status}, but its events say: {', '.join(wrong)}."
+            found.append(Violation(sentence, [row.id], REPORT))
+    return found
+
+
+def _unaudited(tx: Connection) -> list[Violation]:
+    known = exists().where(audit.c.correlation_id == events.c.correlation_id)
+    query = select(events.c.id, events.c.type).where(events.c.type.not_in(UNAUDITED), ~known)
+    return each(list(tx.execute(query)), lambda row: f"The event {row.id} ({row.type}) has no audit row.")
+
+
+def waiting(patient: Patient) -> list[Violation]:
+    """No deadlines yet; but nothing may stand where neither a controller nor a person can move it."""
+    return patient.read(_without_lease) + patient.read(_left_alone)
+
+
+def _without_lease(tx: Connection) -> list[Violation]:
+    o = operations.c
+    query = select(o.id).where(o.status == "running", o.lease_expires_at.is_(None))
+    way_out = "Decommission the instance: that takes the operation's place."
+    return each(
+        list(tx.execute(query)), lambda row: f"{row.id} runs without a lease: nobody can take it over.", way_out
+    )
+
+
+def _left_alone(tx: Connection) -> list[Violation]:
+    """An instance on its way somewhere has an operation under way, or a last one that can be asked for again."""
+    on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
+    live = exists().where(operations.c.instance_id == instances.c.id, operations.c.status.in_(LIVE))
+    last = instances.outerjoin(operations, operations.c.id == instances.c.last_operation_id)
+    query = select(instances.c.id, instances.c.state, operations.c.status, operations.c.kind).select_from(last)
+    rows = tx.execute(query.where(instances.c.state.in_(on_its_way), ~live)).all()
+    stuck = [row for row in rows if not (row.kind == DECOMMISSION and row.status in RETRYABLE)]
+    way_out = "Decommission the instance, or retry its last operation."
+    return each(stuck, lambda row: f"{row.id} is {row.state}, but no operation is under way for it.", way_out)
+
+
+def certificates(patient: Patient) -> list[Violation]:
+    g, longest = access_grants.c, 15 * 60 * 1000
+    query = select(g.id, g.created_at, g.expires_at).where(
+        or_(g.expires_at - g.created_at > longest, g.expires_at < g.created_at, g.created_at > patient.now + longest)
+    )
+    way_out = "Release the allocation: the host then trusts no certificate for it any more."
+    lived = each(patient.rows(query), lambda row: f"{row.id} lives longer than 15 minutes.", way_out)
+    owner = and_(operations.c.id == g.operation_id, operations.c.claim_epoch >= g.claim_epoch)
+    query = select(g.id, g.operation_id).where(~exists().where(owner))
+    return lived + each(
+        patient.rows(query), lambda row: f"{row.id} was given for a claim of {row.operation_id} that never was."
+    )

@@ -1,0 +1,51 @@
+"""Opens the store to look, not to touch: no migration, no new file, every transaction read-only and of one moment."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, make_url
+
+from ..kit.db import Database
+from ..migrations.migrate import alembic_config
+
+T = TypeVar("T")
+
+
+class NotLookedAt(Exception):
+    """The store cannot be looked at; the sentence says what to do."""
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Callable[[Callable[[Connection], Any]], Any]]:
+    path = make_url(url).database
+    if url.startswith("sqlite") and not (path and Path(path).exists()):
+        raise NotLookedAt(f"There is no store at {path}. Set GPUAAS_CORE_DATA or GPUAAS_CORE_DATABASE.")
+    db = Database(url)
+
+    def read(fn: Callable[[Connection], T]) -> T:
+        return db.read_now(lambda tx: fn(_still(tx, sqlite=db.is_sqlite)))
+
+    try:
+        read(_check_schema)
+        yield read
+    finally:
+        db.close()
+
+
+def _still(tx: Connection, *, sqlite: bool) -> Connection:
+    if sqlite:
+        tx.exec_driver_sql("PRAGMA query_only=ON")
+    else:
+        tx.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    return tx
+
+
+def _check_schema(tx: Connection) -> None:
+    found = MigrationContext.configure(tx).get_current_revision()
+    newest = ScriptDirectory.from_config(alembic_config(tx)).get_current_head()
+    if found != newest:
+        raise NotLookedAt(f"The store has the schema {found}, this program knows {newest}. Run `gpuaas-core migrate`.")
