@@ -128,7 +128,9 @@ def test_decommission_leaves_nothing_on_the_host_and_says_so(ground: Ground, clu
     evidence = done.evidence[ground.allocations["gpu1"]]
     assert all(check["ok"] for check in evidence["checks"])
     assert ground.instance(instance.id).state == "deleted"
-    look = "ls -A /etc/slurm /etc/munge /var/lib /etc/systemd/system; ps -eo comm= | grep -E 'slurm|munge|maria' || true"
+    look = (
+        "ls -A /etc/slurm /etc/munge /var/lib /etc/systemd/system; ps -eo comm= | grep -E 'slurm|munge|maria' || true"
+    )
     untouched = ground.on_host("gpu3", "sh", "-c", look)
     assert ground.on_host("gpu1", "sh", "-c", look) == untouched
     assert "gpuaas:" not in ground.on_host("gpu1", "cat", "/etc/passwd")
