@@ -1,11 +1,12 @@
 """`gpuaas-core doctor` and `gpuaas-core audit`: for the platform's operator, on the platform's own machine."""
 
 import base64
+import contextlib
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 from cyclopts import App, Parameter
 
@@ -67,11 +68,19 @@ def key() -> None:
 def _key(settings: Settings, given: str | None) -> bytes:
     """Never makes a new master key: a check with a fresh key would suspect everything."""
     if given:
-        return base64.b64decode(given)
+        return _decoded(given)
     path = settings.data_dir / "master.key"
     if not path.exists():
         _stop(f"There is no master key at {path}. Set GPUAAS_CORE_DATA, or give --public-key.")
     return Vault.in_file(path).public_key(PURPOSE)
+
+
+def _decoded(given: str) -> bytes:
+    with contextlib.suppress(ValueError):
+        key = base64.b64decode(given, validate=True)
+        if len(key) == 32:
+            return key
+    _stop("This is not a public key. Give the line that `gpuaas-core audit key` prints.")
 
 
 def _look(settings: Settings, fn: Callable[[Any], list[Any]]) -> list[Any]:
@@ -80,10 +89,9 @@ def _look(settings: Settings, fn: Callable[[Any], list[Any]]) -> list[Any]:
             return fn(read)
     except NotLookedAt as error:
         _stop(str(error))
-        raise
 
 
-def _stop(sentence: str) -> None:
+def _stop(sentence: str) -> NoReturn:
     print(sentence, file=sys.stderr)
     raise SystemExit(2)
 

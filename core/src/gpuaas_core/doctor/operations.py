@@ -153,7 +153,8 @@ def _without_lease(tx: Connection) -> list[Violation]:
 def _left_alone(tx: Connection) -> list[Violation]:
     """An instance on its way somewhere has an operation under way, or a last one that can be asked for again."""
     on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
-    live = exists().where(operations.c.instance_id == instances.c.id, operations.c.status.in_(LIVE))
+    o = operations.alias()
+    live = exists().where(o.c.instance_id == instances.c.id, o.c.status.in_(LIVE))
     last = instances.outerjoin(operations, operations.c.id == instances.c.last_operation_id)
     query = select(instances.c.id, instances.c.state, operations.c.status, operations.c.kind).select_from(last)
     rows = tx.execute(query.where(instances.c.state.in_(on_its_way), ~live)).all()
