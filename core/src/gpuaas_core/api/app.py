@@ -21,6 +21,7 @@ from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..instances import allocation_routes, work_routes
 from ..instances import routes as instances
+from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
@@ -60,6 +61,8 @@ def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as running:
+            if loops:
+                await running.enter_async_context(heard_by_others(platform.db, platform.wakeups))
             for loop in LOOPS if loops else []:
                 await running.enter_async_context(loop(platform))
             yield

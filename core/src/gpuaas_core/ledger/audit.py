@@ -11,7 +11,8 @@ from sqlalchemy import Connection, insert, select, update
 from ..kit.clock import rfc3339
 from .chain import link
 from .events import PLATFORM
-from .tables import GENESIS, audit, event_heads
+from .heads import advance
+from .tables import audit, event_heads
 
 NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
 
@@ -41,10 +42,12 @@ class Filter:
 
 def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, now: int) -> None:
     tenant_id = entry.tenant_id or PLATFORM
-    sequence, previous = _lock_head(tx, tenant_id)
+    _, sequence = advance(tx, tenant_id, audits=1)  # the head stays locked: two writers never link to the same row
+    head = event_heads.c.tenant_id == tenant_id
+    previous = tx.execute(select(event_heads.c.audit_hash).where(head)).scalar_one()
     row = {
         "tenant_id": tenant_id,
-        "sequence": sequence + 1,
+        "sequence": sequence,
         "at": now,
         "actor_id": entry.actor_id,
         "actor_kind": entry.actor_kind,
@@ -58,18 +61,7 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
     }
     row["hash"] = link(previous, row)
     tx.execute(insert(audit).values(**row))
-    moved = {"audit_sequence": row["sequence"], "audit_hash": row["hash"]}
-    tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(**moved))
-
-
-def _lock_head(tx: Connection, tenant_id: str) -> tuple[int, str]:
-    """The end of the chain, held until this transaction ends: two writers never link to the same row."""
-    head = select(event_heads.c.audit_sequence, event_heads.c.audit_hash)
-    found = tx.execute(head.where(event_heads.c.tenant_id == tenant_id).with_for_update()).first()
-    if found is not None:
-        return found.audit_sequence, found.audit_hash
-    tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=0))
-    return 0, GENESIS
+    tx.execute(update(event_heads).where(head).values(audit_hash=row["hash"]))
 
 
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
