@@ -122,8 +122,42 @@ class Scene:
         on("POST", f"{p}/instances/inst_1/decommission", accepted)
         on("POST", f"{p}/operations/op_1/retry", accepted)
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
+        self._access_routes(page)
         on("POST", "/v1/sign-out", lambda _: (204, None))
         on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
+
+    def _access_routes(self, page: Callable[..., Any]) -> None:
+        on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"
+        place = {"scope_kind": "project", "scope_id": "prj_1"}
+        rule = wire(m.MatchedRule, kind="binding", id="bind_1", role="project_admin", **place)
+        why = {"principal_name": "Ada", "allowed": True, "reason": "role project_admin at project prj_1"}
+        told = wire(m.ExplainView, **why, permission="apps.instance.create", matched=[rule], **place)
+        ada = {"principal_id": "usr_1", "kind": "user", "name": "Ada", "email": "ada@example.com"}
+        member = wire(m.ProjectMemberView, **ada, role="project_admin", binding_id="bind_1", **place)
+        binding = wire(m.BindingView, id="bind_1", principal_id="usr_1", role="project_admin", **place)
+        user = wire(m.PrincipalView, id="usr_1", kind="user", name="Ada", email="ada@example.com")
+        used = {"created_at": LONG_AGO, "last_used_at": LONG_AGO}
+        account = wire(m.ServiceAccountView, id="sa_1", name="robot", roles=["app_operator"], active_keys=1, **used)
+        key = wire(m.KeyView, id="key_1", active=True, **used)
+        s, one = f"{p}/service-accounts", f"{p}/service-accounts/sa_1"
+        on("GET", "/v1/whoami/explain", lambda _: (200, told))
+        on("GET", f"{p}/explain", lambda _: (200, told))
+        on("GET", f"{p}/members", lambda _: page(member))
+        on("GET", f"{t}/users", lambda _: page(user))
+        on("GET", f"{t}/roles", lambda _: page(wire(m.RoleView, name="night-shift", bindable_at=["project"])))
+        on("POST", f"{t}/role-bindings", lambda _: (201, binding))
+        on("POST", f"{t}/role-bindings/bind_1/remove", lambda _: (200, binding))
+        on("POST", f"{t}/invitations", lambda _: (201, wire(m.InvitedView, token="inv_1.abc", expires_at=LONG_AGO)))
+        on("GET", "/v1/whoami/sessions", lambda _: page(wire(m.SessionView, id="ses_1", created_at=LONG_AGO)))
+        on("POST", "/v1/whoami/sessions/ses_1/revoke", lambda _: (200, wire(m.SessionView, id="ses_1")))
+        on("POST", "/v1/whoami/password", lambda _: (200, {"ended_sessions": 2}))
+        on("POST", "/v1/invitations/accept", lambda _: (201, user))
+        on("GET", s, lambda _: page(account))
+        on("GET", f"{one}/keys", lambda _: page(key, wire(m.KeyView, id="key_2", active=True, created_at=LONG_AGO)))
+        on("POST", f"{one}/keys", lambda _: (201, wire(m.KeyView, id="key_2", active=True)))
+        on("POST", f"{one}/keys/key_1/retire", lambda _: (200, key))
+        for verb in ("disable", "enable", "delete"):
+            on("POST", f"{one}/{verb}", lambda _: (200, account))
 
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")

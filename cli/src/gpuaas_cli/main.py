@@ -47,6 +47,25 @@ Machines
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation release NAME         give it back
 
+Who may do what
+  gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
+  gpuaas iam members                     who holds which role in the project
+  gpuaas iam roles                       the roles there are, and what they hold
+  gpuaas iam bind WHO ROLE               give a role
+  gpuaas iam unbind BINDING              take it away
+  gpuaas iam invite EMAIL                invite a person
+  gpuaas accept                          make your account from an invitation
+  gpuaas password                        change your password
+  gpuaas session list                    where you are signed in
+  gpuaas session revoke ID               end one of your sessions
+  gpuaas service-account list            the project's service accounts
+  gpuaas service-account keys NAME       their keys, and when each was used last
+  gpuaas service-account rotate NAME     a new key beside the old one
+  gpuaas service-account retire-key NAME KEY
+  gpuaas service-account disable NAME    out at once
+  gpuaas service-account enable NAME     may sign in again
+  gpuaas service-account delete NAME     gone, with keys, tokens and roles
+
 Every command takes --help, -o json, --project and --api. Names or ids, as you like.
 Example: gpuaas instance deploy slurm --name train --controller node-a
 """
@@ -63,6 +82,11 @@ COMMANDS = {
     "operation": "operation:app",
     "events": "events:events",
     "audit": "audit:app",
+    "iam": "iam:app",
+    "service-account": "service_account:app",
+    "session": "account:session_app",
+    "password": "account:password",
+    "accept": "account:accept",
 }
 
 

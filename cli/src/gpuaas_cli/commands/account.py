@@ -1,4 +1,4 @@
-"""`gpuaas login`, `logout`, `whoami`."""
+"""`gpuaas login`, `logout`, `whoami`, `password`, `accept`, `session list` and `revoke`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import replace
 from typing import Annotated
 
 import gpuaas_sdk as sdk
+from cyclopts import App
 
 from .. import failures, show
 from ..config import Config
 from ..failures import CliError
 from ..options import Common, Flag
 from ..session import connect, session
+
+session_app = App(name="session", help="Where you are signed in.")
 
 
 def login(*, email: str, password_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> int | None:
@@ -89,3 +92,80 @@ def whoami(*, common: Common = Common()) -> None:
         show.table(("PROJECT", "NAME", "TENANT", "YOUR ROLES", "ID"), rows)
     else:
         print("You can see no project yet.")
+
+
+def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+    """Change your password; every other session of yours ends.
+
+    Example: gpuaas password
+    Example: gpuaas password --password-stdin < two-lines
+
+    Parameters
+    ----------
+    password_stdin
+        Read the present password and the new one from standard input, one per line.
+    """
+    with session(common) as at:
+        present = _secret("Present password: ", password_stdin)
+        ended = at.client.change_password(
+            current_password=present, new_password=_secret("New password: ", password_stdin)
+        ).ended_sessions
+    if common.json:
+        return show.as_json({"ended_sessions": ended})
+    print(f"Your password is changed. Other sessions ended: {ended}.")
+    return None
+
+
+def accept(*, from_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+    """Make your account from an invitation; you choose the password.
+
+    Example: gpuaas accept --api https://gpu.example
+    Example: gpuaas accept --api https://gpu.example --from-stdin < token-and-password
+
+    Parameters
+    ----------
+    from_stdin
+        Read the token and the password from standard input, one per line.
+    """
+    api = common.api or Config.effective().api
+    if not api:
+        raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+    with connect(api) as client:
+        token = _secret("Token of the invitation: ", from_stdin)
+        me = client.accept_invitation(token, _secret("Password (at least 12 characters): ", from_stdin))
+    if common.json:
+        return show.as_json(me)
+    print(f"Welcome, {me.name}. Now: gpuaas login --api {api} --email {me.email}")
+    return None
+
+
+def _secret(question: str, from_stdin: bool) -> str:
+    return sys.stdin.readline().rstrip("\n") if from_stdin else getpass.getpass(question)
+
+
+@session_app.command(name="list")
+def list_sessions(*, common: Common = Common()) -> None:
+    """Where you are signed in now.
+
+    Example: gpuaas session list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_sessions))
+    if common.json:
+        return show.as_json(found)
+    rows = [(s.id, s.address or "-", show.ago(s.created_at), "this one" if s.current else "") for s in found]
+    return show.table(("ID", "FROM", "SIGNED IN", ""), rows)
+
+
+@session_app.command
+def revoke(session_id: str, *, common: Common = Common()) -> None:
+    """End one of your sessions; its token is dead at once.
+
+    Example: gpuaas session revoke ses_01h…
+    """
+    with session(common) as at:
+        ended = at.client.revoke_session(session_id)
+    if common.json:
+        return show.as_json(ended)
+    print("That session has ended.")
+    return None

@@ -34,13 +34,13 @@ class AccessCalls:
     @call
     def explain(self, project_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
         """Why somebody may or may not do something in a project."""
-        query = {"permission": permission, "principal_id": principal_id}
-        return get(ExplainView, "/v1/projects/{}/explain", project_id, **query)
+        path = "/v1/projects/{}/explain"
+        return get(ExplainView, path, project_id, permission=permission, principal_id=principal_id)
 
     @call
     def explain_in_tenant(self, tenant_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
-        query = {"permission": permission, "principal_id": principal_id}
-        return get(ExplainView, "/v1/tenants/{}/explain", tenant_id, **query)
+        path = "/v1/tenants/{}/explain"
+        return get(ExplainView, path, tenant_id, permission=permission, principal_id=principal_id)
 
     @call
     def create_role(self, tenant_id: str, *, name: str, permissions: list[str]) -> Request[RoleView]:

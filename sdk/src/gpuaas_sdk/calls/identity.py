@@ -53,5 +53,5 @@ class IdentityCalls:
     @call
     def change_password(self, *, current_password: str, new_password: str) -> Request[SessionsEnded]:
         """A new password for me; every other session of mine ends."""
-        body = {"current_password": current_password, "new_password": new_password}
-        return post(SessionsEnded, "/v1/whoami/password", **body)
+        path = "/v1/whoami/password"
+        return post(SessionsEnded, path, current_password=current_password, new_password=new_password)

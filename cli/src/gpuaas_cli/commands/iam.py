@@ -1,0 +1,179 @@
+"""Who may do what: `gpuaas iam explain`, `members`, `roles`, `bind`, `unbind`, `invite`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common, Flag
+from ..session import Session, pick, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import ExplainView
+
+app = App(name="iam", help="Who may do what, and why.")
+
+
+@app.command
+def explain(permission: str, *, who: str | None = None, common: Common = Common()) -> None:
+    """Why you, or somebody else, may or may not do something in the project.
+
+    Example: gpuaas iam explain apps.instance.create
+    Example: gpuaas iam explain apps.instance.create --who ada@example.com --project red
+
+    Parameters
+    ----------
+    permission
+        A key of contracts/permissions.json; a refusal names the one it lacks.
+    who
+        Id, name or e-mail of a member of the project; yourself if left out.
+    """
+    with session(common) as at:
+        if who is None:
+            found = at.client.explain_myself(permission=permission, project_id=at.project_id)
+        else:
+            found = at.client.explain(at.project_id, permission=permission, principal_id=_principal(at, who))
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.principal_name} {'may' if found.allowed else 'may not'} {permission}: {found.reason}.")
+    return _rules(found)
+
+
+def _rules(found: ExplainView) -> None:
+    if found.matched:
+        print()
+        rows = [(m.kind, m.role or m.reason or "-", f"{m.scope_kind} {m.scope_id}", m.id) for m in found.matched]
+        show.table(("DECIDED BY", "WHAT", "AT", "ID"), rows)
+    elif not found.allowed and found.roles_that_hold_it:
+        print(f"A role that holds it: {', '.join(found.roles_that_hold_it)}.")
+
+
+def _principal(at: Session, who: str) -> str:
+    if who.startswith(("usr_", "sa_", "node_")):
+        return who
+    members = at.client.list_project_members(at.project_id).items
+    by_mail = [m for m in members if m.email == who]
+    return (by_mail[0] if by_mail else pick("member", who, _once(members), "gpuaas iam members")).principal_id
+
+
+def _once(members: list) -> list:
+    return list({m.principal_id: m for m in members}.values())
+
+
+@app.command
+def members(*, common: Common = Common()) -> None:
+    """Who holds which role in the project, and whether it comes from the project or its tenant.
+
+    Example: gpuaas iam members --project red
+    """
+    with session(common) as at:
+        found = at.client.list_project_members(at.project_id).items
+    if common.json:
+        return show.as_json(found)
+    rows = [
+        (m.name, m.email or "-", m.kind, m.role, m.scope_kind, "disabled" if m.disabled else "", m.binding_id)
+        for m in found
+    ]
+    return show.table(("NAME", "E-MAIL", "KIND", "ROLE", "FROM", "", "BINDING"), rows)
+
+
+@app.command
+def roles(*, tenant: str | None = None, common: Common = Common()) -> None:
+    """The roles that can be given in the tenant: the system's and its own.
+
+    Example: gpuaas iam roles
+    """
+    with session(common) as at:
+        found = at.client.list_roles(at.tenant_id(tenant)).items
+    if common.json:
+        return show.as_json(found)
+    rows = [(r.name, "system" if r.system else "own", ", ".join(r.bindable_at), str(len(r.permissions))) for r in found]
+    return show.table(("ROLE", "WHOSE", "GIVEN AT", "PERMISSIONS"), rows)
+
+
+@app.command
+def bind(
+    who: str,
+    role: str,
+    *,
+    whole_tenant: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> None:
+    """Give somebody a role in the project. Nobody gives what they do not hold.
+
+    Example: gpuaas iam bind ada@example.com project_member --project red
+    Example: gpuaas iam bind usr_01h… project_viewer --whole-tenant
+
+    Parameters
+    ----------
+    who
+        Id or e-mail of a user, or id of a service account.
+    whole_tenant
+        In every project of the tenant, not in this one alone.
+    """
+    with session(common) as at:
+        tenant_id = at.project.tenant_id
+        if not who.startswith(("usr_", "sa_")):
+            users = list(at.client.every(sdk.Calls.list_users, tenant_id))
+            known = [u for u in users if u.email == who]
+            who = (known[0] if known else pick("user", who, users, "gpuaas iam members")).id
+        project_id = None if whole_tenant else at.project.id
+        made = at.client.create_role_binding(tenant_id, principal_id=who, role=role, project_id=project_id)
+    if common.json:
+        return show.as_json(made)
+    print(f"{role} is given at {made.scope_kind} {made.scope_id}. {made.id}")
+    return None
+
+
+@app.command
+def unbind(binding: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Take a role away; effective at once.
+
+    Example: gpuaas iam unbind bind_01h…
+
+    Parameters
+    ----------
+    binding
+        Its id, see `gpuaas iam members`.
+    """
+    with session(common) as at:
+        gone = at.client.remove_role_binding(at.tenant_id(tenant), binding)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{gone.principal_id} no longer holds {gone.role} at {gone.scope_kind} {gone.scope_id}.")
+    return None
+
+
+@app.command
+def invite(
+    email: str,
+    *,
+    name: str | None = None,
+    role: str | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Invite a person: prints a token they use once, within seven days.
+
+    Example: gpuaas iam invite ada@example.com --role project_member --project red
+
+    Parameters
+    ----------
+    name
+        What they are called; the address by default.
+    role
+        What they hold once they accept: in the project with --project, otherwise in the whole tenant.
+    """
+    with session(common) as at:
+        project_id = at.project_id if role and common.project else None
+        tenant_id = at.project.tenant_id if common.project and not tenant else at.tenant_id(tenant)
+        made = at.client.invite(tenant_id, email=email, name=name or email, role=role, project_id=project_id)
+        api = at.api
+    if common.json:
+        return show.as_json(made)
+    print(f"{email} is invited until {made.expires_at}. Send them, by a way you trust:\n")
+    print(f"  gpuaas accept --api {api}\n  token: {made.token}")
+    return None

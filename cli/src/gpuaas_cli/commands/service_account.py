@@ -1,0 +1,146 @@
+"""`gpuaas service-account …`: who acts for the project, with which keys, and how to change them without a gap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+import msgspec
+from cyclopts import App, Parameter
+
+from .. import failures, show
+from ..failures import CliError
+from ..options import Common
+from ..session import Session, pick, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import ServiceAccountView
+
+app = App(name="service-account", help="The project's service accounts and their keys.")
+
+
+def _account(at: Session, name: str) -> ServiceAccountView:
+    known = list(at.client.every(sdk.Calls.list_service_accounts, at.project_id))
+    return pick("service account", name, known, "gpuaas service-account list")
+
+
+@app.command(name="list")
+def list_accounts(*, common: Common = Common()) -> None:
+    """The service accounts, what they hold, and when each signed in last.
+
+    Example: gpuaas service-account list --project red
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_service_accounts, at.project_id))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("The project has no service accounts.")
+        return None
+    rows = [
+        (a.name, "disabled" if a.disabled else "enabled", ", ".join(a.roles), str(a.active_keys), _used(a), a.id)
+        for a in found
+    ]
+    return show.table(("NAME", "STATE", "ROLES", "KEYS", "LAST USED", "ID"), rows)
+
+
+def _used(one: object) -> str:
+    last = getattr(one, "last_used_at", None)
+    return show.ago(last) if last else "never"
+
+
+@app.command
+def keys(name: str, *, common: Common = Common()) -> None:
+    """The keys of an account, and when each was used last.
+
+    Example: gpuaas service-account keys slurm-controller --project red
+    """
+    with session(common) as at:
+        found = at.client.list_keys(at.project_id, _account(at, name).id).items
+    if common.json:
+        return show.as_json(found)
+    rows = [(k.id, "active" if k.active else "retired", show.ago(k.created_at), _used(k)) for k in found]
+    return show.table(("KEY", "STATE", "MADE", "LAST USED"), rows)
+
+
+@app.command
+def rotate(name: str, *, identity: Annotated[Path, Parameter(name="--identity")], common: Common = Common()) -> None:
+    """Make a new key beside the old ones and write it to the account's identity file.
+
+    The old key goes on working until you retire it, so nothing stops in between.
+
+    Example: gpuaas service-account rotate slurm-controller --identity /etc/gpuaas/identity.json --project red
+
+    Parameters
+    ----------
+    identity
+        The identity file to write; only its owner can read it.
+    """
+    with session(common) as at:
+        account = _account(at, name)
+        fresh = sdk.ServiceAccount.generate(project_id=at.project_id, api=at.api)
+        key = at.client.add_key(at.project_id, account.id, public_jwk=fresh.public_jwk)
+        try:
+            msgspec.structs.replace(fresh, id=account.id, key_id=key.id).save(identity)
+        except OSError as error:
+            at.client.retire_key(at.project_id, account.id, key.id)
+            raise CliError(f"{identity} cannot be written: {error.strerror}.", "", failures.USAGE) from error
+        others = [k.id for k in at.client.list_keys(at.project_id, account.id).items if k.active and k.id != key.id]
+    if common.json:
+        return show.as_json(key)
+    print(f"{identity} now holds the new key {key.id}. When the account runs with it, retire the old one:\n")
+    for old in others:
+        print(f"  gpuaas service-account retire-key {name} {old}")
+    return None
+
+
+@app.command(name="retire-key")
+def retire_key(name: str, key: str, *, common: Common = Common()) -> None:
+    """A key signs in no more, and the tokens it opened are dead at once.
+
+    Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
+    """
+    with session(common) as at:
+        gone = at.client.retire_key(at.project_id, _account(at, name).id, key)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{gone.id} is retired.")
+    return None
+
+
+@app.command
+def disable(name: str, *, common: Common = Common()) -> None:
+    """Out at once: its tokens are dead and it gets no new ones.
+
+    Example: gpuaas service-account disable slurm-controller --project red
+    """
+    with session(common) as at:
+        return _told(at.client.disable_service_account(at.project_id, _account(at, name).id), "is disabled", common)
+
+
+@app.command
+def enable(name: str, *, common: Common = Common()) -> None:
+    """It may sign in again.
+
+    Example: gpuaas service-account enable slurm-controller --project red
+    """
+    with session(common) as at:
+        return _told(at.client.enable_service_account(at.project_id, _account(at, name).id), "is enabled", common)
+
+
+@app.command
+def delete(name: str, *, common: Common = Common()) -> None:
+    """Gone, with its keys, tokens and roles; its name stays in the history.
+
+    Example: gpuaas service-account delete old-controller --project red
+    """
+    with session(common) as at:
+        return _told(at.client.delete_service_account(at.project_id, _account(at, name).id), "is deleted", common)
+
+
+def _told(account: ServiceAccountView, what: str, common: Common) -> None:
+    if common.json:
+        return show.as_json(account)
+    print(f"{account.name} {what}.")
+    return None

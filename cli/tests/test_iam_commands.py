@@ -1,0 +1,60 @@
+"""Commands about who may do what: what they say, and what they keep."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from scene import Gpuaas, Scene
+
+
+@pytest.mark.usefixtures("scene")
+def test_an_explanation_is_a_sentence_and_the_rule(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpuaas("iam", "explain", "apps.instance.create") == 0
+    assert (
+        capsys.readouterr().out
+        == """\
+Ada may apps.instance.create: role project_admin at project prj_1.
+
+DECIDED BY  WHAT           AT             ID
+binding     project_admin  project prj_1  bind_1
+"""
+    )
+
+
+def test_rotating_writes_the_new_key_for_its_owner_only(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, home: Path
+) -> None:
+    identity = home / "identity.json"
+    assert gpuaas("service-account", "rotate", "robot", "--identity", str(identity)) == 0
+    kept = json.loads(identity.read_text())
+    assert (kept["id"], kept["key_id"], kept["project_id"]) == ("sa_1", "key_2", "prj_1")
+    assert stat.S_IMODE(identity.stat().st_mode) == 0o600
+    (sent,) = [c.body for c in scene.platform.calls if c.path.endswith("/keys") and c.method == "POST"]
+    assert "d" not in sent["public_jwk"], "the private key stays here"
+    printed = capsys.readouterr().out
+    assert "gpuaas service-account retire-key robot key_1" in printed
+    assert kept["private_jwk"]["d"] not in printed
+
+
+def test_a_password_comes_from_standard_input_and_is_not_shown(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("the old password\nthe new password\n"))
+    assert gpuaas("password", "--password-stdin") == 0
+    sent = scene.platform.calls[-1].body
+    assert sent == {"current_password": "the old password", "new_password": "the new password"}
+    assert capsys.readouterr().out == "Your password is changed. Other sessions ended: 2.\n"
+
+
+def test_an_invitation_is_taken_up_without_being_signed_in(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GPUAAS_TOKEN")
+    monkeypatch.setattr("sys.stdin", io.StringIO("inv_1.abc\na long password\n"))
+    assert gpuaas("accept", "--from-stdin") == 0
+    assert scene.platform.calls[-1].body == {"token": "inv_1.abc", "password": "a long password"}
+    assert "gpuaas login" in capsys.readouterr().out
