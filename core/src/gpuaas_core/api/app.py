@@ -14,6 +14,7 @@ from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
+from ..edge.bounds import Bounded
 from ..edge.call import PUBLIC, Platform
 from ..edge.correlate import Correlate
 from ..history import routes as history
@@ -69,7 +70,12 @@ def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
 
 
 def build_asgi(platform: Platform) -> Any:
-    return Correlate(build_app(platform))
+    return guarded(build_app(platform))
+
+
+def guarded(app: FastAPI) -> Any:
+    """What stands before every route: the correlation id, and the bound on bodies."""
+    return Correlate(Bounded(app))
 
 
 def check_routes(app: FastAPI) -> None:

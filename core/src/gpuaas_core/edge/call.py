@@ -86,6 +86,7 @@ class Call:
 
     async def read_body(self) -> None:
         if self.permission != PUBLIC and self.request.method == "POST":
+            self.check_key()
             self.body = read_json(await self.request.body())
 
     async def wait(self, topic: str, seconds: float) -> None:
@@ -161,10 +162,15 @@ class Call:
             await self._record_refusal(refusal.detail)
             raise
 
-    def _request_key(self) -> requests.RequestKey:
+    def check_key(self) -> str:
+        """Wherever the contract asks for a key one is needed, also where repeating is harmless: one rule for all."""
         key = self.request.headers.get("idempotency-key", "")
-        if not re.match(requests.KEY_PATTERN, key):
+        if not re.fullmatch(requests.KEY_PATTERN, key):
             raise requests.KeyMissing("This request changes something, so it needs an Idempotency-Key.")
+        return key
+
+    def _request_key(self) -> requests.RequestKey:
+        key = self.check_key()
         url = self.request.url
         content = requests.fingerprint(url.path, url.query, self.body)
         template = self.request.scope["route"].path

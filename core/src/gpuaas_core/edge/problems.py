@@ -6,10 +6,13 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 
 from ..kit.problems import Internal, Invalid, MalformedBody, MethodNotAllowed, NotFound, Problem
+from ..kit.wire import PATTERNS, counted
 from ..ledger.correlation import Correlation, current
+from .call import Call
 
 log = structlog.get_logger("gpuaas.edge")
 
@@ -41,10 +44,25 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found: list[dict[str, Any]] = list(error.errors())
     if any(one["type"] == "json_invalid" for one in found):
-        return answer(MalformedBody("The body is not valid JSON."))
-    errors = [{"pointer": _pointer(one["loc"]), "message": one["msg"]} for one in found[:50]]
+        return await _unreadable(request, "The body is not valid JSON.")
+    errors = [{"pointer": _pointer(one["loc"]), "message": _sentence(one)} for one in found[:50]]
     named = ", ".join(one["pointer"] for one in errors[:3])
-    return answer(Invalid(f"{len(errors)} field(s) are not right: {named}.", errors=errors))
+    verb = "is" if len(errors) == 1 else "are"
+    return answer(Invalid(f"{counted(len(errors), 'field')} {verb} not right: {named}.", errors=errors))
+
+
+async def _unreadable(request: Request, detail: str) -> JSONResponse:
+    """The framework reads a body before it asks who sent it; what a stranger learns must not depend on the body."""
+    try:
+        await Call(request).admit()
+    except Problem as refusal:
+        return answer(refusal)
+    return answer(MalformedBody(detail))
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    shape = PATTERNS.get(error.get("ctx", {}).get("pattern", ""))
+    return f"It must be {shape}." if shape else error["msg"]
 
 
 def _pointer(location: tuple[Any, ...]) -> str:
@@ -56,10 +74,18 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods(request))
         return answer(MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
     if error.status_code == 404:
         return answer(NotFound(f"There is nothing at {request.url.path}."), headers)
-    return answer(MalformedBody(str(error.detail)), headers)
+    return await _unreadable(request, str(error.detail))
+
+
+def _methods(request: Request) -> list[str]:
+    """All of the address: the framework names only those of the first of its routes."""
+    here = request.scope["route"].path
+    found = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
+    return sorted({method for methods in found for method in methods})
 
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:
