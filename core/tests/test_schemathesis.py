@@ -4,6 +4,7 @@ Three callers: an administrator of a tenant (most cases, with ids that exist), a
 who signs out (alone, because it ends the token). Event streams never end by themselves and are left to test_events.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -82,16 +83,16 @@ def _run(served: Served, who: str, token: str | None, config: Path, *words: str,
     argv = [str(PROGRAM), "--config-file", str(config), "run", str(CONTRACT), "--url", served.url, "--no-color"]
     argv += ["--checks", "all", "--max-examples", str(examples), "--seed", "1", "--generation-deterministic"]
     argv += ["--header", f"Authorization: Bearer {token}", "--request-timeout", "30", "--warnings", "off"]
-    argv += ["--workers", "2", "--suppress-health-check", "all", *words]
+    argv += ["--workers", "1", "--suppress-health-check", "all", *words]  # two threads upset CPython 3.11's ast
     env = os.environ | HOOKS
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False, env=env, cwd=config.parent)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=900, check=False, env=env, cwd=config.parent)
     assert done.returncode == 0, f"{who}:\n" + done.stdout[-12_000:] + done.stderr[-2_000:]
     generated = re.search(r"Test cases:\s+(\d+) generated, (\d+) passed", done.stdout)
     assert generated, done.stdout[-3_000:]
     return Seen(who, int(generated[1]), int(generated[1]) - int(generated[2]))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 async def test_schemathesis_finds_nothing(
     store: Store, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,11 +101,13 @@ async def test_schemathesis_finds_nothing(
         known = _config(_folder(tmp_path, "known"), await _furnished(served, world))
         unknown = _config(_folder(tmp_path, "unknown"), {})
         rest = ["--exclude-path-regex", f"{STREAMS}|{SIGN_OUT}"]
-        seen = [
-            _run(served, "tenant admin", world.boss.token, known, *rest),
-            _run(served, "platform admin", world.admin.token, unknown, *rest, "--phases", "fuzzing", examples=3),
-            _run(served, "signs out", world.viewer.token, unknown, "--include-path-regex", SIGN_OUT),
-        ]
+        seen = await asyncio.gather(
+            asyncio.to_thread(_run, served, "tenant admin", world.boss.token, known, *rest),
+            asyncio.to_thread(
+                _run, served, "platform admin", world.admin.token, unknown, *rest, "--phases", "fuzzing", examples=3
+            ),
+        )
+        seen += [_run(served, "signs out", world.viewer.token, unknown, "--include-path-regex", SIGN_OUT)]
     cases, took, cpu = sum(one.cases for one in seen), time.monotonic() - started, _cpu() - before
     with capsys.disabled():
         print(f"\nschemathesis: {cases} cases, 0 findings, {took:.0f} s ({cpu:.0f} s of CPU)")

@@ -36,6 +36,7 @@ When something happens
   gpuaas operation show ID|NAME          how far it is, or why it failed
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
+  gpuaas triage CORRELATION_ID           why it went wrong, and what to do
   gpuaas events --follow                 everything, live
   gpuaas logout                          sign out
 
@@ -60,6 +61,7 @@ COMMANDS = {
     "access": "instance:access",
     "operation": "operation:app",
     "events": "events:events",
+    "triage": "triage:triage",
 }
 
 

@@ -37,6 +37,8 @@ PERMISSIONS: dict[str, str] = {
     "apps.access.grant": "get a short-lived certificate for a claimed operation's machines (app controllers)",
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
+    "ledger.telemetry.write": "send log lines and spans of a project (app controllers)",
+    "ledger.triage.read": "read the timeline of a correlation id, as far as one may see it",
     "scheduler.catalog.read": "see schedulers on offer",
     "scheduler.instance.read": "see scheduler instances",
     "scheduler.instance.create": "deploy a scheduler",
@@ -78,7 +80,7 @@ _PROJECT_ADMIN = (
     }
 )
 
-_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant"}
+_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant", "ledger.telemetry.write"}
 
 _TENANT_ADMIN = (
     _PROJECT_ADMIN
@@ -127,7 +129,7 @@ ROLES: dict[str, frozenset[str]] = {
 }
 
 # What every verified caller holds, wherever it stands.
-EVERYBODY = frozenset({"identity.self.use", "catalog.app.read"})
+EVERYBODY = frozenset({"identity.self.use", "catalog.app.read", "ledger.triage.read"})
 
 # The widest scope a role may be bound at, for the roles people hand out.
 BINDABLE: dict[str, frozenset[str]] = {

@@ -1,7 +1,8 @@
 """The HTTP application: the rooms' routers, one error shape, one correlation id, a start-up check of every route."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,6 +18,7 @@ from ..edge import problems
 from ..edge.bounds import Bounded
 from ..edge.call import PUBLIC, Platform
 from ..edge.correlate import Correlate
+from ..edge.seen import Watcher
 from ..history import routes as history
 from ..instances import allocation_routes, work_routes
 from ..instances import routes as instances
@@ -26,9 +28,12 @@ from ..kit.wakeups import Wakeups
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
+from ..triage import routes as triage
+from ..triage.writer import RequestLines
 from ..workers.housekeeping import housekeeping
 from . import about
 
+Background = Callable[[], AbstractAsyncContextManager[None]]
 ROUTERS = [
     about.router,
     tenancy.router,
@@ -38,6 +43,7 @@ ROUTERS = [
     work_routes.router,
     instances.router,
     history.router,
+    triage.router,
 ]
 
 
@@ -46,10 +52,14 @@ def build_platform(db: Database, vault: Vault, clock: Clock = system_clock) -> P
     return Platform(db, vault, Wakeups(), clock, authenticate, scopes)
 
 
-def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
+def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Background] = ()) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with housekeeping(platform) if loops else contextlib.nullcontext():
+        async with contextlib.AsyncExitStack() as running:
+            if loops:
+                await running.enter_async_context(housekeeping(platform))
+            for background in beside:
+                await running.enter_async_context(background())
             yield
 
     app = FastAPI(
@@ -69,13 +79,14 @@ def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
     return app
 
 
-def build_asgi(platform: Platform) -> Any:
-    return guarded(build_app(platform))
+def build_asgi(platform: Platform, watchers: Sequence[Watcher] = ()) -> Any:
+    lines = RequestLines(platform.db, platform.clock)
+    return guarded(build_app(platform, beside=[lines.running]), [lines, *watchers])
 
 
-def guarded(app: FastAPI) -> Any:
+def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:
     """What stands before every route: the correlation id, and the bound on bodies."""
-    return Correlate(Bounded(app))
+    return Correlate(Bounded(app), watchers, app.state.platform.clock)
 
 
 def check_routes(app: FastAPI) -> None:

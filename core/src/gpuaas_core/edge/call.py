@@ -23,6 +23,7 @@ from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
+from .seen import seen_in
 
 T = TypeVar("T")
 ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
@@ -61,6 +62,9 @@ class Call:
         self.principal, self.scope = ANONYMOUS, Scope()
         self.now = self.platform.clock()
         self.body: Any = None
+        self.seen = seen_in(request.scope)
+        if self.seen:
+            self.seen.route, self.seen.permission = request.scope["route"].path, self.permission
 
     @property
     def vault(self) -> Any:
@@ -100,12 +104,21 @@ class Call:
 
     def _admit(self, tx: Connection, token: str) -> None:
         self.principal = self.platform.authenticate(tx, token, self.now)
+        if self.seen:
+            self.seen.principal_id = self.principal.id
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
             self.scope = self.platform.scopes[self._scope_kind](tx, place)
         self.context(tx).allow(self.permission)
+        self._show_scope()
+
+    def _show_scope(self) -> None:
+        """Only once the place is known to be visible: a line must not tell its owner of a stranger's guess."""
+        if self.seen:
+            self.seen.tenant_id, self.seen.project_id = self.scope.tenant_id, self.scope.project_id
 
     def _record_denial(self, tx: Connection, reason: str) -> None:
+        self._show_scope()
         entry = self.context(tx).entry("denied", reason)
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         audit.append(tx, entry, now=self.now, **ids)

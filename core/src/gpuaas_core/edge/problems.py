@@ -13,6 +13,7 @@ from ..kit.problems import Internal, Invalid, MalformedBody, MethodNotAllowed, N
 from ..kit.wire import PATTERNS, counted
 from ..ledger.correlation import Correlation, current
 from .call import Call
+from .seen import seen_in
 
 log = structlog.get_logger("gpuaas.edge")
 
@@ -26,7 +27,14 @@ def install(app: FastAPI) -> None:
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
-    return answer(error)
+    return _tell(request, error)
+
+
+def _tell(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The answer, and a note for those who watch requests."""
+    if seen := seen_in(request.scope):
+        seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
+    return answer(problem, headers)
 
 
 def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -48,7 +56,7 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
     errors = [{"pointer": _pointer(one["loc"]), "message": _sentence(one)} for one in found[:50]]
     named = ", ".join(one["pointer"] for one in errors[:3])
     verb = "is" if len(errors) == 1 else "are"
-    return answer(Invalid(f"{counted(len(errors), 'field')} {verb} not right: {named}.", errors=errors))
+    return _tell(request, Invalid(f"{counted(len(errors), 'field')} {verb} not right: {named}.", errors=errors))
 
 
 async def _unreadable(request: Request, detail: str) -> JSONResponse:
@@ -56,8 +64,8 @@ async def _unreadable(request: Request, detail: str) -> JSONResponse:
     try:
         await Call(request).admit()
     except Problem as refusal:
-        return answer(refusal)
-    return answer(MalformedBody(detail))
+        return _tell(request, refusal)
+    return _tell(request, MalformedBody(detail))
 
 
 def _sentence(error: dict[str, Any]) -> str:
@@ -75,9 +83,9 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_methods(request))
-        return answer(MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
+        return _tell(request, MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
     if error.status_code == 404:
-        return answer(NotFound(f"There is nothing at {request.url.path}."), headers)
+        return _tell(request, NotFound(f"There is nothing at {request.url.path}."), headers)
     return await _unreadable(request, str(error.detail))
 
 
@@ -90,4 +98,4 @@ def _methods(request: Request) -> list[str]:
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected error", path=request.url.path, exc_info=error)
-    return answer(Internal("The platform met an error it did not expect. Nothing of this request was kept."))
+    return _tell(request, Internal("The platform met an error it did not expect. Nothing of this request was kept."))

@@ -1,4 +1,4 @@
-"""One small loop: machines that fell silent become unknown; old request ids and sessions are forgotten."""
+"""One small loop: machines that fell silent become unknown; old request ids, sessions and telemetry are forgotten."""
 
 import asyncio
 import contextlib
@@ -14,6 +14,7 @@ from ..edge.call import Platform
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
 from ..tenancy.identity import forget_old_sessions
+from ..triage.service import forget_old as forget_old_telemetry
 
 log = structlog.get_logger("gpuaas.housekeeping")
 EVERY_S = 5.0
@@ -45,5 +46,6 @@ def tidy(tx: Connection, now: int) -> set[str]:
     lose_silent_nodes(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
+    forget_old_telemetry(tx, now)
     ctx.flush(audited=False)
     return ctx.topics

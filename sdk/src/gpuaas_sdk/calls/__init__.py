@@ -10,9 +10,19 @@ from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
 from .tenancy import TenancyCalls
+from .triage import TriageCalls
 
 
-class Calls(IdentityCalls, TenancyCalls, CatalogCalls, CapacityCalls, InstanceCalls, ControllerCalls, EventCalls):
+class Calls(
+    IdentityCalls,
+    TenancyCalls,
+    CatalogCalls,
+    CapacityCalls,
+    InstanceCalls,
+    ControllerCalls,
+    EventCalls,
+    TriageCalls,
+):
     """The whole API."""
 
 
