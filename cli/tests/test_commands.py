@@ -6,6 +6,8 @@ import io
 import json
 
 import pytest
+from fake_platform import problem, wire
+from gpuaas_sdk import models as m
 from scene import Gpuaas, Scene
 
 LOOKING = [
@@ -244,3 +246,47 @@ def test_a_broken_audit_trail_ends_badly_and_says_where(
     assert "Row 3 is not as it was written. First break: row 3." in printed.err
     assert "Find out who." in printed.err
     assert output == "table" or json.loads(printed.out)["broken"]["sequence"] == 3
+
+
+TRIAGE = wire(
+    m.TriageView,
+    correlation_id="cor-of-op",
+    verdict=wire(m.VerdictView, what="It failed.", why="The disk is full.", way_out="Free space.", code="disk_full"),
+    timeline=[
+        wire(
+            m.EntryView, at="2026-11-15T12:00:00.000Z", source="core", kind="request", level="info", sentence="POST /x"
+        ),
+        wire(
+            m.EntryView,
+            at="2026-11-15T12:00:01.250Z",
+            source="host",
+            kind="command",
+            level="error",
+            sentence="a\x1b[2Jb\nc",
+        ),
+    ],
+)
+
+
+def test_triage_tells_the_verdict_first_and_then_everything_in_order(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, TRIAGE))
+    assert gpuaas("triage", "cor-of-op") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["What:", "It", "failed."]
+    assert lines[1].endswith("The disk is full. (disk_full)")
+    assert lines[2] == "What you can do: Free space."
+    assert lines[4].endswith("core  request  POST /x")
+    assert lines[5].endswith("host  command  a[2Jb c"), "a log line cannot steer the terminal"
+
+
+def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+    scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, TRIAGE))
+    assert gpuaas("triage", "cor-of-op", "-o", "json") == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["code"] == "disk_full"
+
+
+def test_an_id_nobody_knows_is_not_found(gpuaas: Gpuaas, scene: Scene) -> None:
+    scene.platform.on("GET", r"/v1/triage/cor-none", lambda _call: problem(404, "not_found"))
+    assert gpuaas("triage", "cor-none") == 5

@@ -15,10 +15,9 @@ import httpx2
 import postgres
 import pytest
 from fastapi import FastAPI
-from gpuaas_core.api.app import build_app, build_platform
+from gpuaas_core.api.app import build_app, build_platform, guarded
 from gpuaas_core.custody.vault import Vault
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.edge.correlate import Correlate
 from gpuaas_core.kit.clock import system_clock
 from gpuaas_core.kit.db import Database, metadata
 from gpuaas_core.migrations.migrate import migrate
@@ -190,7 +189,7 @@ def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
 async def caller(platform: Platform) -> AsyncIterator[Api]:
     app = _app()
     app.state.platform = platform
-    transport = httpx2.ASGITransport(app=Correlate(app), raise_app_exceptions=False)
+    transport = httpx2.ASGITransport(app=guarded(app), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://core") as http:
         yield Api(http)
 

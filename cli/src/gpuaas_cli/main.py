@@ -36,6 +36,7 @@ When something happens
   gpuaas operation show ID|NAME          how far it is, or why it failed
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
+  gpuaas triage CORRELATION_ID           why it went wrong, and what to do
   gpuaas events --follow                 everything, live
   gpuaas audit list                      who did or tried what
   gpuaas audit verify                    whether that record is still what was written
@@ -87,6 +88,7 @@ COMMANDS = {
     "session": "account:session_app",
     "password": "account:password",
     "accept": "account:accept",
+    "triage": "triage:triage",
 }
 
 

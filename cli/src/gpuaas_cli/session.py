@@ -41,7 +41,7 @@ class Session:
         return self._wanted if self._wanted.startswith("prj_") else self.project.id
 
     def _choose_project(self) -> ProjectView:
-        visible = list(self.client.list_projects().items)
+        visible = list(self.client.every(sdk.Calls.list_projects))
         if self._wanted:
             return pick("project", self._wanted, visible, "gpuaas whoami")
         if len(visible) == 1:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .models import MemberReport
     from .outcomes import Again, Done, Failed
     from .request import Page
+    from .telemetry import TelemetrySender
     from .trail import correlation
     from .work import Work
 
@@ -30,6 +31,7 @@ __all__ = [
     "MemberReport",
     "Page",
     "ServiceAccount",
+    "TelemetrySender",
     "Work",
     "correlation",
     "errors",
@@ -49,6 +51,7 @@ _HOME = {
     "MemberReport": "models",
     "Page": "request",
     "ServiceAccount": "auth",
+    "TelemetrySender": "telemetry",
     "Work": "work",
     "correlation": "trail",
 }

@@ -303,6 +303,16 @@ class EntitlementView(msgspec.Struct, kw_only=True):
     updated_at: str
 
 
+class EntryView(msgspec.Struct, kw_only=True):
+    at: str
+    source: str
+    kind: str
+    level: str
+    sentence: str
+    operation_id: str | None = None
+    detail: dict[str, Any] = {}
+
+
 class EventList(msgspec.Struct, kw_only=True):
     items: list[EventView]
     next_after: str
@@ -457,6 +467,11 @@ class InvitedView(msgspec.Struct, kw_only=True):
     token: str = ""
 
 
+class KeptView(msgspec.Struct, kw_only=True):
+    lines: int
+    spans: int
+
+
 class KeyView(msgspec.Struct, kw_only=True):
     id: str
     public_jwk: dict[str, Any]
@@ -469,6 +484,18 @@ class KeyView(msgspec.Struct, kw_only=True):
 class LeaseView(msgspec.Struct, kw_only=True):
     lease_expires_in_s: int
     cancel_requested: bool
+
+
+class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One log line. `fields.kind` may say what it is: `step` (of a controller) or `command` (on a host)."""
+
+    at: str
+    level: str = "info"
+    message: str
+    correlation_id: str
+    trace_id: str | None = None
+    operation_id: str | None = None
+    fields: dict[str, Any] = {}
 
 
 class MatchedRule(msgspec.Struct, kw_only=True):
@@ -682,6 +709,21 @@ class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     password: str
 
 
+class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One stretch of work, as in OpenTelemetry."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None = None
+    name: str
+    status: str = "ok"
+    started_at: str
+    ended_at: str
+    correlation_id: str
+    operation_id: str | None = None
+    attributes: dict[str, Any] = {}
+
+
 class StatusView(msgspec.Struct, kw_only=True):
     status: str
 
@@ -689,6 +731,11 @@ class StatusView(msgspec.Struct, kw_only=True):
 class TargetView(msgspec.Struct, kw_only=True):
     app_slug: str
     version: str
+
+
+class Telemetry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    lines: list[Line] = []
+    spans: list[Span] = []
 
 
 class TenantView(msgspec.Struct, kw_only=True):
@@ -703,6 +750,14 @@ class TokenView(msgspec.Struct, kw_only=True):
     token_type: str = "Bearer"
     expires_in: int
     principal_id: str
+
+
+class TriageView(msgspec.Struct, kw_only=True):
+    correlation_id: str
+    trace_ids: list[str]
+    verdict: VerdictView
+    timeline: list[EntryView]
+    truncated: bool
 
 
 class TrustApplied(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -723,6 +778,14 @@ class TrustView(msgspec.Struct, kw_only=True):
 class UsedBy(msgspec.Struct, kw_only=True):
     instance_id: str
     instance_name: str
+
+
+class VerdictView(msgspec.Struct, kw_only=True):
+    what: str
+    why: str
+    way_out: str
+    code: str | None = None
+    operation_id: str | None = None
 
 
 class VersionView(msgspec.Struct, kw_only=True):

@@ -1,14 +1,16 @@
 """Wires the SDK's controller loop to the reconcilers: one loop per identity, all in this process, one journal."""
 
 import asyncio
+import hashlib
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
-from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAccount, Work
+from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAccount, TelemetrySender, Work
+from gpuaas_sdk.telemetry import moment
 
-from gpuaas_slurm import APP_SLUG, __version__
+from gpuaas_slurm import APP_SLUG, __version__, logs
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools
@@ -42,11 +44,13 @@ async def _serve(
 ) -> None:
     tools = Tools(journal)
     reconcilers = {"deploy": _bind(deploy, tools), "decommission": _bind(decommission, tools)}
-    async with AsyncClient.for_service_account(identity) as client:
+    async with AsyncClient.for_service_account(identity) as client, TelemetrySender(client) as telemetry:
+        tools.telemetry = telemetry
         controller = Controller(
             client, app_slug=APP_SLUG, holder=holder, reconcilers=reconcilers, concurrency=concurrency
         )
-        await controller.run(stop)
+        with logs.told_by(telemetry, client.project_id):
+            await controller.run(stop)
 
 
 def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outcome]]:
@@ -59,9 +63,27 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
             "claim_epoch": work.claim_epoch,
         }
         with structlog.contextvars.bound_contextvars(**words):
-            log.info("reconcile starts", kind=work.operation.kind)
+            log.info("reconcile starts", operation_kind=work.operation.kind)
+            started = moment()
             outcome = await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
+            _tell_span(tools, work, started, outcome)
             return outcome
 
     return bound
+
+
+def _tell_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:
+    if tools.telemetry is None:
+        return
+    operation = work.operation
+    tools.telemetry.span(
+        f"{operation.kind}, claim {work.claim_epoch}",
+        started_at=started_at,
+        ended_at=moment(),
+        trace_id=hashlib.sha256(operation.id.encode()).hexdigest()[:32],  # the same for every claim of an operation
+        correlation_id=operation.correlation_id,
+        operation_id=operation.id,
+        status="error" if isinstance(outcome, Failed) else "ok",
+        outcome=type(outcome).__name__,
+    )

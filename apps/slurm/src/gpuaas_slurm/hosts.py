@@ -5,13 +5,17 @@ the host's own journal, and holds the gates that wait on the host instead of ove
 """
 
 import shlex
+import time
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Protocol
 
+import structlog
+
 from gpuaas_slurm import validate
 
+log = structlog.get_logger()
 STALE_EXIT, LOCKED_EXIT = 75, 74
 
 
@@ -73,11 +77,19 @@ class Host:
         self, body: str, *, step: str = "look", unit: str = "", within: float = 10, data: bytes | None = None
     ) -> Answer:
         text = preamble(self.claim, step=step, unit=unit, within=within) + body
+        started = time.monotonic()
         result = await self.machine.run(["bash", "-c", text], input=data, timeout=within + 90)
         answer = parse(int(result.exit or 0), _text(result.stdout), _text(result.stderr))
+        self._note(step, answer.exit, time.monotonic() - started, _text(result.stderr))
         if answer.exit == STALE_EXIT:
             raise StaleOnHost(f"{self.name}: a newer claim is in charge ({answer.one('stale')})")
         return answer
+
+    def _note(self, step: str, code: int, seconds: float, stderr: str) -> None:
+        """The command in short, for the log and for triage: never its text, its input or its output."""
+        last = next((line.strip()[:300] for line in reversed(stderr.splitlines()) if line.strip()), "")
+        row = {"kind": "command", "step": step, "host": self.name, "exit": code, "ms": round(seconds * 1000)}
+        (log.info if code == 0 else log.warning)("host command", **row, stderr=last)
 
 
 def preamble(claim: Claim, *, step: str, unit: str, within: float) -> str:

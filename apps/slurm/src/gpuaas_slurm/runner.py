@@ -100,7 +100,7 @@ class Runner:
     def _note(self, task: Task, *, acted: bool, ms: int) -> None:
         row = {"step": task.step.name, "host": task.host.name, "acted": acted, "ms": ms}
         self.timeline.append(row)
-        log.info("step done", **row)
+        log.info("step done", kind="step", **row)
 
     def _key(self, task: Task) -> Key:
         claim = task.host.claim

@@ -53,6 +53,8 @@ PERMISSIONS: dict[str, str] = {
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
     "ledger.audit.verify": "check that no audit row was changed, removed or added",
+    "ledger.telemetry.write": "send log lines and spans of a project (app controllers)",
+    "ledger.triage.read": "read the timeline of a correlation id, as far as one may see it",
     "scheduler.catalog.read": "see schedulers on offer",
     "scheduler.instance.read": "see scheduler instances",
     "scheduler.instance.create": "deploy a scheduler",
@@ -98,7 +100,7 @@ _PROJECT_ADMIN = (
     }
 )
 
-_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant"}
+_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant", "ledger.telemetry.write"}
 
 _TENANT_ADMIN = (
     _PROJECT_ADMIN
@@ -167,7 +169,7 @@ ROLES: dict[str, frozenset[str]] = {
 }
 
 # What every verified caller holds, wherever it stands.
-EVERYBODY = frozenset({"identity.self.use", "catalog.app.read"})
+EVERYBODY = frozenset({"identity.self.use", "catalog.app.read", "ledger.triage.read"})
 
 # What no deny rule takes away: seeing oneself, and mending the rules. Otherwise a wrong rule would have no way out.
 UNDENIABLE = frozenset(

@@ -1,7 +1,8 @@
 """The HTTP application: the rooms' routers, one error shape, one correlation id, a start-up check of every route."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
+from ..edge.bounds import Bounded
 from ..edge.call import PUBLIC, Platform
 from ..edge.correlate import Correlate
+from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..instances import allocation_routes, work_routes
@@ -29,10 +32,13 @@ from ..tenancy import account_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
+from ..triage import routes as triage
+from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
 from ..workers.housekeeping import housekeeping
 from . import about
 
+Background = Callable[[], AbstractAsyncContextManager[None]]
 ROUTERS = [
     about.router,
     identity_routes.router,
@@ -45,6 +51,7 @@ ROUTERS = [
     work_routes.router,
     instances.router,
     history.router,
+    triage.router,
 ]
 LOOPS = [housekeeping, anchoring]
 
@@ -57,7 +64,7 @@ def build_platform(
     return Platform(db, vault, Wakeups(), clock, authenticate, scopes, anchors)
 
 
-def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
+def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Background] = ()) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as running:
@@ -65,6 +72,8 @@ def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
                 await running.enter_async_context(heard_by_others(platform.db, platform.wakeups))
             for loop in LOOPS if loops else []:
                 await running.enter_async_context(loop(platform))
+            for background in beside:
+                await running.enter_async_context(background())
             yield
 
     app = FastAPI(
@@ -84,8 +93,14 @@ def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
     return app
 
 
-def build_asgi(platform: Platform) -> Any:
-    return Correlate(build_app(platform))
+def build_asgi(platform: Platform, watchers: Sequence[Watcher] = ()) -> Any:
+    lines = RequestLines(platform.db, platform.clock)
+    return guarded(build_app(platform, beside=[lines.running]), [lines, *watchers])
+
+
+def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:
+    """What stands before every route: the correlation id, and the bound on bodies."""
+    return Correlate(Bounded(app), watchers, app.state.platform.clock)
 
 
 def check_routes(app: FastAPI) -> None:

@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Slug, View
+from ..kit.wire import Id, Input, Moment, Slug, View, Whole, said
 
-Address = Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F:.]{3,45}$")]
+_ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
+Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
 
 
 class CreateEnrolment(Input):
@@ -29,8 +30,8 @@ class Gpu(Input):
 
 class Facts(Input):
     hostname: Annotated[str, StringConstraints(max_length=255)]
-    cpus: int = Field(ge=1, le=4096)
-    memory_mb: int = Field(ge=1)
+    cpus: Whole = Field(ge=1, le=4096)
+    memory_mb: Whole = Field(ge=1)
     gpus: list[Gpu] = Field(default_factory=list, max_length=64)
     os: Annotated[str, StringConstraints(max_length=120)] = ""
     kernel: Annotated[str, StringConstraints(max_length=120)] = ""
@@ -44,7 +45,7 @@ class Enrol(Input):
     public_jwk: dict[str, Any]
     ssh_host_public_key: Annotated[str, StringConstraints(max_length=1000)]
     address: Address | None = None
-    ssh_port: int = Field(22, ge=1, le=65535)
+    ssh_port: Whole = Field(22, ge=1, le=65535)
     facts: Facts
 
 
@@ -66,7 +67,7 @@ class EnrolledView(View):
 
 
 class TrustApplied(Input):
-    generation: int = Field(ge=0)
+    generation: Whole = Field(ge=0)
 
 
 class Heartbeat(Input):
@@ -94,7 +95,7 @@ class NodeView(View):
 
 
 class CreateAllocation(Input):
-    node_id: str
+    node_id: Id
     name: Slug | None = None
 
 

@@ -12,10 +12,12 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from ..kit.problems import Problem
+from ..kit.wire import canonical, counted
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = Draft202012Validator(SCHEMA)
 _NOTHING_ELSE: Registry[Any] = Registry()
+MOST_INPUT_BYTES = 64 * 1024
 
 
 class ManifestInvalid(Problem):
@@ -35,14 +37,19 @@ def check_manifest(manifest: dict[str, Any], *, app_slug: str, version: str) -> 
     if not errors:
         errors = _consistency(manifest, app_slug, version)
     if errors:
-        raise ManifestInvalid(f"The manifest has {len(errors)} problem(s).", errors=errors)
+        raise ManifestInvalid(f"The manifest has {counted(len(errors), 'problem')}.", errors=errors)
 
 
 def check_inputs(manifest: dict[str, Any], inputs: dict[str, Any]) -> None:
+    size = len(canonical(inputs).encode())
+    if size > MOST_INPUT_BYTES:
+        errors = [_error("/inputs", f"{size} bytes as JSON, at most {MOST_INPUT_BYTES} are kept")]
+        raise InputsInvalid("The inputs are too large.", errors=errors)
     form = Draft202012Validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
     errors = _errors(form, inputs, prefix="/inputs")
     if errors:
-        raise InputsInvalid(f"{len(errors)} input(s) do not fit.", errors=errors)
+        verb = "does" if len(errors) == 1 else "do"
+        raise InputsInvalid(f"{counted(len(errors), 'input')} {verb} not fit.", errors=errors)
 
 
 def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[dict[str, str]]:

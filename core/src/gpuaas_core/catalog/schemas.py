@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import StringConstraints
 
-from ..kit.wire import Input, Moment, Sentence, Slug, Title, View
+from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, said
 
-Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", max_length=32)]
+_VERSION = said(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
+Version = Annotated[str, StringConstraints(pattern=_VERSION, max_length=32)]
 
 
 class CreateApp(Input):

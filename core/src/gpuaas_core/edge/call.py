@@ -24,6 +24,7 @@ from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
+from .seen import seen_in
 
 T = TypeVar("T")
 ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
@@ -64,6 +65,9 @@ class Call:
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
+        self.seen = seen_in(request.scope)
+        if self.seen:
+            self.seen.route, self.seen.permission = request.scope["route"].path, self.permission
 
     @property
     def vault(self) -> Any:
@@ -89,6 +93,7 @@ class Call:
 
     async def read_body(self) -> None:
         if self.permission != PUBLIC and self.request.method == "POST":
+            self.check_key()
             self.body = read_json(await self.request.body())
 
     async def wait(self, topic: str, seconds: float) -> None:
@@ -104,12 +109,21 @@ class Call:
         self.principal = self.platform.authenticate(tx, token, self.now)
         if any("\0" in str(part) for part in self.request.path_params.values()):
             raise NotFound(UNSEEN)  # no store keeps such a name, and not every store can look for one
+        if self.seen:
+            self.seen.principal_id = self.principal.id
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
             self.scope = self.platform.scopes[self._scope_kind](tx, place)
         self.context(tx).allow(self.permission)
+        self._show_scope()
+
+    def _show_scope(self) -> None:
+        """Only once the place is known to be visible: a line must not tell its owner of a stranger's guess."""
+        if self.seen:
+            self.seen.tenant_id, self.seen.project_id = self.scope.tenant_id, self.scope.project_id
 
     def _record_denial(self, tx: Connection, reason: str) -> None:
+        self._show_scope()
         entry = self.context(tx).entry("denied", reason)
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         audit.append(tx, entry, now=self.now, **ids)
@@ -167,10 +181,15 @@ class Call:
             await self._record_refusal(refusal.detail)
             raise
 
-    def _request_key(self) -> requests.RequestKey:
+    def check_key(self) -> str:
+        """Wherever the contract asks for a key one is needed, also where repeating is harmless: one rule for all."""
         key = self.request.headers.get("idempotency-key", "")
-        if not re.match(requests.KEY_PATTERN, key):
+        if not re.fullmatch(requests.KEY_PATTERN, key):
             raise requests.KeyMissing("This request changes something, so it needs an Idempotency-Key.")
+        return key
+
+    def _request_key(self) -> requests.RequestKey:
+        key = self.check_key()
         url = self.request.url
         content = requests.fingerprint(url.path, url.query, self.body)
         template = self.request.scope["route"].path

@@ -1,43 +1,54 @@
 """Every request gets its correlation and trace id, every answer carries them, every request leaves a log line."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 
+from ..kit.clock import Clock, system_clock
 from ..ledger.correlation import correlate, current
+from .seen import IN_SCOPE, Seen, Watcher
 
 log = structlog.get_logger("gpuaas.request")
 
 
 class Correlate:
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    def __init__(self, app: Any, watchers: Sequence[Watcher] = (), clock: Clock = system_clock) -> None:
+        self.app, self.watchers, self.clock = app, watchers, clock
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        seen = correlate(headers.get("x-correlation-id"), headers.get("traceparent"))
-        token = current.set(seen)
-        structlog.contextvars.bind_contextvars(correlation_id=seen.correlation_id, trace_id=seen.trace_id)
-        started, status = time.perf_counter(), 0
+        ids = correlate(headers.get("x-correlation-id"), headers.get("traceparent"))
+        token = current.set(ids)
+        structlog.contextvars.bind_contextvars(correlation_id=ids.correlation_id, trace_id=ids.trace_id)
+        seen = scope[IN_SCOPE] = Seen(scope["method"], scope["path"], self.clock(), ids)
+        started = time.perf_counter()
 
         async def send_marked(message: Any) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                seen.status = message["status"]
                 marked = MutableHeaders(scope=message)
-                marked["X-Correlation-Id"] = seen.correlation_id
-                marked["X-Trace-Id"] = seen.trace_id
+                marked["X-Correlation-Id"] = ids.correlation_id
+                marked["X-Trace-Id"] = ids.trace_id
             await send(message)
 
         try:
             await self.app(scope, receive, send_marked)
         finally:
-            took = round((time.perf_counter() - started) * 1000, 1)
-            log.info("request", method=scope["method"], path=scope["path"], status=status, ms=took)
+            seen.ms = round((time.perf_counter() - started) * 1000, 1)
+            log.info("request", method=seen.method, path=seen.path, status=seen.status, ms=seen.ms)
+            self._tell(seen)
             structlog.contextvars.clear_contextvars()
             current.reset(token)
+
+    def _tell(self, seen: Seen) -> None:
+        for watcher in self.watchers:
+            try:
+                watcher(seen)
+            except Exception as error:  # a watcher that fails must not fail the request
+                log.error("a watcher failed", exc_info=error)

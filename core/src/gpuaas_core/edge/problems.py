@@ -6,10 +6,14 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 
 from ..kit.problems import Internal, Invalid, MalformedBody, MethodNotAllowed, NotFound, Problem
+from ..kit.wire import PATTERNS, counted
 from ..ledger.correlation import Correlation, current
+from .call import Call
+from .seen import seen_in
 
 log = structlog.get_logger("gpuaas.edge")
 
@@ -23,7 +27,14 @@ def install(app: FastAPI) -> None:
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
-    return answer(error)
+    return _tell(request, error)
+
+
+def _tell(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The answer, and a note for those who watch requests."""
+    if seen := seen_in(request.scope):
+        seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
+    return answer(problem, headers)
 
 
 def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
@@ -41,10 +52,25 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     found: list[dict[str, Any]] = list(error.errors())
     if any(one["type"] == "json_invalid" for one in found):
-        return answer(MalformedBody("The body is not valid JSON."))
-    errors = [{"pointer": _pointer(one["loc"]), "message": one["msg"]} for one in found[:50]]
+        return await _unreadable(request, "The body is not valid JSON.")
+    errors = [{"pointer": _pointer(one["loc"]), "message": _sentence(one)} for one in found[:50]]
     named = ", ".join(one["pointer"] for one in errors[:3])
-    return answer(Invalid(f"{len(errors)} field(s) are not right: {named}.", errors=errors))
+    verb = "is" if len(errors) == 1 else "are"
+    return _tell(request, Invalid(f"{counted(len(errors), 'field')} {verb} not right: {named}.", errors=errors))
+
+
+async def _unreadable(request: Request, detail: str) -> JSONResponse:
+    """The framework reads a body before it asks who sent it; what a stranger learns must not depend on the body."""
+    try:
+        await Call(request).admit()
+    except Problem as refusal:
+        return _tell(request, refusal)
+    return _tell(request, MalformedBody(detail))
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    shape = PATTERNS.get(error.get("ctx", {}).get("pattern", ""))
+    return f"It must be {shape}." if shape else error["msg"]
 
 
 def _pointer(location: tuple[Any, ...]) -> str:
@@ -56,12 +82,20 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if error.status_code == 405:
-        return answer(MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
+        headers["Allow"] = ", ".join(_methods(request))
+        return _tell(request, MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
     if error.status_code == 404:
-        return answer(NotFound(f"There is nothing at {request.url.path}."), headers)
-    return answer(MalformedBody(str(error.detail)), headers)
+        return _tell(request, NotFound(f"There is nothing at {request.url.path}."), headers)
+    return await _unreadable(request, str(error.detail))
+
+
+def _methods(request: Request) -> list[str]:
+    """All of the address: the framework names only those of the first of its routes."""
+    here = request.scope["route"].path
+    found = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
+    return sorted({method for methods in found for method in methods})
 
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected error", path=request.url.path, exc_info=error)
-    return answer(Internal("The platform met an error it did not expect. Nothing of this request was kept."))
+    return _tell(request, Internal("The platform met an error it did not expect. Nothing of this request was kept."))

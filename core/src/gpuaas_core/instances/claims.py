@@ -42,7 +42,7 @@ def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimVi
     row = move_operation(ctx, instance, row, "claim", event="claimed", **lease)
     instance = move_instance(ctx, instance, "claim", operation_id=row.id)
     return schemas.ClaimView(
-        operation=operation_view(row),
+        operation=operation_view(ctx.tx, row),
         instance=instance_view(ctx.tx, instance),
         claim_epoch=row.claim_epoch,
         lease_expires_in_s=LEASE_S,
@@ -129,7 +129,7 @@ def complete(ctx: Context, project_id: str, operation_id: str, body: schemas.Com
         ctx, instance, row, "succeed", message="Done", evidence=body.evidence, **_detail(body.adapter_detail)
     )
     move_instance(ctx, instance, "succeed", operation_id=row.id, **_observed(ctx, instance, row.kind, body))
-    return operation_view(moved)
+    return operation_view(ctx.tx, moved)
 
 
 def fail(ctx: Context, project_id: str, operation_id: str, body: schemas.Fail) -> schemas.OperationView:
@@ -146,7 +146,7 @@ def fail(ctx: Context, project_id: str, operation_id: str, body: schemas.Fail) -
     )
     health = {"health_status": "unhealthy", "health_sentence": body.error.message}
     move_instance(ctx, instance, action, operation_id=row.id, **health)
-    return operation_view(moved)
+    return operation_view(ctx.tx, moved)
 
 
 def release(ctx: Context, project_id: str, operation_id: str, body: schemas.ReleaseClaim) -> schemas.OperationView:
@@ -156,7 +156,7 @@ def release(ctx: Context, project_id: str, operation_id: str, body: schemas.Rele
         change["message"] = body.reason
     moved = move_operation(ctx, instance, row, "release", event="released", **change)
     ctx.ring(f"work:{project_id}")
-    return operation_view(moved)
+    return operation_view(ctx.tx, moved)
 
 
 def grant_access(

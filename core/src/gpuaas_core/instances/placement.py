@@ -72,7 +72,8 @@ def _check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
         raise PlacementInvalid(f"An allocation is named twice for {key!r}.")
     if len(chosen) < least or (most is not None and len(chosen) > most):
         asked = f"exactly {least}" if most == least else f"at least {least}" + (f" and at most {most}" if most else "")
-        raise PlacementInvalid(f"The component {key!r} needs {asked} allocation(s); {len(chosen)} given.")
+        noun = "allocation" if (most or least) == 1 else "allocations"
+        raise PlacementInvalid(f"The component {key!r} needs {asked} {noun}; {len(chosen)} given.")
 
 
 def _check_disjoint(rules: dict[str, dict[str, Any]], full: Placement) -> None:

@@ -79,12 +79,12 @@ def instance_view(tx: Connection, row: Row[Any]) -> schemas.InstanceView:
     return schemas.InstanceView.model_validate(facts)
 
 
-def operation_view(row: Row[Any]) -> schemas.OperationView:
+def operation_view(tx: Connection, row: Row[Any]) -> schemas.OperationView:
     facts = dict(row._mapping) | {
         "target": {"app_slug": row.app_slug, "version": row.version},
         "progress": _progress(row),
         "cancel_requested": bool(row.cancel_requested),
-        "available_actions": _operation_actions(row),
+        "available_actions": _operation_actions(tx, row),
     }
     return schemas.OperationView.model_validate(facts)
 
@@ -104,12 +104,25 @@ def _instance_actions(row: Row[Any], live: Row[Any] | None) -> list[schemas.Acti
     ]
 
 
-def _operation_actions(row: Row[Any]) -> list[schemas.ActionView]:
+def _operation_actions(tx: Connection, row: Row[Any]) -> list[schemas.ActionView]:
     ended = f"the operation is {row.status}"
+    why_not_cancel = ended if OPERATION.terminal(row.status) else "it was asked to stop already"
+    why_not_retry = _why_not_retry(tx, row)
     return [
-        _action("retry", row.status in RETRYABLE, ended),
-        _action("cancel", not OPERATION.terminal(row.status) and not row.cancel_requested, ended),
+        _action("retry", not why_not_retry, why_not_retry),
+        _action("cancel", not OPERATION.terminal(row.status) and not row.cancel_requested, why_not_cancel),
     ]
+
+
+def _why_not_retry(tx: Connection, row: Row[Any]) -> str:
+    """The same questions as service.retry asks; empty when it would be done."""
+    if row.status not in RETRYABLE:
+        return f"the operation is {row.status}"
+    columns = (instances.c.state, instances.c.last_operation_id)
+    instance = tx.execute(select(*columns).where(instances.c.id == row.instance_id)).one()
+    if instance.last_operation_id != row.id:
+        return f"a newer operation of the instance exists: {instance.last_operation_id}"
+    return "" if INSTANCE.allows(instance.state, "retry") else f"the instance is {instance.state}"
 
 
 def _action(name: str, allowed: bool, why_not: str) -> schemas.ActionView:

@@ -75,12 +75,16 @@ async def list_operations(
     cursor: Cursor = None,
 ) -> Page[schemas.OperationView]:
     query = reads.operations_of(project_id, instance_id, status)
-    return await call.read(lambda ctx: page(ctx, query, operations.c.id, limit, cursor, reads.operation_view))
+    return await call.read(
+        lambda ctx: page(ctx, query, operations.c.id, limit, cursor, lambda row: reads.operation_view(ctx.tx, row))
+    )
 
 
 @router.get("/operations/{operation_id}", **needs("apps.instance.read", "project"))
 async def get_operation(call: Caller, project_id: str, operation_id: str) -> schemas.OperationView:
-    return await call.read(lambda ctx: reads.operation_view(reads.operation_row(ctx.tx, project_id, operation_id)))
+    return await call.read(
+        lambda ctx: reads.operation_view(ctx.tx, reads.operation_row(ctx.tx, project_id, operation_id))
+    )
 
 
 @router.post(

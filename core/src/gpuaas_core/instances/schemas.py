@@ -4,9 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Keepable, Moment, Sentence, Slug, View
+from ..kit.wire import Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
 
-Key = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+_KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
+_CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
+_HOLDER = said(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-")
+Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "unhealthy", "unknown"]
@@ -21,8 +24,8 @@ class CreateInstance(Input):
     topology: Key = "single_node"
     operating_mode: Literal["tenant_dedicated", "platform_managed"] | None = None
     inputs: Detail = Field(default_factory=dict)
-    placement_intent: dict[Key, Annotated[list[str], Field(min_length=1, max_length=500)]] = Field(min_length=1)
-    validate_only: bool = False
+    placement_intent: dict[Key, Annotated[list[Id], Field(min_length=1, max_length=500)]] = Field(min_length=1)
+    validate_only: YesNo = False
 
 
 class Decommission(Input):
@@ -39,7 +42,7 @@ class Condition(Input):
     status: Literal["True", "False", "Unknown"]
     reason: Short = ""
     message: Sentence = ""
-    observed_generation: int | None = None
+    observed_generation: Whole | None = None
 
 
 class ConditionView(View):
@@ -119,10 +122,10 @@ class ProgressView(View):
 
 
 class OperationError(Input):
-    code: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{1,62}$")]
+    code: Annotated[str, StringConstraints(pattern=_CODE)]
     message: Sentence
     way_out: Sentence
-    retryable: bool = False
+    retryable: YesNo = False
 
 
 class OperationErrorView(View):
@@ -190,9 +193,9 @@ class PlannedView(View):
 
 class Claim(Input):
     app_slug: Slug
-    holder: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:@-]{1,120}$")]
-    wait_s: int = Field(0, ge=0, le=30)
-    holding: list[str] = Field(default_factory=list, max_length=500, description="operations worked on right now")
+    holder: Annotated[str, StringConstraints(pattern=_HOLDER)]
+    wait_s: Whole = Field(0, ge=0, le=30)
+    holding: list[Id] = Field(default_factory=list, max_length=500, description="operations worked on right now")
 
 
 class ClaimView(View):
@@ -203,7 +206,7 @@ class ClaimView(View):
 
 
 class ClaimReport(Input):
-    claim_epoch: int = Field(ge=1)
+    claim_epoch: Whole = Field(ge=1)
 
 
 class LeaseView(View):
@@ -212,7 +215,7 @@ class LeaseView(View):
 
 
 class MemberReport(Input):
-    member_id: str
+    member_id: Id
     state: MemberState
     runtime_state: Short | None = None
     runtime_version: Short | None = None
@@ -221,8 +224,8 @@ class MemberReport(Input):
 
 class Progress(ClaimReport):
     phase: Phase
-    step: int = Field(ge=0, le=10_000)
-    of: int = Field(ge=0, le=10_000)
+    step: Whole = Field(ge=0, le=10_000)
+    of: Whole = Field(ge=0, le=10_000)
     message: Sentence
     adapter_detail: Detail | None = None
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
@@ -246,12 +249,12 @@ class Fail(ClaimReport):
 
 
 class ReleaseClaim(ClaimReport):
-    retry_in_s: int = Field(0, ge=0, le=3600)
+    retry_in_s: Whole = Field(0, ge=0, le=3600)
     reason: Sentence = ""
 
 
 class AskAccess(ClaimReport):
-    allocation_id: str
+    allocation_id: Id
     ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
 
 

@@ -10,6 +10,7 @@ from ..capacity.errors import AllocationInUse
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
 from ..kit.ids import new_id
+from ..kit.wire import counted
 from . import schemas
 from .errors import NameTaken, NotCancelable, NotRetryable, OperatingModeRefused
 from .placement import Placement, check_allocations, place
@@ -34,7 +35,7 @@ def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas
     ]
     return schemas.PlannedView(
         plan=schemas.PlanView(
-            summary=f"Deploy {body.app_slug} {version.version} as {body.name!r} on {len(hosts)} machine(s).",
+            summary=f"Deploy {body.app_slug} {version.version} as {body.name!r} on {counted(len(hosts), 'machine')}.",
             app_slug=body.app_slug,
             version=version.version,
             topology=body.topology,
@@ -100,11 +101,11 @@ def cancel(ctx: Context, project_id: str, operation_id: str) -> schemas.Operatio
         sentence = "Canceled before anything was done"
         health = {"health_status": "unknown", "health_sentence": sentence}
         move_instance(ctx, instance, "cancel", operation_id=row.id, **health)
-        return operation_view(moved)
+        return operation_view(ctx.tx, moved)
     ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(cancel_requested=1))
     asked = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
     emit_operation(ctx, instance, asked, "cancel_requested")
-    return operation_view(asked)
+    return operation_view(ctx.tx, asked)
 
 
 def check_not_in_use(ctx: Context, allocation_id: str) -> None:
@@ -200,4 +201,4 @@ def _add_members(ctx: Context, instance: Row[Any], placement: Placement, found: 
 
 def _accepted(ctx: Context, instance_id: str, operation: Row[Any]) -> schemas.AcceptedView:
     instance = ctx.tx.execute(select(instances).where(instances.c.id == instance_id)).one()
-    return schemas.AcceptedView(instance=instance_view(ctx.tx, instance), operation=operation_view(operation))
+    return schemas.AcceptedView(instance=instance_view(ctx.tx, instance), operation=operation_view(ctx.tx, operation))

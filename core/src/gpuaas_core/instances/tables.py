@@ -108,6 +108,7 @@ operations = Table(
     Column("finished_at", BigInteger),
     Index("ix_operations_work", "project_id", "app_slug", "status"),
     Index("ix_operations_instance", "instance_id", "id"),
+    Index("ix_operations_correlation", "correlation_id"),
     Index(
         "uq_operations_live_target",
         "target_id",

@@ -26,6 +26,13 @@ def page_of(
     return rows[:limit], encode_cursor(str(last))
 
 
+def slice_of(rows: Sequence[Row[Any]], *, limit: int, cursor: str | None) -> tuple[Sequence[Row[Any]], str | None]:
+    """A page of rows that were chosen in Python and are ordered by id."""
+    after = _decode(cursor) if cursor else ""
+    left = [row for row in rows if row.id > after]
+    return left[:limit], encode_cursor(left[limit - 1].id) if len(left) > limit else None
+
+
 def _decode(cursor: str) -> str:
     try:
         return decode_cursor(cursor)

@@ -75,6 +75,11 @@ class MalformedBody(Problem):
     way_out = "Send a JSON object with the content type application/json."
 
 
+class BodyTooLarge(Problem):
+    status, code, title = 413, "body_too_large", "The body is too large"
+    way_out = "Send at most 1 MiB in one request."
+
+
 class MethodNotAllowed(Problem):
     status, code, title = 405, "method_not_allowed", "The method is not allowed here"
     way_out = "See the Allow header for the methods of this address."

@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from .clock import rfc3339
 from .problems import MalformedBody
@@ -13,8 +13,26 @@ T = TypeVar("T")
 MOST_LEVELS = 60
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$")]
-Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$")]
+# Patterns a person can meet, and the sentence that stands for each: nobody should have to read a regular expression.
+PATTERNS: dict[str, str] = {}
+
+
+def said(pattern: str, sentence: str) -> str:
+    """The pattern, once its sentence is known: what does not fit is refused in those words."""
+    PATTERNS[pattern] = sentence
+    return pattern
+
+
+_SLUG = said(
+    r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$",
+    "3 to 40 lower-case letters, digits and dashes, starting with a letter and not ending with a dash",
+)
+_TITLE = said(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
+Slug = Annotated[str, StringConstraints(pattern=_SLUG)]
+Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=_TITLE)]
+Whole = Annotated[int, Strict()]  # true is no number, "7" neither
+YesNo = Annotated[bool, Strict()]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Moment = Annotated[str, BeforeValidator(lambda value: rfc3339(value) if isinstance(value, int) else value)]
 # Controllers report what machines said; a NUL in it is no reason to lose the report, and no store keeps one in text.
 Keepable = AfterValidator(lambda value: value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
@@ -61,6 +79,11 @@ def _deeper(value: Any, levels: int) -> bool:
         return False
     inside = value.values() if isinstance(value, dict) else value
     return levels == 0 or any(_deeper(one, levels - 1) for one in inside)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 machine`, `3 machines`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def canonical(value: Any) -> str:

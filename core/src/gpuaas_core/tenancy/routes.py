@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..kit.paging import slice_of
 from ..kit.wire import Page
 from . import identity, invitations, people, schemas, service
 from .reads import project_row
@@ -50,10 +51,11 @@ async def create_project(call: Caller, tenant_id: str, body: schemas.CreateProje
 
 
 @router.get("/projects", **needs("identity.self.use"))
-async def list_projects(call: Caller) -> Page[schemas.ProjectView]:
+async def list_projects(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.ProjectView]:
     """Every project the caller can see."""
-    rows = await call.read(lambda ctx: service.visible_projects(ctx.tx, ctx.principal))
-    return Page(items=[_project(row) for row in rows])
+    seen = await call.read(lambda ctx: service.visible_projects(ctx.tx, ctx.principal))
+    rows, following = slice_of(seen, limit=limit, cursor=cursor)
+    return Page(items=[_project(row) for row in rows], next_cursor=following)
 
 
 @router.get("/projects/{project_id}", **needs("tenancy.project.read", "project"))

@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Slug, Title, View
+from ..kit.wire import Id, Input, Moment, Slug, Title, View, said
 
-Email = Annotated[str, StringConstraints(pattern=r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", to_lower=True)]
+_EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
+Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True)]
 
 
 class SignIn(Input):
@@ -112,9 +113,9 @@ class PrincipalView(View):
 
 
 class CreateBinding(Input):
-    principal_id: str
-    role: str
-    project_id: str | None = None
+    principal_id: Id
+    role: Id
+    project_id: Id | None = None
 
 
 class BindingView(View):
@@ -129,7 +130,7 @@ class BindingView(View):
 class CreateServiceAccount(Input):
     name: Slug
     public_jwk: dict[str, Any]
-    roles: list[str] = Field(default_factory=lambda: ["app_operator"], min_length=1, max_length=5)
+    roles: list[Id] = Field(default_factory=lambda: ["app_operator"], min_length=1, max_length=5)
 
 
 class AddKey(Input):

@@ -1,4 +1,4 @@
-"""One small loop: machines that fell silent become unknown; old request ids and sessions are forgotten."""
+"""One small loop: machines that fell silent become unknown; old request ids, sessions and telemetry are forgotten."""
 
 import asyncio
 import contextlib
@@ -16,6 +16,7 @@ from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
 from ..tenancy import guesses
 from ..tenancy.identity import forget_old_sessions
+from ..triage.service import forget_old as forget_old_telemetry
 
 log = structlog.get_logger("gpuaas.housekeeping")
 EVERY_S = 5.0
@@ -50,5 +51,6 @@ def tidy(tx: Connection, now: int) -> set[str]:
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
+    forget_old_telemetry(tx, now)
     ctx.flush(audited=False)
     return ctx.topics

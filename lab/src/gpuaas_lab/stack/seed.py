@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuaas_sdk import Bearer, Client, ServiceAccount
+from gpuaas_sdk import Bearer, Calls, Client, ServiceAccount
 from gpuaas_sdk.errors import Conflict
 
 from gpuaas_lab.stack.credentials import ADMIN, BOSS, USER, Credentials
@@ -70,11 +70,11 @@ def _user(client: Client, tenant_id: str, email: str, name: str, password: str) 
 
 
 def _project(boss: Client, tenant_id: str, slug: str, name: str) -> str:
-    known = {project.slug: project.id for project in boss.list_projects().items}
+    known = {project.slug: project.id for project in boss.every(Calls.list_projects)}
     try:
         return known.get(slug) or boss.create_project(tenant_id, slug=slug, name=name).id
     except Conflict:
-        return next(project.id for project in boss.list_projects().items if project.slug == slug)
+        return next(project.id for project in boss.every(Calls.list_projects) if project.slug == slug)
 
 
 def _identity(boss: Client, folder: Path, slug: str, project_id: str, api: str) -> Path:

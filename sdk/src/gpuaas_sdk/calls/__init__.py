@@ -11,10 +11,19 @@ from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
 from .tenancy import TenancyCalls
+from .triage import TriageCalls
 
 
 class Calls(
-    IdentityCalls, TenancyCalls, AccessCalls, CatalogCalls, CapacityCalls, InstanceCalls, ControllerCalls, EventCalls
+    IdentityCalls,
+    TenancyCalls,
+    AccessCalls,
+    CatalogCalls,
+    CapacityCalls,
+    InstanceCalls,
+    ControllerCalls,
+    EventCalls,
+    TriageCalls,
 ):
     """The whole API."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from gpuaas_sdk import Again, Failed, MemberReport, Work
+from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
 from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
 
 from gpuaas_slurm.errors import UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
@@ -39,6 +39,7 @@ class Tools:
     connect: Connect = sdk_connect
     patience_s: float = field(default_factory=lambda: float(os.environ.get("GPUAAS_SLURM_UNREACHABLE_S", "60")))
     slugs: dict[str, str | None] = field(default_factory=dict)
+    telemetry: TelemetrySender | None = None
 
     async def project_slug(self, work: Work) -> str | None:
         """Asked once per project. A controller may lack the right to read it; the account then follows the id."""

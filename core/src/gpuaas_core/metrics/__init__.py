@@ -1,0 +1,1 @@
+"""Numbers for Prometheus, served on an address of their own."""

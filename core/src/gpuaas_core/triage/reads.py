@@ -1,0 +1,172 @@
+"""Everything known under one correlation id that this caller may see, as entries in the order of time.
+
+Each row is shown to whoever may read its project's (or tenant's) events, and to whoever caused it. Audit rows need the
+right to read the audit trail, unless they are one's own.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Row, or_, select
+
+from ..access.context import Context
+from ..access.evaluate import Scope
+from ..instances.tables import instances, operations
+from ..kit.problems import UNSEEN, NotFound, Problem
+from ..ledger.events import PLATFORM
+from ..ledger.tables import audit, events
+from ..tenancy.reads import project_scope, tenant_scope
+from . import schemas, verdict
+from .tables import log_lines, spans
+
+MOST = 500  # of each kind
+ORDER = ("request", "decision", "operation", "event", "span", "step", "command", "log", "ended")
+REPORTS = "apps.operation.work"  # allowed reports of controllers: their events tell the same
+
+
+def timeline(ctx: Context, correlation_id: str) -> schemas.TriageView:
+    sight = _Sight(ctx)
+    found = sight.only(_operations(ctx, correlation_id), "apps.instance.read", "requested_by")
+    lines, truncated = _newest(ctx, log_lines, log_lines.c.at, correlation_id)
+    lines = sight.only(lines, "ledger.event.read", "principal_id")
+    decisions = sight.only(_decisions(ctx, correlation_id), "ledger.audit.read", "actor_id")
+    happened = sight.only(_events(ctx, correlation_id, found), "ledger.event.read")
+    stretches = sight.only(_newest(ctx, spans, spans.c.started_at, correlation_id)[0], "ledger.event.read")
+    entries = [_line_entry(row) for row in lines] + [_decision_entry(row) for row in decisions]
+    entries += [_event_entry(row) for row in happened] + [_span_entry(row) for row in stretches]
+    entries += [entry for row in found for entry in _operation_entries(row)]
+    if not entries:
+        raise NotFound(UNSEEN)
+    entries.sort(key=lambda entry: (entry[0], ORDER.index(entry[1])))
+    traces = dict.fromkeys(row.trace_id for row in [*lines, *decisions, *happened, *stretches] if row.trace_id)
+    return schemas.TriageView(
+        correlation_id=correlation_id,
+        trace_ids=list(traces)[:50],
+        verdict=verdict.of(found, lines, decisions),
+        timeline=[entry[2] for entry in entries],
+        truncated=truncated,
+    )
+
+
+class _Sight:
+    """What the caller may see, asked once per place and key."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._may = cache(self._ask)
+
+    def only(self, rows: Iterable[Row[Any]], key: str, cause: str | None = None) -> list[Row[Any]]:
+        return [row for row in rows if self._own(row, cause) or self._may(key, _tenant(row), row.project_id)]
+
+    def _own(self, row: Row[Any], cause: str | None) -> bool:
+        return cause is not None and row._mapping[cause] == self._ctx.principal.id
+
+    def _ask(self, key: str, tenant_id: str | None, project_id: str | None) -> bool:
+        try:
+            self._ctx.allow(key, self._scope(tenant_id, project_id))
+        except Problem:
+            return False
+        return True
+
+    def _scope(self, tenant_id: str | None, project_id: str | None) -> Scope:
+        if project_id:
+            return project_scope(self._ctx.tx, project_id)
+        return tenant_scope(self._ctx.tx, tenant_id) if tenant_id else Scope()
+
+
+def _tenant(row: Row[Any]) -> str | None:
+    return None if row.tenant_id == PLATFORM else row.tenant_id
+
+
+def _operations(ctx: Context, correlation_id: str) -> list[Row[Any]]:
+    query = select(operations, instances.c.name.label("instance_name")).join(
+        instances, instances.c.id == operations.c.instance_id
+    )
+    query = query.where(operations.c.correlation_id == correlation_id)
+    return list(ctx.tx.execute(query.order_by(operations.c.id.desc()).limit(MOST)))[::-1]
+
+
+def _newest(ctx: Context, table: Any, moment: Any, correlation_id: str) -> tuple[list[Row[Any]], bool]:
+    query = select(table).where(table.c.correlation_id == correlation_id)
+    rows = list(ctx.tx.execute(query.order_by(moment.desc(), table.c.id.desc()).limit(MOST + 1)))
+    return rows[:MOST][::-1], len(rows) > MOST
+
+
+def _decisions(ctx: Context, correlation_id: str) -> list[Row[Any]]:
+    """Denials all, and what was allowed to others than reporting controllers."""
+    telling = or_(audit.c.outcome != "allowed", audit.c.permission != REPORTS)
+    query = select(audit).where(audit.c.correlation_id == correlation_id, telling)
+    return list(ctx.tx.execute(query.order_by(audit.c.at.desc(), audit.c.sequence.desc()).limit(MOST)))[::-1]
+
+
+def _events(ctx: Context, correlation_id: str, found: list[Row[Any]]) -> list[Row[Any]]:
+    """Those under the id, and those of its operations: a claim is made under the claimer's own id."""
+    mine = [events.c.correlation_id == correlation_id]
+    for row in found:
+        mine.append((events.c.project_id == row.project_id) & (events.c.subject == row.id))
+    query = select(events).where(or_(*mine))
+    return list(ctx.tx.execute(query.order_by(events.c.at.desc(), events.c.sequence.desc()).limit(MOST)))[::-1]
+
+
+Entry = tuple[int, str, schemas.EntryView]
+
+
+def _entry(at: int, kind: str, source: str, sentence: str, level: str = "info", **more: Any) -> Entry:
+    shown = "operation" if kind == "ended" else kind
+    return at, kind, schemas.EntryView(at=at, source=source, kind=shown, level=level, sentence=sentence, **more)  # type: ignore[arg-type] - Moment takes milliseconds
+
+
+def _line_entry(row: Row[Any]) -> Entry:
+    more = {"operation_id": row.operation_id, "detail": row.fields}
+    if row.source == "core":
+        problem = row.fields.get("problem") or {}
+        words = f"{row.message}: {problem['detail']}" if problem else row.message
+        return _entry(row.at, "request", "core", f"{words} (by {row.principal_id})", row.level, **more)
+    kind = row.fields.get("kind")
+    kind = kind if kind in ("step", "command") else "log"
+    return _entry(row.at, kind, "host" if kind == "command" else "controller", row.message, row.level, **more)
+
+
+def _decision_entry(row: Row[Any]) -> Entry:
+    words = f"{row.actor_id} was {row.outcome} {row.permission}: {row.reason or 'no reason given'}"
+    level = "info" if row.outcome == "allowed" else "warning"
+    detail = {"permission": row.permission, "outcome": row.outcome, "resource_id": row.resource_id}
+    return _entry(row.at, "decision", "core", words, level, detail=detail)
+
+
+def _event_entry(row: Row[Any]) -> Entry:
+    said = row.data
+    name = said.get("instance_name") or said.get("name") or row.subject
+    count = f" {said['step']}/{said['of']}" if said.get("of") else ""
+    words = said.get("message") or said.get("state") or said.get("component_key") or ""
+    detail = {"type": row.type, "sequence": row.sequence, "subject": row.subject}
+    level = "error" if row.type.endswith((".failed", ".needs_attention")) else "info"
+    sentence = f"{row.type} {name}{count}" + (f": {words}" if words else "")
+    return _entry(row.at, "event", "core", sentence, level, operation_id=said.get("operation_id"), detail=detail)
+
+
+def _span_entry(row: Row[Any]) -> Entry:
+    took = row.ended_at - row.started_at
+    detail = {"trace_id": row.trace_id, "span_id": row.span_id, "parent_id": row.parent_id} | row.attributes
+    level = "error" if row.status == "error" else "info"
+    words = f"{row.name} took {took} ms" + (", with an error" if level == "error" else "")
+    return _entry(row.started_at, "span", "controller", words, level, operation_id=row.operation_id, detail=detail)
+
+
+def _operation_entries(row: Row[Any]) -> list[Entry]:
+    about = f"{row.kind} of {row.instance_name} ({row.app_slug} {row.version})"
+    again = f", a retry of {row.retry_of}" if row.retry_of else ""
+    asked = f"Operation {row.id} was asked for: {about}{again}"
+    entries = [_entry(row.created_at, "operation", "core", asked, operation_id=row.id)]
+    if row.finished_at:
+        error = row.error or {}
+        words = f"Operation {row.id} {_ended(row.status)}"
+        words += f": {error['message']} ({error['code']}) What to do: {error['way_out']}" if error else ""
+        level = "info" if row.status in ("succeeded", "superseded") else "error"
+        entries.append(_entry(row.finished_at, "ended", "core", words, level, operation_id=row.id, detail=error))
+    return entries
+
+
+def _ended(status: str) -> str:
+    return {"canceled": "was canceled", "superseded": "gave way to a newer one"}.get(status, status.replace("_", " "))

@@ -1,0 +1,28 @@
+"""HTTP in, HTTP out: telemetry of controllers, and the timeline of a correlation id."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from ..edge.call import Caller, needs
+from . import reads, schemas, service
+
+router = APIRouter(prefix="/v1", tags=["triage"])
+CorrelationId = Annotated[str, Path(max_length=128)]
+
+
+@router.post(
+    "/projects/{project_id}/telemetry",
+    status_code=202,
+    response_model=schemas.KeptView,
+    **needs("ledger.telemetry.write", "project"),
+)
+async def send_telemetry(call: Caller, project_id: str, body: schemas.Telemetry) -> Response:
+    """Log lines and spans of a controller, kept for a week and shown by triage. Sent twice, they are kept twice."""
+    return await call.write(lambda ctx: service.keep(ctx, body), status=202, repeats=False, audited=False)
+
+
+@router.get("/triage/{correlation_id}", **needs("ledger.triage.read"))
+async def read_triage(call: Caller, correlation_id: CorrelationId) -> schemas.TriageView:
+    """One timeline of everything under the id that the caller may see, and a verdict: what, why, what to do."""
+    return await call.read(lambda ctx: reads.timeline(ctx, correlation_id))

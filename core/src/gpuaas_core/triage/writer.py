@@ -1,0 +1,87 @@
+"""The core's own log lines of requests: collected in memory, written in batches beside the work.
+
+A request never waits for its line and never fails because of it. What was not written when the process dies is lost,
+and so is what does not fit while the store is slow; both are said in docs/limits.md. The audit row is the record.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+import structlog
+
+from ..edge.seen import Seen
+from ..kit.clock import Clock
+from ..kit.db import Database
+from .service import add_lines
+
+log = structlog.get_logger("gpuaas.triage")
+MOST_WAITING = 5_000
+BATCH = 500
+EVERY_S = 0.5
+# Reports that come all the time and leave events of their own; their failures are kept like all others.
+QUIET = {"apps.operation.work", "ledger.telemetry.write", "capacity.node.report", "public"}
+
+
+class RequestLines:
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db, self._clock = db, clock
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=MOST_WAITING)
+
+    def __call__(self, seen: Seen) -> None:
+        if _worth_keeping(seen):
+            self._waiting.append(_row(seen))
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._loop())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            await self.flush()
+
+    async def _loop(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S)
+            await self.flush()
+
+    async def flush(self) -> None:
+        while self._waiting:
+            rows = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            received = {"received_at": self._clock()}
+            try:
+                await self._db.write(lambda tx, rows=rows, at=received: add_lines(tx, [row | at for row in rows]))
+            except Exception as error:
+                log.error("request lines were lost", lines=len(rows), exc_info=error)
+                return
+
+
+def _worth_keeping(seen: Seen) -> bool:
+    if seen.status >= 400:
+        return True
+    return seen.method == "POST" and seen.permission not in QUIET and seen.status != 204
+
+
+def _row(seen: Seen) -> dict[str, Any]:
+    level = "error" if seen.status >= 500 else "warning" if seen.status >= 400 else "info"
+    fields: dict[str, Any] = {"method": seen.method, "path": seen.path[:300], "status": seen.status, "ms": seen.ms}
+    if seen.problem:
+        fields["problem"] = seen.problem
+    return {
+        "at": seen.at,
+        "level": level,
+        "source": "core",
+        "message": f"{seen.method} {seen.path[:300]} was answered {seen.status} in {seen.ms:.0f} ms",
+        "correlation_id": seen.correlation.correlation_id,
+        "trace_id": seen.correlation.trace_id,
+        "tenant_id": seen.tenant_id,
+        "project_id": seen.project_id,
+        "operation_id": None,
+        "principal_id": seen.principal_id,
+        "fields": fields,
+    }
