@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from ..kit.clock import rfc3339
 from .chain import link
+from .correlation import correlate
 from .events import PLATFORM
 from .tables import GENESIS, audit, event_heads
 
@@ -70,6 +71,14 @@ def _lock_head(tx: Connection, tenant_id: str) -> tuple[int, str]:
         return found.audit_sequence, found.audit_hash
     tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=0))
     return 0, GENESIS
+
+
+def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
+    """The trail is no longer covered by any checkpoint, and says why. By the operator, on the platform's machine."""
+    entry = Entry("operator", "operator", "ledger.audit.restart", "allowed", reason, tenant_id, None, None)
+    seen = correlate(None, None)
+    append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
+    tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(audit_anchored=0))
 
 
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
