@@ -1,5 +1,6 @@
 """The audit trail cannot change unseen: every row linked to the one before, checkpoints outside, verified from both."""
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from alembic import command
+from gpuaas_core.api.app import build_app
 from gpuaas_core.custody.vault import Vault
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.history.checkpoints import PURPOSE, BadCheckpoint, Checkpoints
@@ -310,3 +312,15 @@ def test_a_checkpoint_says_what_it_covers(here: Platform) -> None:
     said = json.loads(_lines(here)[1][1])
     assert (said["tenant_id"], said["sequence"]) == (TENANT, 200)
     assert said["hash"] == one(here, "select hash from audit where sequence = 200")
+
+
+async def test_the_loop_of_a_running_core_writes_checkpoints(here: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anchoring, "AGE_MS", 0)
+    write(here.db, range(ROWS + 1, ROWS + 2))
+    app = build_app(here)
+    async with app.router.lifespan_context(app):
+        for _ in range(400):
+            await asyncio.sleep(0.05)
+            if verified(here).anchored > ROWS:
+                return
+    raise AssertionError("no checkpoint within 20 s")
