@@ -1,12 +1,13 @@
-"""Fixtures of the core's tests live in world.py and served.py, so that test files can import their types by name."""
+"""Fixtures of the core's tests live in world.py, served.py and trail.py, so that test files can import their types by name."""
 
 import postgres
 import pytest
 import structlog
 from served import served
+from trail import here, trail
 from world import admin, api, clock, platform, refilled, store, store_folder, world
 
-__all__ = ["admin", "api", "clock", "platform", "refilled", "served", "store", "store_folder", "world"]
+__all__ = ["admin", "api", "clock", "here", "platform", "refilled", "served", "store", "store_folder", "trail", "world"]
 
 _cluster = pytest.StashKey[postgres.Cluster]()
 

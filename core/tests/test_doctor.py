@@ -279,3 +279,32 @@ def test_a_store_of_another_schema_is_not_judged(store: Store, tmp_path: Path, r
     done = run("doctor")
     assert done.returncode == 2
     assert "gpuaas-core migrate" in done.stderr
+
+
+def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Store, tmp_path: Path, run: Run) -> None:
+    copy_store(store, tmp_path)
+    tenant, clock = store.world.tenant, MovableClock()
+    with open_platform(tmp_path, clock) as platform:
+        anchoring.anchor_due(platform, everything=True)
+        change = "update event_heads set audit_anchored = 1, audit_sequence = 1, audit_hash ="
+        change += " (select hash from audit where tenant_id = :t and sequence = 1) where tenant_id = :t"
+        platform.db.write_now(
+            lambda tx: [
+                tx.execute(text("delete from audit where tenant_id = :t and sequence > 1"), {"t": tenant}).rowcount,
+                tx.execute(text(change), {"t": tenant}).rowcount,
+            ]
+        )
+    assert "cut off" in run("audit", "verify", "--tenant", tenant).stdout
+    done = run("audit", "restart", tenant, "--reason", "restored the backup of Sunday")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "checkpoints").glob(f"{tenant}.*.aside"))) == 1
+    with open_platform(tmp_path, clock) as platform:
+        assert anchoring.anchor_due(platform, everything=True) == [tenant]
+    done = run("audit", "verify", "--tenant", tenant)
+    assert (done.returncode, "2 rows are as they were written" in done.stdout) == (0, True)
+    db = sqlite3.connect(tmp_path / "core.db")
+    assert db.execute("select reason from audit where tenant_id = ? and sequence = 2", (tenant,)).fetchall() == [
+        ("restored the backup of Sunday",)
+    ]
+    db.close()
+    assert run("audit", "restart", "ten_nobody", "--reason", "x").returncode == 2

@@ -14,6 +14,8 @@ from ..custody.vault import Vault
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..history.verify import Verdict, streams, verify
 from ..kit.clock import system_clock
+from ..kit.db import Database
+from ..ledger.audit import begin_again
 from ..settings import Settings
 from .examine import examine
 from .findings import Finding, Patient
@@ -57,6 +59,32 @@ def verify_audit(*, tenant: str | None = None, public_key: str | None = None, ou
     found = _look(settings, check)
     _print_json([_verdict(one) for one in found]) if output == "json" else _print_verdicts(found)
     raise SystemExit(0 if all(one.ok for one in found) else 1)
+
+
+@audit.command
+def restart(tenant: str, *, reason: str) -> None:
+    """Begin new checkpoints for a tenant after a backup was restored on purpose; the old file is kept aside.
+
+    It cannot make a broken chain whole, and it leaves a row with the reason in the tenant's trail.
+
+    Example: `gpuaas-core audit restart ten_… --reason "restored the backup of Sunday"`
+
+    Parameters
+    ----------
+    tenant
+        Id of the tenant, or `platform`.
+    reason
+        Why; everybody who reads the trail will see it.
+    """
+    settings = Settings.read()
+    checkpoints = Checkpoints(settings.checkpoints, _key(settings, None))
+    if tenant not in _look(settings, lambda read: streams(read, checkpoints)):
+        _stop(f"There is no trail of {tenant}. Trails are named by tenant id, or `platform`.")
+    db = Database(settings.database_url)
+    aside = checkpoints.set_aside(tenant, system_clock())
+    db.write_now(lambda tx: begin_again(tx, tenant, reason, system_clock()))
+    db.close()
+    print(f"New checkpoints begin within five minutes. The old ones: {aside or 'there were none'}.")
 
 
 @audit.command

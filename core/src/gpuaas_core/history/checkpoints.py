@@ -71,6 +71,16 @@ class Checkpoints:
             os.fsync(file.fileno())
         return True
 
+    def set_aside(self, tenant_id: str, now: int) -> Path | None:
+        """The old file keeps its lines under another name; the next checkpoint begins a new one."""
+        path = self._path(tenant_id)
+        if not path.exists():
+            return None
+        kept = path.with_name(f"{tenant_id}.{now}.aside")
+        path.rename(kept)
+        _sync_folder(self.folder)
+        return kept
+
     def _checked(self, tenant_id: str, whole: bytes) -> list[Checkpoint]:
         found: list[Checkpoint] = []
         before = GENESIS

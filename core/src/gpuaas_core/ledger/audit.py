@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from ..kit.clock import rfc3339
 from .chain import link
+from .correlation import correlate
 from .events import PLATFORM
 from .heads import advance
 from .tables import audit, event_heads
@@ -62,6 +63,14 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
     row["hash"] = link(previous, row)
     tx.execute(insert(audit).values(**row))
     tx.execute(update(event_heads).where(head).values(audit_hash=row["hash"]))
+
+
+def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
+    """The trail is no longer covered by any checkpoint, and says why. By the operator, on the platform's machine."""
+    entry = Entry("operator", "operator", "ledger.audit.restart", "allowed", reason, tenant_id, None, None)
+    seen = correlate(None, None)
+    append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
+    tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(audit_anchored=0))
 
 
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:

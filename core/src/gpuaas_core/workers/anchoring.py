@@ -52,14 +52,14 @@ def anchor_due(platform: Platform, *, everything: bool = False) -> list[str]:
 
 
 def _waiting(tx: Connection, now: int, *, everything: bool) -> list[str]:
-    """Rows beyond the newest checkpoint: too many, or the first of them too old."""
+    """Rows beyond the newest checkpoint: too many, or the first of them too old (or, by a bad clock, of the future)."""
     h = event_heads.c
     first = (audit.c.tenant_id == h.tenant_id) & (audit.c.sequence == h.audit_anchored + 1)
     query = select(h.tenant_id, h.audit_sequence - h.audit_anchored, audit.c.at)
     query = query.select_from(event_heads.outerjoin(audit, first)).where(h.audit_sequence > h.audit_anchored)
     due = []
     for tenant_id, rows, at in tx.execute(query.order_by(h.tenant_id)):
-        if everything or rows >= ROWS or at is None or now - at >= AGE_MS:
+        if everything or rows >= ROWS or at is None or abs(now - at) >= AGE_MS:
             due.append(tenant_id)
     return due
 
