@@ -53,10 +53,11 @@ async def _callers(world: World) -> dict[str, Api]:
     disable = text("update principals set disabled_at = 1 where id = :id")
     world.platform.db.write_now(lambda tx: tx.execute(disable, {"id": away}))
     world.platform.db.write_now(lambda tx: bind(tx, ops, "platform_ops", "platform", "*", None, 1))
+    wide, callers["overbound_service_account"], _ = await service_account(world, blue)
+    world.platform.db.write_now(lambda tx: bind(tx, wide, "tenant_admin", "tenant", tenant, tenant, 1))
     disabled, callers["disabled_service_account"], _ = await service_account(world, red)
     await world.boss.ok(f"/v1/projects/{red}/service-accounts/{disabled}/disable")
     world.nodes[0], callers["node_agent"], _ = await join(world, "node-asked-for")
-    assert tenant
     return callers
 
 

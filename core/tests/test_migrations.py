@@ -89,3 +89,26 @@ def test_a_migration_that_breaks_leaves_the_store_as_it_was(
     with pytest.raises(OSError, match="full"):
         migrate(url)
     assert _tables(engine) == set()
+
+
+def test_the_keys_and_sessions_of_an_older_store_go_on_working(url: str, engine: Engine) -> None:
+    migrate(url, "0001")
+    jwk = '{"kty": "OKP", "crv": "Ed25519", "x": "abc"}'
+    with engine.begin() as store:
+        people = "insert into principals (id, kind, name, public_jwk, created_at) values (:id, :kind, :id, :jwk, 1)"
+        store.execute(text(people), [{"id": "sa_1", "kind": "service_account", "jwk": jwk}])
+        store.execute(text(people), [{"id": "usr_1", "kind": "user", "jwk": None}])
+        opened = "insert into sessions (token_hash, principal_id, expires_at, created_at) values (:hash, 'sa_1', 9, 1)"
+        store.execute(text(opened), {"hash": "0123456789abcdef" * 4})
+    migrate(url)
+    with engine.connect() as store:
+        (key,) = store.execute(text("select * from principal_keys")).all()
+        assert (key.principal_id, key.retired_at) == ("sa_1", None)
+        assert '"x": "abc"' in key.public_jwk
+        assert store.execute(text("select id from sessions")).scalar_one().startswith("ses_")
+    with engine.begin() as connection:
+        command.downgrade(alembic_config(connection), "0001")
+    with engine.connect() as store:
+        kept = dict(store.execute(text("select id, public_jwk from principals")).all())
+        assert '"x": "abc"' in kept["sa_1"]
+        assert kept["usr_1"] is None

@@ -28,7 +28,7 @@ class Kind:
     role: str | None = None
     at: str | None = None
     dead: bool = False
-    confined: bool = False  # a service account: acts only inside its own project
+    lives: str | None = None  # a service account acts only inside its own project: "here" or "elsewhere"
 
 
 CALLERS: dict[str, Kind] = {
@@ -46,8 +46,11 @@ CALLERS: dict[str, Kind] = {
     "project_member": Kind("a member of the project", "project_member", "project"),
     "project_viewer": Kind("a viewer of the project", "project_viewer", "project"),
     "app_operator": Kind("a person who operates apps in the project", "app_operator", "project"),
-    "service_account": Kind("a service account of the project", "app_operator", "project", confined=True),
-    "other_service_account": Kind("a service account of another project", "app_operator", confined=True),
+    "service_account": Kind("a service account of the project", "app_operator", "project", lives="here"),
+    "other_service_account": Kind("a service account of another project", "app_operator", lives="elsewhere"),
+    "overbound_service_account": Kind(
+        "one of another project, bound to the whole tenant by mistake", "tenant_admin", "tenant", lives="elsewhere"
+    ),
     "node_agent": Kind("the agent of the machine asked for", "node_agent", "node"),
     "other_node_agent": Kind("the agent of another machine of the tenant", "node_agent"),
 }
@@ -62,7 +65,7 @@ def expected(kind: Kind, key: str, scope: str) -> str:
     held = ROLES[kind.role] if kind.role and covers else frozenset()
     if scope == "platform":
         return ALLOWED if key in held or key in EVERYBODY else REFUSED
-    if kind.confined and not (scope == "project" and covers):
+    if kind.lives and (scope != "project" or kind.lives != "here"):
         return UNSEEN
     if key in held or (key in EVERYBODY and READING[scope] in held):
         return ALLOWED

@@ -5,6 +5,7 @@ is in the store, so several cores and a restart do not help a guesser.
 """
 
 from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from .errors import TooManyGuesses
 from .tables import wrong_guesses
@@ -15,11 +16,16 @@ WINDOW_MS = 15 * 60 * 1000
 
 def take(tx: Connection, bucket: str, now: int) -> int:
     """Counts one try. Returns the seconds to wait, 0 if the password may be looked at."""
-    row = tx.execute(select(wrong_guesses).where(wrong_guesses.c.bucket == bucket).with_for_update()).first()
     mine = wrong_guesses.c.bucket == bucket
+    query = select(wrong_guesses).where(mine).with_for_update()
+    row = tx.execute(query).first()
     if row is None:
-        tx.execute(insert(wrong_guesses).values(bucket=bucket, tries=1, since=now))
-        return 0
+        try:
+            with tx.begin_nested():
+                tx.execute(insert(wrong_guesses).values(bucket=bucket, tries=1, since=now))
+            return 0
+        except IntegrityError:  # somebody else's first try was quicker
+            row = tx.execute(query).one()
     if row.since <= now - WINDOW_MS:
         tx.execute(update(wrong_guesses).where(mine).values(tries=1, since=now))
         return 0
