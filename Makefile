@@ -12,7 +12,7 @@ PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
 SOURCES := $(PACKAGES) tests bench
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
-APT_TEST := openssh-server
+APT_TEST := openssh-server postgresql
 STACK := $(BIN)/python -m gpuaas_lab.stack
 export PYTHONDONTWRITEBYTECODE := # empty: compiled modules are kept, every start is faster
 
@@ -41,7 +41,7 @@ logs: setup ## The newest lines of every log
 	@$(STACK) logs
 
 .PHONY: check
-check: setup ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
+check: setup apt-test ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
 	@$(BIN)/python tests/everything.py --fast
 
 .PHONY: format

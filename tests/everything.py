@@ -26,12 +26,13 @@ class Stage:
     tests: bool = False
     lab: bool = False
     minutes: int = 15
+    env: tuple[tuple[str, str], ...] = ()
 
 
-def _tests(name: str, *words: str, lab: bool = False, minutes: int = 10) -> Stage:
+def _tests(name: str, *words: str, lab: bool = False, minutes: int = 10, **env: str) -> Stage:
     mark = "lab" if lab else "not lab"
     argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
-    return Stage(name, argv, tests=True, lab=lab, minutes=minutes)
+    return Stage(name, argv, tests=True, lab=lab, minutes=minutes, env=tuple(env.items()))
 
 
 STAGES = [
@@ -42,6 +43,7 @@ STAGES = [
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
     _tests("core", "core/tests", "-n", "2"),
+    _tests("core on PostgreSQL", "core/tests", "-n", "2", GPUAAS_TEST_DATABASE="postgresql"),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),
@@ -78,7 +80,7 @@ def run(stage: Stage) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         argv = [*stage.argv, f"--junitxml={report}"] if stage.tests else stage.argv
-        env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "120"}
+        env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "120"} | dict(stage.env)
         try:
             code = subprocess.run(
                 argv, env=env, stdin=subprocess.DEVNULL, timeout=stage.minutes * 60, check=False

@@ -1,10 +1,28 @@
 """Fixtures of the core's tests live in world.py and served.py, so that test files can import their types by name."""
 
+import postgres
+import pytest
 import structlog
 from served import served
-from world import admin, api, clock, platform, store, world
+from world import admin, api, clock, platform, refilled, store, store_folder, world
 
-__all__ = ["admin", "api", "clock", "platform", "served", "store", "world"]
+__all__ = ["admin", "api", "clock", "platform", "refilled", "served", "store", "store_folder", "world"]
+
+_cluster = pytest.StashKey[postgres.Cluster]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The session's own PostgreSQL, if it is asked for; the workers of a parallel run share it."""
+    if postgres.CHOSEN and not hasattr(config, "workerinput"):
+        postgres.remove_leftovers()
+        config.stash[_cluster] = postgres.Cluster()
+        config.stash[_cluster].start()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _cluster in config.stash:
+        config.stash[_cluster].stop()
+
 
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from world import Store, World, copy_store
+from world import Store, World, copy_store, database_url, remove_store
 
 PROGRAM = Path(sys.executable).with_name("gpuaas-core")
 
@@ -24,6 +24,7 @@ class Served:
 
     def start(self) -> None:
         settings = {"GPUAAS_CORE_DATA": str(self.folder), "GPUAAS_CORE_PORT": str(self.port)}
+        settings["GPUAAS_CORE_DATABASE"] = database_url(self.folder)
         with (self.folder / "core.log").open("ab") as log:
             self.process = subprocess.Popen([PROGRAM, "serve"], env=os.environ | settings, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
@@ -76,8 +77,10 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def served(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(store, tmp_path_factory.mktemp("served")) as running:
+    folder = tmp_path_factory.mktemp("served")
+    with serving(store, folder) as running:
         yield running
+    remove_store(folder)
 
 
 @contextlib.asynccontextmanager

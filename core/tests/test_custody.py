@@ -166,7 +166,7 @@ def test_a_certificate_without_a_principal_is_never_made(tmp_path: Path) -> None
         sign_user(None, None, "t", key_line=HOST_KEY, principal="", key_id="k", now=0)  # type: ignore[arg-type]
 
 
-async def test_private_authority_keys_are_nowhere_in_plain(world: World, tmp_path: Path) -> None:
+async def test_private_authority_keys_are_nowhere_in_plain(world: World, store_folder: Path) -> None:
     stored = world.platform.db.read_now(lambda tx: tx.execute(select(ssh_authorities)).all())
     assert len(stored) == 2
     for row in stored:
@@ -176,6 +176,6 @@ async def test_private_authority_keys_are_nowhere_in_plain(world: World, tmp_pat
         assert isinstance(key, Ed25519PrivateKey)
         seed = key.private_bytes_raw()
         for form in (private, private[60:120], seed, seed.hex().encode(), base64.b64encode(seed)):
-            assert not [file.name for file in store_files(tmp_path) if form in file.read_bytes()]
-    for file in store_files(tmp_path):
+            assert not [file.name for file in store_files(store_folder) if form in file.read_bytes()]
+    for file in store_files(store_folder):
         assert b"PRIVATE KEY" not in file.read_bytes()

@@ -84,7 +84,7 @@ async def test_a_name_belongs_to_one_machine(world: World) -> None:
     check_problem(await world.api.post("/v1/enrol", enrol_body(late, "two", _key())), 409, "node_name_taken")
 
 
-async def test_the_token_is_nowhere_in_the_store(world: World, tmp_path: Path) -> None:
+async def test_the_token_is_nowhere_in_the_store(world: World, store_folder: Path) -> None:
     key = "asked-for-with-this-key"
     path, body = f"/v1/tenants/{world.tenant}/enrolments", {"node_name": "spare"}
     asked = await world.boss.ok(path, body, key=key)
@@ -93,7 +93,7 @@ async def test_the_token_is_nowhere_in_the_store(world: World, tmp_path: Path) -
     assert again.json()["token"] == asked["token"], "whoever asked may see it again; the store does not know it"
     await world.api.ok("/v1/enrol", enrol_body(asked["token"], "spare", _key()))
     secret = asked["token"].split(".")[1].encode()
-    files = store_files(tmp_path)
+    files = store_files(store_folder)
     assert any(asked["id"].encode() in file.read_bytes() for file in files), "looked in the wrong place"
     assert not [file.name for file in files if secret in file.read_bytes()]
     (remembered,) = rows(world.platform, "select body from seen_requests where key = :key", key=key)

@@ -4,14 +4,13 @@ import asyncio
 import hashlib
 import json
 import secrets
-import sqlite3
 
 import pytest
 from gpuaas_core.kit.wire import canonical
 from gpuaas_core.tenancy.tables import role_bindings
 from served import Served, calling
-from sqlalchemy import delete
-from world import PASSWORD, Store, World, dump, one, rows
+from sqlalchemy import delete, text
+from world import PASSWORD, Store, World, dump, looking, one, rows
 
 KEY = "the-same-key-every-time"
 
@@ -44,9 +43,8 @@ async def test_sixty_four_identical_requests_at_once_have_one_effect_on_a_served
 ) -> None:
     async with calling(served, store.world) as world:
         answers = await _sixty_four(world, "same")
-    with sqlite3.connect(served.folder / "core.db") as db:
-        _check_one_effect(answers, lambda statement: db.execute(statement).fetchone()[0])
-    db.close()
+    with looking(served.folder) as tx:
+        _check_one_effect(answers, lambda statement: tx.execute(text(statement)).scalar())
 
 
 async def test_a_replay_says_so_and_is_the_first_answer(world: World) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import postgres
 import pytest
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform
@@ -81,14 +82,26 @@ class Store:
     folder: Path
     made: int
     world: "World"
+    content: dict[str, bytes]  # on PostgreSQL: every table, to fill it again
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    migrate(f"sqlite:///{folder}/core.db")
+    new_store(folder)
+    migrate(database_url(folder))
     world = asyncio.run(_settle(folder))
-    return Store(folder, system_clock(), world)
+    tables = [table.name for table in metadata.sorted_tables]
+    content = postgres.copy_out(postgres.database_of(folder), tables) if postgres.CHOSEN else {}
+    return Store(folder, system_clock(), world, content)
+
+
+@pytest.fixture(scope="session")
+def refilled(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """On PostgreSQL: the one store that test after test gets, filled anew."""
+    folder = tmp_path_factory.mktemp("refilled")
+    copy_store(store, folder)
+    return folder
 
 
 @pytest.fixture
@@ -98,9 +111,19 @@ def clock(store: Store) -> MovableClock:
 
 
 @pytest.fixture
-def platform(tmp_path: Path, clock: MovableClock, store: Store) -> Iterator[Platform]:
-    copy_store(store, tmp_path)
-    with open_platform(tmp_path, clock) as platform:
+def store_folder(tmp_path: Path, store: Store, request: pytest.FixtureRequest) -> Path:
+    """Where this test's own copy of the world lies."""
+    if not postgres.CHOSEN:
+        copy_store(store, tmp_path)
+        return tmp_path
+    folder = request.getfixturevalue("refilled")
+    postgres.refill(postgres.database_of(folder), store.content)
+    return folder
+
+
+@pytest.fixture
+def platform(store_folder: Path, clock: MovableClock) -> Iterator[Platform]:
+    with open_platform(store_folder, clock) as platform:
         yield platform
 
 
@@ -122,14 +145,41 @@ def world(api: Api, platform: Platform, store: Store) -> "World":
     return mine
 
 
+def database_url(folder: Path) -> str:
+    return postgres.url(postgres.database_of(folder)) if postgres.CHOSEN else f"sqlite:///{folder}/core.db"
+
+
+def new_store(folder: Path) -> None:
+    if postgres.CHOSEN:
+        postgres.create(postgres.database_of(folder))
+
+
 def copy_store(store: Store, folder: Path) -> None:
+    if postgres.CHOSEN:
+        postgres.create(postgres.database_of(folder), postgres.database_of(store.folder))
     for path in store.folder.iterdir():
         shutil.copy2(path, folder)
 
 
+def remove_store(folder: Path) -> None:
+    if postgres.CHOSEN:
+        postgres.drop(postgres.database_of(folder))
+
+
+@contextlib.contextmanager
+def looking(folder: Path) -> Iterator[Connection]:
+    """The store past its core, which may be dead: one moment of it, to count in."""
+    db = Database(database_url(folder))
+    try:
+        with db.engine.connect() as connection:
+            yield connection
+    finally:
+        db.close()
+
+
 @contextlib.contextmanager
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
-    db = Database(f"sqlite:///{folder}/core.db")
+    db = Database(database_url(folder))
     try:
         yield build_platform(db, Vault.in_file(folder / "master.key"), clock)
     finally:
@@ -370,7 +420,9 @@ def dump(platform: Platform, *, without: set[str] = PASSING) -> dict[str, list[s
 
 
 def store_files(folder: Path) -> list[Path]:
-    """The database as it lies on the disk, write-ahead log included."""
+    """The database as it lies on the disk, on SQLite with its write-ahead log."""
+    if postgres.CHOSEN:
+        return postgres.files(postgres.database_of(folder))
     return [file for file in folder.iterdir() if file.name.startswith("core.db")]
 
 

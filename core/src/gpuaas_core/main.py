@@ -18,7 +18,7 @@ from .api.contracts import write_contracts
 from .custody.vault import Vault
 from .kit.clock import system_clock
 from .kit.db import Database
-from .migrations.migrate import migrate
+from .migrations.migrate import downgrade, migrate
 from .settings import Settings
 from .tenancy.identity import hash_password
 from .tenancy.service import bootstrap_admin
@@ -65,9 +65,19 @@ def admin(email: str, *, password_stdin: Annotated[bool, Parameter(negative=())]
 
 
 @app.command(name="migrate")
-def migrate_store() -> None:
-    """Bring the store to the newest schema."""
-    _open(Settings.read()).close()
+def migrate_store(*, down_to: str | None = None) -> None:
+    """Bring the store to the newest schema, or back to an older one (what only newer ones hold is lost).
+
+    Parameters
+    ----------
+    down_to
+        a revision, or `base` for an empty store
+    """
+    settings = Settings.read()
+    if down_to is None:
+        _open(settings).close()
+    else:
+        downgrade(settings.database_url, down_to)
 
 
 @app.command

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ..kit.problems import UNSEEN, NotFound, Problem
-from ..ledger import audit, events
+from ..ledger import audit, events, heads
 from ..ledger.correlation import Correlation
 from .evaluate import Principal, Scope, evaluate
 
@@ -66,6 +66,8 @@ class Context:
 
     def flush(self, *, audited: bool = True) -> None:
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        own = [self.scope.tenant_id or events.PLATFORM] if audited else []
+        heads.hold(self.tx, [*own, *(one.tenant_id for one in self.pending)])
         if audited:
             audit.append(self.tx, self.entry("allowed", self.reason), now=self.now, **ids)
         events.append(self.tx, self.pending, now=self.now, **ids)

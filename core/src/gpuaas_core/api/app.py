@@ -19,6 +19,7 @@ from ..edge.correlate import Correlate
 from ..history import routes as history
 from ..instances import allocation_routes, work_routes
 from ..instances import routes as instances
+from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
@@ -48,7 +49,10 @@ def build_platform(db: Database, vault: Vault, clock: Clock = system_clock) -> P
 def build_app(platform: Platform, *, loops: bool = True) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with housekeeping(platform) if loops else contextlib.nullcontext():
+        async with contextlib.AsyncExitStack() as running:
+            if loops:
+                await running.enter_async_context(heard_by_others(platform.db, platform.wakeups))
+                await running.enter_async_context(housekeeping(platform))
             yield
 
     app = FastAPI(

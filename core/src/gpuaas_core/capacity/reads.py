@@ -10,8 +10,10 @@ from .schemas import AllocationView, UsedBy
 from .tables import allocations, nodes
 
 
-def node_row(tx: Connection, node_id: str) -> Row[Any]:
-    row = tx.execute(select(nodes).where(nodes.c.id == node_id)).first()
+def node_row(tx: Connection, node_id: str, *, lock: bool = False) -> Row[Any]:
+    """`lock`: to change the machine or what is allocated on it. Order of locks: machine, allocation, instance."""
+    query = select(nodes).where(nodes.c.id == node_id)
+    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
         raise NotFound(UNSEEN)
     return row
@@ -26,8 +28,9 @@ def nodes_of(tenant_id: str) -> Select[Any]:
     return select(nodes).where(nodes.c.tenant_id == tenant_id)
 
 
-def allocation_row(tx: Connection, project_id: str, allocation_id: str) -> Row[Any]:
-    row = tx.execute(_with_node(project_id).where(allocations.c.id == allocation_id)).first()
+def allocation_row(tx: Connection, project_id: str, allocation_id: str, *, lock: bool = False) -> Row[Any]:
+    query = _with_node(project_id).where(allocations.c.id == allocation_id)
+    row = tx.execute(_locked(query) if lock else query).first()
     if row is None:
         raise NotFound("There is no such allocation in this project.")
     return row
@@ -38,8 +41,10 @@ def allocations_of(project_id: str, state: str | None) -> Select[Any]:
     return query.where(allocations.c.state == state) if state else query.where(allocations.c.state != "released")
 
 
-def allocations_by_id(tx: Connection, project_id: str, ids: list[str]) -> dict[str, Row[Any]]:
-    rows = tx.execute(_with_node(project_id).where(allocations.c.id.in_(ids)))
+def allocations_by_id(tx: Connection, project_id: str, ids: list[str], *, lock: bool = False) -> dict[str, Row[Any]]:
+    """`lock`: nobody gives them back while something is put on them."""
+    query = _with_node(project_id).where(allocations.c.id.in_(ids)).order_by(allocations.c.id)
+    rows = tx.execute(_locked(query) if lock else query)
     return {row.id: row for row in rows}
 
 
@@ -59,6 +64,10 @@ def joined_with_node(table: Any, node_id: Any) -> Select[Any]:
     ]
     query: Any = select(table, *of_node)
     return query.join(nodes, nodes.c.id == node_id)
+
+
+def _locked(query: Select[Any]) -> Select[Any]:
+    return query.with_for_update(key_share=True, of=allocations)
 
 
 def _with_node(project_id: str) -> Select[Any]:

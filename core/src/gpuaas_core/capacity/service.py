@@ -119,7 +119,7 @@ def _add_node(
 
 
 def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
-    node = node_row(ctx.tx, node_id)
+    node = node_row(ctx.tx, node_id, lock=True)
     applied = min(generation, node.trust_generation)
     if applied > node.trust_applied:
         ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=applied))
@@ -129,7 +129,7 @@ def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
 
 
 def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> None:
-    node = node_row(ctx.tx, node_id)
+    node = node_row(ctx.tx, node_id, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(facts=body.facts.model_dump()))
     _seen(ctx, node)
 
@@ -146,7 +146,7 @@ def lose_silent_nodes(ctx: Context) -> int:
     silent = select(nodes).where(
         nodes.c.state.in_(["ready", "cordoned"]), nodes.c.last_seen_at < ctx.now - UNKNOWN_AFTER_MS
     )
-    lost = ctx.tx.execute(silent).all()
+    lost = ctx.tx.execute(silent.order_by(nodes.c.id).with_for_update(key_share=True, skip_locked=True)).all()
     for node in lost:
         change = {"state": NODE.after(node.state, "lose")}
         ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
@@ -174,7 +174,8 @@ def _move_allocation(ctx: Context, row: Row[Any], action: str, tenant_id: str, *
 
 
 def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> Row[Any]:
-    node = ctx.tx.execute(select(nodes).where(nodes.c.id == body.node_id)).first()
+    held = select(nodes).where(nodes.c.id == body.node_id).with_for_update(key_share=True)
+    node = ctx.tx.execute(held).first()
     if node is None or node.tenant_id != ctx.scope.tenant_id:
         raise NotFound("There is no such machine in this tenant.")
     if node.state != "ready":
@@ -202,11 +203,18 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
 
 
 def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Whether something still runs on it is asked by the instances room before this is called."""
-    row = allocation_row(ctx.tx, project_id, allocation_id)
+    """Whether something still runs on it is asked by the instances room, under the lock of `hold_allocation`."""
+    row = hold_allocation(ctx, project_id, allocation_id)
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")
     generation = next_generation(ctx.tx, row.node_id)
     _move_allocation(ctx, row, "release", str(ctx.scope.tenant_id), trust_generation=generation)
     ctx.ring(f"node:{row.node_id}")
     return allocation_row(ctx.tx, project_id, allocation_id)
+
+
+def hold_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
+    """Locked with its machine: nothing is put on it, and the machine reports nothing about it, until we are done."""
+    row = allocation_row(ctx.tx, project_id, allocation_id)
+    node_row(ctx.tx, row.node_id, lock=True)
+    return allocation_row(ctx.tx, project_id, allocation_id, lock=True)

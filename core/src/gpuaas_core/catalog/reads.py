@@ -19,9 +19,10 @@ class VersionNotPublished(Problem):
     way_out = "Leave the version out for the newest published one, or choose one from the catalog."
 
 
-def version_row(tx: Connection, slug: str, version: str) -> Row[Any]:
+def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> Row[Any]:
     mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
-    row = tx.execute(select(app_versions).where(mine)).first()
+    query = select(app_versions).where(mine)
+    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
         raise NotFound(f"There is no version {version!r} of the app {slug!r}.")
     return row
@@ -65,4 +66,5 @@ def _published(tx: Connection, slug: str, version: str | None) -> Row[Any] | Non
     query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.published_at.is_not(None))
     if version:
         query = query.where(app_versions.c.version == version)
-    return tx.execute(query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc())).first()
+    newest = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc())
+    return tx.execute(newest.limit(1)).first()

@@ -6,7 +6,7 @@ from pydantic import StringConstraints
 
 from ..kit.wire import Input, Moment, Sentence, Slug, Title, View
 
-Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", max_length=40)]
+Version = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", max_length=32)]
 
 
 class CreateApp(Input):

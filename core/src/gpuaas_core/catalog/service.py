@@ -6,6 +6,7 @@ from sqlalchemy import Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
+from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
@@ -62,7 +63,7 @@ def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[
 
 
 def publish_version(ctx: Context, slug: str, version: str) -> Row[Any]:
-    row = version_row(ctx.tx, slug, version)
+    row = version_row(ctx.tx, slug, version, lock=True)
     ctx.resource_id = f"{slug}/{version}"
     if row.published_at is None:
         ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(published_at=ctx.now))
@@ -76,8 +77,8 @@ def set_entitlement(ctx: Context, project_id: str, slug: str, *, enabled: bool) 
     ctx.resource_id = f"{project_id}/{slug}"
     mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
     change = {"enabled": int(enabled), "updated_at": ctx.now}
-    if ctx.tx.execute(update(entitlements).where(mine).values(**change)).rowcount == 0:
-        key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
-        ctx.tx.execute(insert(entitlements).values(**key, **change))
+    key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
+    new = insert_into(ctx.tx, entitlements).values(**key, **change)
+    ctx.tx.execute(new.on_conflict_do_update(index_elements=["project_id", "app_slug"], set_=change))
     ctx.emit(f"catalog.entitlement.{'enabled' if enabled else 'disabled'}", ctx.resource_id, {"app_slug": slug})
     return ctx.tx.execute(select(entitlements).where(mine)).one()

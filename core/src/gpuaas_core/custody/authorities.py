@@ -12,8 +12,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import ssh
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
+from ..kit.db import insert_into
 from ..kit.problems import Problem
 from .tables import ssh_authorities
 from .vault import Vault
@@ -47,7 +48,8 @@ def ensure_authorities(tx: Connection, vault: Vault, tenant_id: str, now: int) -
         public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
         row = {"tenant_id": tenant_id, "purpose": purpose, "public_key": public.decode(), "created_at": now}
         sealed = vault.seal(private, _bound_to(tenant_id, purpose))
-        tx.execute(insert(ssh_authorities).values(**row, sealed_private_key=sealed))
+        new = insert_into(tx, ssh_authorities).values(**row, sealed_private_key=sealed)
+        tx.execute(new.on_conflict_do_nothing())  # of two first machines at once, one makes the keys
 
 
 def public_key(tx: Connection, tenant_id: str, purpose: str) -> str:

@@ -19,6 +19,7 @@ from ..access.context import Context, Denied, Unauthenticated
 from ..access.evaluate import Principal, Scope
 from ..kit.clock import Clock
 from ..kit.db import Database
+from ..kit.problems import UNSEEN, NotFound
 from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..ledger import audit, requests
@@ -61,6 +62,7 @@ class Call:
         self.principal, self.scope = ANONYMOUS, Scope()
         self.now = self.platform.clock()
         self.body: Any = None
+        self.heard = 0
 
     @property
     def vault(self) -> Any:
@@ -90,7 +92,7 @@ class Call:
 
     async def wait(self, topic: str, seconds: float) -> None:
         """Until the topic rings or it is time to look again; a caller disabled meanwhile is refused."""
-        await self.platform.wakeups.wait(topic, seconds)
+        await self.platform.wakeups.wait(topic, seconds, since=self.heard)
         self.now = self.platform.clock()
         await self.admit()
 
@@ -99,6 +101,8 @@ class Call:
 
     def _admit(self, tx: Connection, token: str) -> None:
         self.principal = self.platform.authenticate(tx, token, self.now)
+        if any("\0" in str(part) for part in self.request.path_params.values()):
+            raise NotFound(UNSEEN)  # no store keeps such a name, and not every store can look for one
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
             self.scope = self.platform.scopes[self._scope_kind](tx, place)
@@ -113,6 +117,7 @@ class Call:
         return Context(tx, self.principal, self.scope, self.permission, self.correlation, self.now)
 
     async def read(self, fn: Callable[[Context], T]) -> T:
+        self.heard = self.platform.wakeups.rings  # what rings while we look must not be missed
         return await self.platform.db.read(lambda tx: fn(self.context(tx)))
 
     async def write(
@@ -136,7 +141,7 @@ class Call:
             ctx = self.context(tx)
             if self.permission != PUBLIC:
                 ctx.allow(self.permission)
-            if key and (known := requests.seen(tx, key)):
+            if key and (known := requests.take(tx, key)):
                 return _Answer(known.status, known.body, known.location, replayed=True)
             result = fn(ctx)
             answer = _answer(result, status, location)

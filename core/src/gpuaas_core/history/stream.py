@@ -21,7 +21,7 @@ async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str
     pinged = checked = clock()
     yield "retry: 1000\n\n"
     while not await call.request.is_disconnected():
-        start = sequence
+        start, heard = sequence, call.platform.wakeups.rings
         batch = await call.read(
             lambda ctx, start=start: events.after(
                 ctx.tx, tenant_id, start, project_id=ctx.scope.project_id, limit=BATCH
@@ -40,7 +40,7 @@ async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str
         if clock() - pinged > PING_MS:
             pinged = clock()
             yield f": at {sequence}\n\n"
-        await call.platform.wakeups.wait(f"events:{tenant_id}", 1.0)
+        await call.platform.wakeups.wait(f"events:{tenant_id}", 1.0, since=heard)
 
 
 async def _still_allowed(call: Call) -> bool:

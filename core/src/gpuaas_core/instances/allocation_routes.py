@@ -54,7 +54,7 @@ async def get_allocation(call: Caller, project_id: str, allocation_id: str) -> s
 )
 async def release_allocation(call: Caller, project_id: str, allocation_id: str) -> Response:
     def release(ctx: Context) -> schemas.AllocationView:
-        capacity.allocation_row(ctx.tx, project_id, allocation_id)
+        capacity_service.hold_allocation(ctx, project_id, allocation_id)
         service.check_not_in_use(ctx, allocation_id)
         return _view(ctx, capacity_service.release_allocation(ctx, project_id, allocation_id))
 

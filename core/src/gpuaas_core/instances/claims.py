@@ -6,7 +6,7 @@ Only the store's clock decides whether a lease is over; controllers are told a d
 
 from typing import Any
 
-from sqlalchemy import Row, and_, or_, select, update
+from sqlalchemy import Row, Select, and_, or_, select, update
 
 from ..access.context import Context
 from ..capacity.reads import allocations_by_id
@@ -15,7 +15,7 @@ from ..custody import authorities, grants
 from ..custody.vault import Vault
 from . import schemas
 from .errors import AllocationNotOfOperation, EvidenceMissing, MembersNotReady, OutcomeConflict, StaleClaim
-from .reads import instance_row, instance_view, members_of, operation_row, operation_view
+from .reads import hold_operation, instance_row, instance_view, members_of, operation_view
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation
 from .states import DECOMMISSION, DEPLOY, REPORTED
 from .tables import allocation_holds, instances, operations
@@ -50,10 +50,16 @@ def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimVi
 
 
 def work_waits(ctx: Context, project_id: str, body: schemas.Claim) -> bool:
-    return _next(ctx, project_id, body) is not None
+    return ctx.tx.execute(_waiting(ctx, project_id, body)).first() is not None
 
 
 def _next(ctx: Context, project_id: str, body: schemas.Claim) -> Row[Any] | None:
+    """The first that nobody else is about to take or change: its instance is locked together with it."""
+    with_instance = _waiting(ctx, project_id, body).join(instances, instances.c.id == operations.c.instance_id)
+    return ctx.tx.execute(with_instance.with_for_update(key_share=True, skip_locked=True)).first()
+
+
+def _waiting(ctx: Context, project_id: str, body: schemas.Claim) -> Select[Any]:
     """Waiting work, work whose lease is over, and what this very holder left behind when it died."""
     o = operations.c
     mine = and_(o.claimed_by == body.holder, o.claimant_id == ctx.principal.id, o.id.not_in(body.holding))
@@ -62,7 +68,7 @@ def _next(ctx: Context, project_id: str, body: schemas.Claim) -> Row[Any] | None
         and_(o.status == "running", or_(o.lease_expires_at <= ctx.now, mine)),
     )
     query = select(operations).where(o.project_id == project_id, o.app_slug == body.app_slug, free)
-    return ctx.tx.execute(query.order_by(o.id).limit(1).with_for_update(skip_locked=True)).first()
+    return query.order_by(o.id).limit(1)
 
 
 def _give_up(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
@@ -79,11 +85,11 @@ def _give_up(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
 
 def held(ctx: Context, project_id: str, operation_id: str, epoch: int) -> tuple[Row[Any], Row[Any]]:
     """The operation and its instance, if this caller holds it under this epoch; otherwise 409 and nothing changes."""
-    row = operation_row(ctx.tx, project_id, operation_id)
+    row, instance = hold_operation(ctx.tx, project_id, operation_id)
     if row.status != "running" or row.claim_epoch != epoch or row.claimant_id != ctx.principal.id:
         raise StaleClaim(f"The operation is {row.status} under epoch {row.claim_epoch}; your epoch is {epoch}.")
     ctx.resource_id = operation_id
-    return row, instance_row(ctx.tx, project_id, row.instance_id)
+    return row, instance
 
 
 def heartbeat(ctx: Context, project_id: str, operation_id: str, body: schemas.ClaimReport) -> schemas.LeaseView:

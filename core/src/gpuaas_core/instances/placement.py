@@ -25,10 +25,10 @@ def place(manifest: dict[str, Any], topology: str, intent: Placement) -> Placeme
     return {key: chosen for key, chosen in full.items() if chosen}
 
 
-def check_allocations(tx: Connection, project_id: str, placement: Placement) -> dict[str, Row[Any]]:
+def check_allocations(tx: Connection, project_id: str, placement: Placement, *, lock: bool) -> dict[str, Row[Any]]:
     """Every chosen allocation is the project's, active and free; otherwise a problem that names it."""
     wanted = sorted({allocation for chosen in placement.values() for allocation in chosen})
-    found = allocations_by_id(tx, project_id, wanted)
+    found = allocations_by_id(tx, project_id, wanted, lock=lock)
     for allocation_id in wanted:
         row = found.get(allocation_id)
         if row is None:

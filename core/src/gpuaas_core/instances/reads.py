@@ -12,9 +12,10 @@ from .states import INSTANCE, LIVE, OPERATION, RETRYABLE
 from .tables import allocation_holds, instances, members, operations
 
 
-def instance_row(tx: Connection, project_id: str, instance_id: str) -> Row[Any]:
+def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
+    """`lock`: to change the instance, its members or its operations. Whoever changes one of them holds this row."""
     query = select(instances).where(instances.c.project_id == project_id, instances.c.id == instance_id)
-    row = tx.execute(query.with_for_update()).first()
+    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
         raise NotFound("There is no such instance in this project.")
     return row
@@ -22,10 +23,17 @@ def instance_row(tx: Connection, project_id: str, instance_id: str) -> Row[Any]:
 
 def operation_row(tx: Connection, project_id: str, operation_id: str) -> Row[Any]:
     query = select(operations).where(operations.c.project_id == project_id, operations.c.id == operation_id)
-    row = tx.execute(query.with_for_update()).first()
+    row = tx.execute(query).first()
     if row is None:
         raise NotFound("There is no such operation in this project.")
     return row
+
+
+def hold_operation(tx: Connection, project_id: str, operation_id: str) -> tuple[Row[Any], Row[Any]]:
+    """The operation and its instance, the instance locked first and the operation read after that."""
+    seen = operation_row(tx, project_id, operation_id)
+    instance = instance_row(tx, project_id, seen.instance_id, lock=True)
+    return operation_row(tx, project_id, operation_id), instance
 
 
 def instances_of(project_id: str, *, deleted: bool) -> Select[Any]:

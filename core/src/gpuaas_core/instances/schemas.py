@@ -4,10 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Sentence, Slug, View
+from ..kit.wire import Input, Keepable, Moment, Sentence, Slug, View
 
 Key = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-Short = Annotated[str, StringConstraints(max_length=120)]
+Short = Annotated[str, StringConstraints(max_length=120), Keepable]
+Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
 Detail = dict[str, Any]
@@ -219,7 +220,7 @@ class MemberReport(Input):
 
 
 class Progress(ClaimReport):
-    phase: Short
+    phase: Phase
     step: int = Field(ge=0, le=10_000)
     of: int = Field(ge=0, le=10_000)
     message: Sentence

@@ -13,7 +13,7 @@ from ..kit.ids import new_id
 from . import schemas
 from .errors import NameTaken, NotCancelable, NotRetryable, OperatingModeRefused
 from .placement import Placement, check_allocations, place
-from .reads import instance_row, instance_view, live_operation, members_of, operation_row, operation_view
+from .reads import hold_operation, instance_row, instance_view, live_operation, members_of, operation_view
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, queue_operation
 from .states import DECOMMISSION, DEPLOY, INSTANCE, OPERATION, RETRYABLE
 from .tables import allocation_holds, instances, members, operations
@@ -46,7 +46,7 @@ def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas
 
 
 def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.AcceptedView:
-    version, placement, found = _check(ctx, project_id, body)
+    version, placement, found = _check(ctx, project_id, body, lock=True)
     instance = _add_instance(ctx, project_id, body, version, placement)
     _hold(ctx, instance, placement, found)
     _add_members(ctx, instance, placement, found)
@@ -58,7 +58,7 @@ def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schem
 
 def decommission(ctx: Context, project_id: str, instance_id: str) -> schemas.AcceptedView:
     """From any state that is not final; an operation under way gives way, and its controller's claim is dead."""
-    instance = instance_row(ctx.tx, project_id, instance_id)
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     ctx.resource_id = instance_id
     INSTANCE.after(instance.state, "delete")
     live = live_operation(ctx.tx, instance_id)
@@ -75,8 +75,7 @@ def decommission(ctx: Context, project_id: str, instance_id: str) -> schemas.Acc
 
 
 def retry(ctx: Context, project_id: str, operation_id: str) -> schemas.AcceptedView:
-    old = operation_row(ctx.tx, project_id, operation_id)
-    instance = instance_row(ctx.tx, project_id, old.instance_id)
+    old, instance = hold_operation(ctx.tx, project_id, operation_id)
     ctx.resource_id = operation_id
     if old.status not in RETRYABLE or instance.last_operation_id != old.id:
         raise NotRetryable(f"The operation is {old.status}, or a newer one exists.")
@@ -92,8 +91,7 @@ def retry(ctx: Context, project_id: str, operation_id: str) -> schemas.AcceptedV
 
 def cancel(ctx: Context, project_id: str, operation_id: str) -> schemas.OperationView:
     """Waiting work is canceled at once; a controller that holds it is asked to stop at its next heartbeat."""
-    row = operation_row(ctx.tx, project_id, operation_id)
-    instance = instance_row(ctx.tx, project_id, row.instance_id)
+    row, instance = hold_operation(ctx.tx, project_id, operation_id)
     ctx.resource_id = operation_id
     if OPERATION.terminal(row.status):
         raise NotCancelable(f"The operation is {row.status}.")
@@ -117,7 +115,7 @@ def check_not_in_use(ctx: Context, allocation_id: str) -> None:
 
 
 def _check(
-    ctx: Context, project_id: str, body: schemas.CreateInstance
+    ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False
 ) -> tuple[Row[Any], Placement, dict[str, Row[Any]]]:
     if body.operating_mode == "platform_managed":
         raise OperatingModeRefused("No platform policy enables platform_managed for this app.")
@@ -129,7 +127,7 @@ def _check(
     )
     if ctx.tx.execute(taken).first():
         raise NameTaken(f"The project has an instance named {body.name!r}.")
-    return version, placement, check_allocations(ctx.tx, project_id, placement)
+    return version, placement, check_allocations(ctx.tx, project_id, placement, lock=lock)
 
 
 def _add_instance(

@@ -1,15 +1,25 @@
 """The one seam to the database: `await db.read(fn)` and `await db.write(fn)`, fn being a function of a connection.
 
 SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL.
-PostgreSQL: both in a small thread pool. See docs/decisions/0002-data-path.md.
+PostgreSQL: threads of their own for reads (one snapshot, read only) and writes (read committed, rows locked by whoever
+changes them). What lost a race for locks is run again from its first statement, so fn must not have effects elsewhere.
+See docs/decisions/0002-data-path.md and 0006-postgresql.md.
 """
 
 import asyncio
+import hashlib
+import random
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from .problems import Invalid, Unavailable
 
 metadata = MetaData(
     naming_convention={
@@ -22,32 +32,64 @@ metadata = MetaData(
 )
 
 T = TypeVar("T")
+WRITERS, READERS = 8, 4  # threads and connections of one core on PostgreSQL
+ATTEMPTS = 6
+SERIALIZATION, DEADLOCK, LOCK_TIMEOUT = "40001", "40P01", "55P03"
+SESSION = "-c lock_timeout=10s -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
 
 
 class Database:
     def __init__(self, url: str) -> None:
-        self.url = url
-        self.is_sqlite = url.startswith("sqlite")
-        self._writers = ThreadPoolExecutor(1 if self.is_sqlite else 8, thread_name_prefix="db")
-        self._write_engine = _engine(url, begin="BEGIN IMMEDIATE")
-        self._read_engine = _engine(url, begin="BEGIN") if self.is_sqlite else self._write_engine
+        self.url = full_url(url)
+        self.is_sqlite = self.url.startswith("sqlite")
+        self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, thread_name_prefix="db-write")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
+        self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _postgresql(self.url)
+        self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self._write_engine)
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
             return self.read_now(fn)
-        return await asyncio.get_running_loop().run_in_executor(self._writers, self.read_now, fn)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """One transaction: committed when fn returns, gone when it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, self.write_now, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
+        return self._retried(self._read_once, fn)
+
+    def write_now(self, fn: Callable[[Connection], T]) -> T:
+        return self._retried(self._write_once, fn)
+
+    def _read_once(self, fn: Callable[[Connection], T]) -> T:
         with self._read_engine.connect() as connection:
             return fn(connection)
 
-    def write_now(self, fn: Callable[[Connection], T]) -> T:
-        with self._write_engine.begin() as connection:
-            return fn(connection)
+    def _write_once(self, fn: Callable[[Connection], T]) -> T:
+        with self._write_engine.connect() as connection:
+            transaction = connection.begin()
+            result = fn(connection)
+            try:
+                transaction.commit()
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                # Nobody can say whether it was kept: never run it again from here. The caller's key can tell.
+                raise Unavailable("The store went away while this was being kept.", retry_after_s=1) from error
+            return result
+
+    def _retried(self, once: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
+        if self.is_sqlite:
+            return once(fn)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return once(fn)
+            except (DBAPIError, PoolTimeout) as error:
+                if attempt == ATTEMPTS or not _worth_repeating(error):
+                    raise _told(error) from error
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
+        raise AssertionError("unreachable")
 
     @property
     def engine(self) -> Engine:
@@ -55,13 +97,76 @@ class Database:
 
     def close(self) -> None:
         self._writers.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
         self._read_engine.dispose()
         self._write_engine.dispose()
 
 
-def _engine(url: str, *, begin: str) -> Engine:
-    if not url.startswith("sqlite"):
-        return create_engine(url, pool_size=8, max_overflow=4, pool_pre_ping=True)
+def full_url(url: str) -> str:
+    """`postgresql://…` and `postgres://…`, as others write it, mean the driver that we ship."""
+    scheme, separator, rest = url.partition("://")
+    return f"postgresql+psycopg://{rest}" if separator and scheme in ("postgresql", "postgres") else url
+
+
+def hold_name(tx: Connection, name: str) -> None:
+    """One transaction at a time goes on under this name, until it ends. SQLite has only one writer anyway."""
+    if tx.dialect.name == "postgresql":
+        tx.execute(select(func.pg_advisory_xact_lock(_number(name))))
+
+
+def try_name(tx: Connection, name: str) -> bool:
+    """As `hold_name`, but says no instead of waiting."""
+    if tx.dialect.name != "postgresql":
+        return True
+    return bool(tx.execute(select(func.pg_try_advisory_xact_lock(_number(name)))).scalar())
+
+
+def insert_into(tx: Connection, table: Any) -> Any:
+    """An insert that knows ON CONFLICT, in the words of this store."""
+    return postgresql.insert(table) if tx.dialect.name == "postgresql" else sqlite.insert(table)
+
+
+def sqlstate(error: BaseException) -> str:
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""
+
+
+def _number(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
+def _worth_repeating(error: DBAPIError | PoolTimeout) -> bool:
+    """Gone without a trace: the loser of a deadlock, or a connection that died before the commit was sent."""
+    if isinstance(error, PoolTimeout):
+        return False
+    return error.connection_invalidated or sqlstate(error) in (SERIALIZATION, DEADLOCK)
+
+
+def _told(error: DBAPIError | PoolTimeout) -> Exception:
+    if isinstance(error, DataError):  # too long for its column, or a character no text can hold
+        return Invalid("A value is too long or has a character that cannot be kept.")
+    if isinstance(error, PoolTimeout | OperationalError | InterfaceError):
+        return Unavailable("The store does not answer right now.", retry_after_s=1)
+    return error
+
+
+def _postgresql(url: str) -> Engine:
+    words = {"options": SESSION, "application_name": "gpuaas-core", "connect_timeout": 5}
+    return create_engine(
+        url,
+        pool_size=READERS + WRITERS,
+        max_overflow=0,
+        pool_timeout=10,
+        isolation_level="READ COMMITTED",
+        connect_args=words,
+    )
+
+
+def _reading(engine: Engine) -> Engine:
+    """The same connections; every read sees one moment, and cannot lock or change anything."""
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _sqlite(url: str, *, begin: str) -> Engine:
     engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 15})
 
     @event.listens_for(engine, "connect")

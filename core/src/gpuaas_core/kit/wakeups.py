@@ -1,23 +1,45 @@
-"""Wake-ups for long polls and streams. A lost wake-up costs a wait, never data: every waiter looks again by itself."""
+"""Wake-ups for long polls and streams. A lost wake-up costs a wait, never data: every waiter looks again by itself.
+
+`bell.py` carries them between core processes on one PostgreSQL.
+"""
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-LOOK_AGAIN_S = 2.0  # also covers writers in other processes
+LOOK_AGAIN_S = 1.5  # also covers writers in other processes whose wake-up was lost
+MOST_REMEMBERED = 10_000
 
 
 class Wakeups:
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._rung: dict[str, int] = {}
+        self.rings = 0  # how often somebody rang; whoever looks remembers it, to notice what rang meanwhile
+        self.tell_others: Callable[[Iterable[str]], None] | None = None
 
     def ring(self, topics: Iterable[str]) -> None:
+        topics = set(topics)
+        self.ring_here(topics)
+        if topics and self.tell_others:
+            self.tell_others(topics)
+
+    def ring_here(self, topics: Iterable[str]) -> None:
+        if len(self._rung) > MOST_REMEMBERED:
+            self._rung.clear()
         for topic in topics:
+            self.rings += 1
+            self._rung[topic] = self.rings
             for waiter in self._waiting.get(topic, ()):
                 waiter.set()
 
-    async def wait(self, topic: str, timeout_s: float) -> None:
-        """Until somebody rings, at most `timeout_s`. Look before and after: what you wait for may already be there."""
+    def ring_all_here(self) -> None:
+        self.ring_here(list(self._waiting))
+
+    async def wait(self, topic: str, timeout_s: float, *, since: int | None = None) -> None:
+        """Until somebody rings, at most `timeout_s`; at once if somebody rang after `since`, while you were looking."""
+        if since is not None and self._rung.get(topic, 0) > since:
+            return
         waiter = asyncio.Event()
         self._waiting[topic].add(waiter)
         try:

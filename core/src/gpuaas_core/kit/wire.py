@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from .clock import rfc3339
 from .problems import MalformedBody
@@ -15,7 +15,9 @@ MOST_LEVELS = 60
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$")]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Moment = Annotated[str, BeforeValidator(lambda value: rfc3339(value) if isinstance(value, int) else value)]
-Sentence = Annotated[str, StringConstraints(max_length=2000)]
+# Controllers report what machines said; a NUL in it is no reason to lose the report, and no store keeps one in text.
+Keepable = AfterValidator(lambda value: value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
+Sentence = Annotated[str, StringConstraints(max_length=2000), Keepable]
 
 
 class Input(BaseModel):

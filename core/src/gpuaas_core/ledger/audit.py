@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, select
 
 from ..kit.clock import rfc3339
 from .events import PLATFORM
-from .tables import audit, event_heads
+from .heads import advance
+from .tables import audit
 
 NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
 
@@ -26,10 +27,11 @@ class Entry:
 
 def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, now: int) -> None:
     tenant_id = entry.tenant_id or PLATFORM
+    _, sequence = advance(tx, tenant_id, audits=1)
     tx.execute(
         insert(audit).values(
             tenant_id=tenant_id,
-            sequence=_advance(tx, tenant_id),
+            sequence=sequence,
             at=now,
             actor_id=entry.actor_id,
             actor_kind=entry.actor_kind,
@@ -42,16 +44,6 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
             trace_id=trace_id,
         )
     )
-
-
-def _advance(tx: Connection, tenant_id: str) -> int:
-    bump = update(event_heads).where(event_heads.c.tenant_id == tenant_id)
-    column = event_heads.c.audit_sequence
-    moved = tx.execute(bump.values(audit_sequence=column + 1).returning(column)).scalar()
-    if moved is None:
-        tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=0, audit_sequence=1))
-        return 1
-    return moved
 
 
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int) -> list[dict[str, Any]]:

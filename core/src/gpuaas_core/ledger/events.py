@@ -8,11 +8,12 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, select
 
 from ..kit.clock import rfc3339
 from ..kit.ids import new_id
 from ..kit.problems import Problem
+from .heads import advance
 from .tables import event_heads, events, store_facts
 
 PLATFORM = "platform"  # the stream of what belongs to no tenant
@@ -56,7 +57,7 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
             raise RuntimeError(f"event type {one.type!r} is not declared")
         by_tenant.setdefault(one.tenant_id, []).append(one)
     for tenant_id, batch in sorted(by_tenant.items()):
-        last = _advance(tx, tenant_id, len(batch))
+        last, _ = advance(tx, tenant_id, events=len(batch))
         rows = [
             {
                 "tenant_id": tenant_id,
@@ -73,15 +74,6 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
             for position, one in enumerate(batch)
         ]
         tx.execute(insert(events), rows)
-
-
-def _advance(tx: Connection, tenant_id: str, count: int) -> int:
-    bump = update(event_heads).where(event_heads.c.tenant_id == tenant_id)
-    moved = tx.execute(bump.values(sequence=event_heads.c.sequence + count).returning(event_heads.c.sequence)).scalar()
-    if moved is None:
-        tx.execute(insert(event_heads).values(tenant_id=tenant_id, sequence=count))
-        return count
-    return moved
 
 
 def head(tx: Connection, tenant_id: str) -> int:
@@ -107,7 +99,8 @@ def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
     if epoch and epoch != store_epoch(tx):
         raise CursorEpochChanged("This cursor belongs to another life of the store.")
     sequence = int(number)
-    oldest = tx.execute(select(events.c.sequence).where(events.c.tenant_id == tenant_id).order_by("sequence")).scalar()
+    first = select(events.c.sequence).where(events.c.tenant_id == tenant_id).order_by(events.c.sequence).limit(1)
+    oldest = tx.execute(first).scalar()
     if sequence and oldest and sequence < oldest - 1:
         raise CursorExpired(f"Events up to {oldest - 1} are no longer kept; the cursor stands at {sequence}.")
     if sequence > head(tx, tenant_id):

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy.exc import OperationalError
 
+from ..kit.db import LOCK_TIMEOUT, hold_name, sqlstate
 from ..kit.problems import Problem
 from ..kit.wire import canonical
 from .tables import seen_requests
@@ -27,6 +29,12 @@ class KeyReused(Problem):
     way_out = "Use a new key for a new request; keep the old key only to repeat exactly the same one."
 
 
+class KeyInFlight(Problem):
+    status, code, title = 409, "idempotency_in_flight", "The same request is still being worked on"
+    way_out = "Wait for `retry_after_s` and send the same request with the same Idempotency-Key again."
+    retryable = True
+
+
 @dataclass(frozen=True)
 class RequestKey:
     principal_id: str
@@ -40,7 +48,18 @@ def fingerprint(path: str, query: str, body: Any) -> str:
     return hashlib.sha256(canonical([path, query, body]).encode()).hexdigest()
 
 
-def seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
+def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
+    """The stored answer, or None and the key is ours: the same request elsewhere waits here until we are done."""
+    try:
+        hold_name(tx, f"request\n{request.principal_id}\n{request.route}\n{request.scope_id}\n{request.key}")
+    except OperationalError as error:
+        if sqlstate(error) != LOCK_TIMEOUT:
+            raise
+        raise KeyInFlight("The first request with this key has not ended yet.", retry_after_s=1) from error
+    return _seen(tx, request)
+
+
+def _seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
     row = tx.execute(select(seen_requests).where(*_same(request))).first()
     if row is not None and row.fingerprint != request.fingerprint:
         raise KeyReused(f"The key {request.key!r} already belongs to a request with another content.")

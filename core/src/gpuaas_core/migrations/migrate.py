@@ -1,12 +1,18 @@
-"""Bring a store to the newest schema. On SQLite under BEGIN IMMEDIATE, so two starting processes do not race."""
+"""Bring a store to a schema, newest by default. One process at a time, whole or not at all, on both databases.
 
+SQLite: under BEGIN IMMEDIATE. PostgreSQL: under an advisory lock; who comes second finds nothing left to do.
+"""
+
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 
+from ..kit.db import full_url, hold_name
 from ..ledger.events import ensure_store_epoch
 
 
@@ -18,16 +24,38 @@ def alembic_config(connection: Connection) -> Config:
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    engine = create_engine(url)
-    if url.startswith("sqlite"):
-        _transactional_ddl(engine)
-    with engine.begin() as connection:
+    with _alone(url) as connection:
         command.upgrade(alembic_config(connection), revision)
         ensure_store_epoch(connection)
-    engine.dispose()
 
 
-def _transactional_ddl(engine: Any) -> None:
+def downgrade(url: str, revision: str) -> None:
+    with _alone(url) as connection:
+        command.downgrade(alembic_config(connection), revision)
+
+
+@contextlib.contextmanager
+def _alone(url: str) -> Iterator[Connection]:
+    engine = create_engine(full_url(url))
+    try:
+        if engine.dialect.name == "sqlite":
+            _transactional_ddl(engine)
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":
+                _check_encoding(connection)
+            hold_name(connection, "migrate")
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _check_encoding(connection: Connection) -> None:
+    encoding = connection.execute(text("show server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        raise RuntimeError(f"the database has the encoding {encoding}: make it with ENCODING 'UTF8' (operator's guide)")
+
+
+def _transactional_ddl(engine: Engine) -> None:
     """SQLite can roll a schema change back when the driver does not commit behind our back."""
 
     @event.listens_for(engine, "connect")

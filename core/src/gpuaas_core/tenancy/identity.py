@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Binding, Principal
+from ..kit.db import insert_into
 from .errors import AssertionRefused, KeyNotAccepted
 from .tables import principals, role_bindings, sessions, used_assertions
 
@@ -112,13 +113,10 @@ def check_assertion(tx: Connection, assertion: str, now: int) -> Row[Any]:
         raise AssertionRefused("No enabled service account or node with this id has a key.")
     claims = _verified_claims(assertion, row.public_jwk)
     _check_claims(claims, row.id, seconds)
-    taken = select(used_assertions).where(
-        used_assertions.c.principal_id == row.id, used_assertions.c.jti == claims["jti"]
-    )
-    if tx.execute(taken).first() is not None:
-        raise AssertionRefused("This assertion was used before: each jti works once.")
     expiry = (claims["exp"] + SKEW_S) * 1000
-    tx.execute(insert(used_assertions).values(principal_id=row.id, jti=claims["jti"], expires_at=expiry))
+    use = insert_into(tx, used_assertions).values(principal_id=row.id, jti=claims["jti"], expires_at=expiry)
+    if tx.execute(use.on_conflict_do_nothing().returning(used_assertions.c.jti)).first() is None:
+        raise AssertionRefused("This assertion was used before: each jti works once.")
     return row
 
 
@@ -149,7 +147,8 @@ def _check_claims(claims: dict[str, Any], principal_id: str, now_s: int) -> None
         or not isinstance(expires, int)
         or not isinstance(jti, str)
         or not 8 <= len(jti) <= 128
+        or not jti.isprintable()
     ):
-        raise AssertionRefused("iat, exp and jti (8 to 128 characters) are required.")
+        raise AssertionRefused("iat, exp and jti (8 to 128 printable characters) are required.")
     if expires - issued > ASSERTION_MAX_S or issued > now_s + SKEW_S or expires <= now_s - SKEW_S:
         raise AssertionRefused("The assertion is expired, from the future, or lives longer than 60 seconds.")

@@ -8,6 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Principal, Scope, evaluate, keys_at
 from ..access.permissions import APPOINTED_BY, BINDABLE, PLATFORM_ADMIN, ROLES
+from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
@@ -77,12 +78,10 @@ def bind(tx: Connection, who: str, role: str, kind: str, where: str, tenant_id: 
         role_bindings.c.scope_kind == kind,
         role_bindings.c.scope_id == where,
     )
-    known = tx.execute(same).scalar()
-    if known:
-        return known
     row = {"id": new_id("bind"), "principal_id": who, "role": role, "scope_kind": kind, "scope_id": where}
-    tx.execute(insert(role_bindings).values(**row, tenant_id=tenant_id, created_at=now))
-    return row["id"]
+    new = insert_into(tx, role_bindings).values(**row, tenant_id=tenant_id, created_at=now)
+    tx.execute(new.on_conflict_do_nothing())
+    return tx.execute(same).scalar_one()
 
 
 def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:

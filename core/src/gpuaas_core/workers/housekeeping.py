@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
 from ..edge.call import Platform
+from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
 from ..tenancy.identity import forget_old_sessions
@@ -41,6 +42,8 @@ async def _loop(platform: Platform) -> None:
 
 
 def tidy(tx: Connection, now: int) -> set[str]:
+    if not try_name(tx, "housekeeping"):  # another core is at it
+        return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
     forget_old(tx, now)
