@@ -368,3 +368,41 @@ async def test_a_machine_with_a_senseless_key_or_token_does_not_join(world: Worl
     for change, status, code in bad:
         check_problem(await anybody.post("/v1/enrol", good | change), status, code)
     assert dump(world.platform, without=KEPT) == before
+
+
+async def test_what_no_column_holds_is_refused_and_not_a_bug(world: World) -> None:
+    """PostgreSQL keeps to the length of its columns; SQLite would keep anything. The answer is the same on both."""
+    path = f"/v1/tenants/{world.tenant}/users"
+    wide = {"email": "İ" * 64 + "@" + "İ" * 180, "name": "Wide", "password": "correct horse battery"}
+    check_problem(await world.boss.post(path, wide), 422, "invalid_request")
+    version = {"version": "1.0.0-" + "x" * 27, "manifest": MANIFEST}
+    check_problem(await world.admin.post("/v1/apps/echo/versions", version), 422, "invalid_request")
+    await world.deploy()
+    claim = await world.claim()
+    step = {"claim_epoch": 1, "phase": "x" * 81, "step": 1, "of": 2, "message": "One"}
+    path = world.operation(claim["operation"]["id"], "progress")
+    check_problem(await world.controller.post(path, step), 422, "invalid_request")
+
+
+async def test_the_longest_slug_and_version_fit_everywhere(world: World) -> None:
+    slug, version = "a" * 40, "1.0.0-" + "x" * 26
+    await world.admin.ok("/v1/apps", {"slug": slug, "name": "Long"})
+    manifest = MANIFEST | {"app_slug": slug, "version": version}
+    await world.admin.ok(f"/v1/apps/{slug}/versions", {"version": version, "manifest": manifest})
+    await world.admin.ok(f"/v1/apps/{slug}/versions/{version}/publish")
+    await world.boss.ok(f"/v1/projects/{world.red}/entitlements", {"app_slug": slug})
+
+
+async def test_a_nul_in_what_a_machine_said_does_not_lose_the_report(world: World) -> None:
+    await world.deploy()
+    claim = await world.claim()
+    await world.progress(claim, 1, phase="work\0", message="it said \0", adapter_detail={"raw": "a\0b"})
+    operation = (await world.boss.get(world.operation(claim["operation"]["id"]))).json()
+    assert operation["progress"]["message"] == "it said \N{REPLACEMENT CHARACTER}"
+    assert operation["adapter_detail"] == {"raw": "a\0b"}
+
+
+@pytest.mark.parametrize("query", ["instances?cursor=AA", "operations?status=%00", "allocations?state=%00"])
+async def test_a_nul_in_a_question_is_no_bug(world: World, query: str) -> None:
+    answer = await world.boss.get(f"/v1/projects/{world.red}/{query}")
+    assert answer.status_code in (200, 400, 422), answer.text
