@@ -41,7 +41,7 @@ logs: setup ## The newest lines of every log
 	@$(STACK) logs
 
 .PHONY: check
-check: setup apt-test ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
+check: setup ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
 	@$(BIN)/python tests/everything.py --fast
 
 .PHONY: format

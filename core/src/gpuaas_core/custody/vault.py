@@ -14,8 +14,11 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Connection, select
 
+from ..kit.db import insert_into
 from ..kit.problems import Problem
+from ..ledger.tables import store_facts
 
 
 class CustodyFailed(Problem):
@@ -52,6 +55,16 @@ class Vault:
         """A keyed fingerprint, for tokens that can be checked without being stored."""
         digest = hmac.new(self._key, b"mac:" + message.encode(), sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def check_belongs(tx: Connection, vault: Vault) -> None:
+    """The first core leaves a fingerprint of its key; one with another key could open nothing, and must not start."""
+    mine = vault.mac("the master key of this store")
+    first = insert_into(tx, store_facts).values(name="master_key", value=mine)
+    tx.execute(first.on_conflict_do_nothing())
+    kept = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).scalar_one()
+    if kept != mine:
+        raise RuntimeError("this master.key does not belong to this store: every core needs the store's own key")
 
 
 def _write_new_key(path: Path) -> None:
