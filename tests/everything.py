@@ -1,6 +1,6 @@
 """`make test`: every check, one after the other, each with its time; a skipped test counts as a failure.
 
-Stages are a table. `--fast` leaves out what boots real hosts; `--only WORD` runs the stages whose name contains it.
+Stages are a table. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
 """
 
 import argparse
@@ -27,12 +27,13 @@ class Stage:
     lab: bool = False
     minutes: int = 15
     env: tuple[tuple[str, str], ...] = ()
+    fast: bool = True
 
 
-def _tests(name: str, *words: str, lab: bool = False, minutes: int = 10, **env: str) -> Stage:
+def _tests(name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 10, **env: str) -> Stage:
     mark = "lab" if lab else "not lab"
     argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
-    return Stage(name, argv, tests=True, lab=lab, minutes=minutes, env=tuple(env.items()))
+    return Stage(name, argv, tests=True, lab=lab, minutes=minutes, env=tuple(env.items()), fast=fast and not lab)
 
 
 STAGES = [
@@ -43,7 +44,7 @@ STAGES = [
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
     _tests("core", "core/tests", "-n", "2"),
-    _tests("core on PostgreSQL", "core/tests", "-n", "2", GPUAAS_TEST_DATABASE="postgresql"),
+    _tests("core on PostgreSQL", "core/tests", "-n", "2", fast=False, GPUAAS_TEST_DATABASE="postgresql"),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),
@@ -69,7 +70,7 @@ def main() -> int:
     options.add_argument("--only", default="")
     chosen = options.parse_args()
     os.chdir(ROOT)
-    stages = [s for s in STAGES if chosen.only in s.name and not (chosen.fast and s.lab)]
+    stages = [s for s in STAGES if chosen.only in s.name and not (chosen.fast and not s.fast)]
     outcomes = [run(stage) for stage in stages]
     return summary(outcomes)
 

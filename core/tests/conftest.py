@@ -27,3 +27,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
+collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py"]

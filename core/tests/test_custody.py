@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_core.custody.authorities import sign_user
 from gpuaas_core.custody.tables import ssh_authorities
-from gpuaas_core.custody.vault import CustodyFailed, Vault
+from gpuaas_core.custody.vault import CustodyFailed, Vault, check_belongs
 from sqlalchemy import select, update
 from test_bad_input import check_problem
 from world import HOST_KEY, World, apply_trust, rows, store_files
@@ -179,3 +179,13 @@ async def test_private_authority_keys_are_nowhere_in_plain(world: World, store_f
             assert not [file.name for file in store_files(store_folder) if form in file.read_bytes()]
     for file in store_files(store_folder):
         assert b"PRIVATE KEY" not in file.read_bytes()
+
+
+async def test_a_core_with_another_key_does_not_start_on_this_store(world: World, tmp_path: Path) -> None:
+    """Two cores that share a database but not the key would each refuse what the other sealed."""
+    check = world.platform.db.write_now
+    check(lambda tx: check_belongs(tx, world.platform.vault))
+    check(lambda tx: check_belongs(tx, world.platform.vault))
+    other = Vault.in_file(tmp_path / "other.key")
+    with pytest.raises(RuntimeError, match="does not belong"):
+        check(lambda tx: check_belongs(tx, other))

@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from . import __version__
 from .api.app import build_asgi, build_platform
 from .api.contracts import write_contracts
-from .custody.vault import Vault
+from .custody.vault import Vault, check_belongs
 from .doctor import commands
 from .kit.clock import system_clock
 from .kit.db import Database
@@ -36,6 +36,7 @@ def serve() -> None:
     settings = Settings.read()
     db = _open(settings)
     vault = Vault.in_file(settings.data_dir / "master.key")
+    db.write_now(lambda tx: check_belongs(tx, vault))
     platform = build_platform(db, vault, checkpoints=settings.checkpoints)
     config = uvicorn.Config(
         build_asgi(platform), log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False

@@ -17,8 +17,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from sqlalchemy import Connection, select
 
+from ..kit.db import insert_into
 from ..kit.problems import Problem
+from ..ledger.tables import store_facts
 
 
 class CustodyFailed(Problem):
@@ -67,6 +70,16 @@ class Vault:
         """Derived from the master key, one per purpose: there is no row in the store that could be exchanged."""
         derive = HKDF(SHA256(), 32, salt=None, info=f"gpuaas/sign/{purpose}".encode())
         return Ed25519PrivateKey.from_private_bytes(derive.derive(self._key))
+
+
+def check_belongs(tx: Connection, vault: Vault) -> None:
+    """The first core leaves a fingerprint of its key; one with another key could open nothing, and must not start."""
+    mine = vault.mac("the master key of this store")
+    first = insert_into(tx, store_facts).values(name="master_key", value=mine)
+    tx.execute(first.on_conflict_do_nothing())
+    kept = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).scalar_one()
+    if kept != mine:
+        raise RuntimeError("this master.key does not belong to this store: every core needs the store's own key")
 
 
 def _write_new_key(path: Path) -> None:

@@ -2,12 +2,19 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from ..kit.wire import Id, Input, Moment, Slug, Title, View, said
 
 _EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
-Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True)]
+
+def _fits(email: str) -> str:
+    if len(email) > 254:  # some letters become two when made small
+        raise ValueError("an e-mail address has at most 254 characters")
+    return email
+
+
+Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True), AfterValidator(_fits)]
 
 
 class SignIn(Input):
