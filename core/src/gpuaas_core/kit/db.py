@@ -5,6 +5,7 @@ PostgreSQL: both in a small thread pool. See docs/decisions/0002-data-path.md.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ class Database:
         self.is_sqlite = url.startswith("sqlite")
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else 8, thread_name_prefix="db")
         self._write_engine = _engine(url, begin="BEGIN IMMEDIATE")
+        self.on_write: Callable[[float], object] = _nobody  # told how many seconds a transaction took
         self._read_engine = _engine(url, begin="BEGIN") if self.is_sqlite else self._write_engine
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
@@ -46,8 +48,12 @@ class Database:
             return fn(connection)
 
     def write_now(self, fn: Callable[[Connection], T]) -> T:
-        with self._write_engine.begin() as connection:
-            return fn(connection)
+        started = time.perf_counter()
+        try:
+            with self._write_engine.begin() as connection:
+                return fn(connection)
+        finally:
+            self.on_write(time.perf_counter() - started)
 
     @property
     def engine(self) -> Engine:
@@ -57,6 +63,10 @@ class Database:
         self._writers.shutdown(wait=True)
         self._read_engine.dispose()
         self._write_engine.dispose()
+
+
+def _nobody(_seconds: float) -> None:
+    pass
 
 
 def _engine(url: str, *, begin: str) -> Engine:
