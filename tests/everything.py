@@ -18,6 +18,8 @@ BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
 PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
+SCHEMATHESIS = "core/tests/test_schemathesis.py"
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -43,8 +45,17 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    _tests("core", "core/tests", "-n", "2"),
-    _tests("core on PostgreSQL", "core/tests", "-n", "2", fast=False, GPUAAS_TEST_DATABASE="postgresql"),
+    _tests("core", "core/tests", "-n", "2", f"--ignore={SCHEMATHESIS}"),
+    _tests(
+        "core on PostgreSQL",
+        "core/tests",
+        "-n",
+        "2",
+        f"--ignore={SCHEMATHESIS}",
+        fast=False,
+        GPUAAS_TEST_DATABASE="postgresql",
+    ),
+    _tests("schemathesis", SCHEMATHESIS, fast=False),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),

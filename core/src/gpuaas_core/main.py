@@ -1,11 +1,13 @@
 """`gpuaas-core`: serve the API, migrate the store, make the first administrator, write the contracts."""
 
 import asyncio
+import contextlib
 import logging
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import cyclopts
 import structlog
@@ -19,6 +21,7 @@ from .custody.vault import Vault, check_belongs
 from .doctor import commands
 from .kit.clock import system_clock
 from .kit.db import Database
+from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .settings import Settings
 from .tenancy.identity import hash_password
@@ -38,17 +41,37 @@ def serve() -> None:
     vault = Vault.in_file(settings.data_dir / "master.key")
     db.write_now(lambda tx: check_belongs(tx, vault))
     platform = build_platform(db, vault, checkpoints=settings.checkpoints)
-    config = uvicorn.Config(
-        build_asgi(platform), log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False
-    )
+    metrics = Metrics(platform) if settings.metrics else None
+    api = build_asgi(platform, [metrics.requests] if metrics else [])
     sockets = [_bind(host, settings.port) for host in settings.listen]
-    structlog.get_logger("gpuaas.core").info("serving", listen=settings.listen, port=settings.port)
-    asyncio.run(_serve(uvicorn.Server(config), sockets))
+    beside = [(metrics, _bind(*settings.metrics_address))] if metrics else []
+    structlog.get_logger("gpuaas.core").info(
+        "serving", listen=settings.listen, port=settings.port, metrics=settings.metrics
+    )
+    asyncio.run(_serve(api, sockets, beside))
     db.close()
 
 
-async def _serve(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-    await server.serve(sockets=sockets)
+async def _serve(api: Any, sockets: list[socket.socket], beside: list[tuple[Any, socket.socket]]) -> None:
+    """Until the API stops; what is served beside it stops with it."""
+    others = [(_Beside(_config(app)), bound) for app, bound in beside]
+    tasks = [asyncio.create_task(other.serve(sockets=[bound])) for other, bound in others]
+    await uvicorn.Server(_config(api)).serve(sockets=sockets)
+    for other, _ in others:
+        other.should_exit = True
+    await asyncio.gather(*tasks)
+
+
+class _Beside(uvicorn.Server):
+    """Without signal handlers of its own: those are the API's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _config(app: Any) -> uvicorn.Config:
+    return uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False)
 
 
 @app.command

@@ -11,6 +11,12 @@ class Settings:
     database_url: str
     listen: tuple[str, ...]
     port: int
+    metrics: str  # host:port of GET /metrics; empty: not served
+
+    @property
+    def metrics_address(self) -> tuple[str, int]:
+        host, _, port = self.metrics.rpartition(":")
+        return host.strip("[]") or "127.0.0.1", int(port)
 
     @classmethod
     def read(cls) -> "Settings":
@@ -20,6 +26,7 @@ class Settings:
             database_url=os.environ.get("GPUAAS_CORE_DATABASE", f"sqlite:///{data}/core.db"),
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
+            metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
         )
 
     @property

@@ -31,7 +31,7 @@ async def about(call: Caller) -> AboutView:
         name="GPUaaS",
         version=__version__,
         issuer=ISSUER,
-        retention={"events_days": 7, "idempotency_days": 7, "operations_days": 30},
+        retention={"events_days": 7, "idempotency_days": 7, "operations_days": 30, "telemetry_days": 7},
         features={"machine_access": "ssh_certificate", "events": ["list", "long_poll", "sse"]},
     )
 

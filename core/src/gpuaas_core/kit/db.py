@@ -46,6 +46,7 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
         self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _postgresql(self.url)
         self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self._write_engine)
+        self.on_write: Callable[[float], object] = _nobody  # told how many seconds a transaction took
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
@@ -60,7 +61,11 @@ class Database:
         return self._retried(self._read_once, fn)
 
     def write_now(self, fn: Callable[[Connection], T]) -> T:
-        return self._retried(self._write_once, fn)
+        started = time.perf_counter()
+        try:
+            return self._retried(self._write_once, fn)
+        finally:
+            self.on_write(time.perf_counter() - started)
 
     def _read_once(self, fn: Callable[[Connection], T]) -> T:
         with self._read_engine.connect() as connection:
@@ -164,6 +169,10 @@ def _postgresql(url: str) -> Engine:
 def _reading(engine: Engine) -> Engine:
     """The same connections; every read sees one moment, and cannot lock or change anything."""
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _nobody(_seconds: float) -> None:
+    pass
 
 
 def _sqlite(url: str, *, begin: str) -> Engine:

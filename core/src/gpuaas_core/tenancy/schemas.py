@@ -8,6 +8,7 @@ from ..kit.wire import Id, Input, Moment, Slug, Title, View, said
 
 _EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
 
+
 def _fits(email: str) -> str:
     if len(email) > 254:  # some letters become two when made small
         raise ValueError("an e-mail address has at most 254 characters")

@@ -1,0 +1,62 @@
+"""What the store says when Prometheus asks: read at that moment, so it is right after a restart, too."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import Connection, func, select
+
+from ..capacity.states import NODE
+from ..capacity.tables import nodes
+from ..instances.states import OPERATION
+from ..instances.tables import operations
+from ..kit.clock import Clock
+from ..kit.db import Database
+from ..ledger.tables import event_heads
+
+
+class StoreMetrics(Collector):
+    def __init__(self, db: Database, clock: Clock) -> None:
+        self._db, self._clock = db, clock
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._db.read_now(self._read)
+
+    def describe(self) -> list[Metric]:
+        return []  # asked at registration: the store need not be there yet
+
+    def _read(self, tx: Connection) -> list[Metric]:
+        now, o = self._clock(), operations.c
+        oldest = tx.execute(select(func.min(o.created_at)).where(o.status == "queued", o.not_before <= now)).scalar()
+        live = select(func.count()).where(o.status == "running", o.lease_expires_at > now)
+        return [
+            _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, _counted(tx, o.status)),
+            _one("gpuaas_queue_age_seconds", "Age of the oldest operation that waits", (now - (oldest or now)) / 1000),
+            _one("gpuaas_live_claims", "Operations a controller holds right now", tx.execute(live).scalar_one()),
+            _by("gpuaas_nodes", "Machines by state", "state", NODE.moves, _counted(tx, nodes.c.state)),
+            _heads(tx),
+        ]
+
+
+def _counted(tx: Connection, column: Any) -> dict[str, int]:
+    return {row[0]: row[1] for row in tx.execute(select(column, func.count()).group_by(column))}
+
+
+def _by(name: str, help: str, label: str, known: Any, counted: dict[str, int]) -> Metric:
+    """Every state is there, also with 0: an alert on a series that does not exist never fires."""
+    family = GaugeMetricFamily(name, help, labels=[label])
+    for state in known:
+        family.add_metric([state], counted.get(state, 0))
+    return family
+
+
+def _one(name: str, help: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help, value=value)
+
+
+def _heads(tx: Connection) -> Metric:
+    family = GaugeMetricFamily("gpuaas_event_sequence", "The newest event sequence", labels=["tenant"])
+    for row in tx.execute(select(event_heads)):
+        family.add_metric([row.tenant_id], row.sequence)
+    return family
