@@ -57,7 +57,8 @@ async def _callers(world: World) -> dict[str, Api]:
     world.platform.db.write_now(lambda tx: bind(tx, wide, "tenant_admin", "tenant", tenant, tenant, 1))
     disabled, callers["disabled_service_account"], _ = await service_account(world, red)
     await world.boss.ok(f"/v1/projects/{red}/service-accounts/{disabled}/disable")
-    world.nodes[0], callers["node_agent"], _ = await join(world, "node-asked-for")
+    node, callers["node_agent"], _ = await join(world, "node-asked-for")
+    world.nodes = [node]  # not into the list itself: every test of this process shares it
     return callers
 
 
