@@ -33,7 +33,7 @@ def _fill(path: str, world: World) -> str:
     known = {"project_id": world.red, "tenant_id": world.tenant, "node_id": world.nodes[0], "app_slug": "echo"}
     for name in ("operation", "instance", "allocation", "account"):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
-    return path.format(**known, version="1.0.0")
+    return path.format(**known, version="1.0.0", correlation_id=f"cor-{ABSENT}")
 
 
 async def _try(caller: Api, method: str, path: str, world: World) -> Any:
