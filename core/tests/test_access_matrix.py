@@ -87,6 +87,7 @@ async def _real(world: World) -> dict[str, str]:
         "account_id": world.second_id,
         "app_slug": "echo",
         "version": "1.0.0",
+        "correlation_id": deployed["operation"]["correlation_id"],
     }
 
 

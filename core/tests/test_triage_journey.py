@@ -23,7 +23,7 @@ SECRET = "the-munge-key-itself"
 
 
 class ScriptedApp:
-    """Two steps hold, the third fails on the host; its telemetry is what the Slurm app's would be."""
+    """Two steps hold, the third fails on the host; its telemetry is what a real app's would be."""
 
     def __init__(self, telemetry: sdk.TelemetrySender) -> None:
         self.telemetry = telemetry
