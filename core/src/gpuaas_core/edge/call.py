@@ -1,4 +1,4 @@
-"""One HTTP request after its caller was verified. Routes use `Reader` and `Writer`; nothing else touches HTTP.
+"""One HTTP request after its caller was verified. Routes take a `Caller`; nothing else touches HTTP.
 
 Order of checks, by contract: authenticate, authorize, replay, (validate), execute. A write is one transaction that
 holds the change, its events, its audit row and the remembered answer.

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002_triage"
-down_revision = "0002_audit"
+revision = "0004_triage"
+down_revision = "0003_audit"
 branch_labels = None
 depends_on = None
 

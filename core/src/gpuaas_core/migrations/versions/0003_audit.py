@@ -10,7 +10,7 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002_audit"
+revision = "0003_audit"
 down_revision = "0002_iam"
 branch_labels = None
 depends_on = None
