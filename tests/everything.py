@@ -19,6 +19,8 @@ SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
 PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
+# These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
+ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "audit_mutations", "doctor", "schemathesis")]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ STAGES = [
         "core/tests",
         "-n",
         "2",
-        f"--ignore={SCHEMATHESIS}",
+        *(f"--ignore={path}" for path in ON_SQLITE_ONLY),
         fast=False,
         GPUAAS_TEST_DATABASE="postgresql",
     ),

@@ -104,10 +104,10 @@ def test_the_keys_and_sessions_of_an_older_store_go_on_working(url: str, engine:
     with engine.connect() as store:
         (key,) = store.execute(text("select * from principal_keys")).all()
         assert (key.principal_id, key.retired_at) == ("sa_1", None)
-        assert '"x": "abc"' in key.public_jwk
+        assert "abc" in str(key.public_jwk)
         assert store.execute(text("select id from sessions")).scalar_one().startswith("ses_")
     downgrade(url, "0001")
     with engine.connect() as store:
         kept = dict(store.execute(text("select id, public_jwk from principals")).all())
-        assert '"x": "abc"' in kept["sa_1"]
+        assert "abc" in str(kept["sa_1"])
         assert kept["usr_1"] is None

@@ -58,9 +58,11 @@ def invitation_token(vault: Vault, invitation_id: str) -> str:
     return f"{invitation_id}.{vault.mac(f'invitation:{invitation_id}')}"
 
 
-def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
+def check_token(tx: Connection, vault: Vault, token: str, now: int, *, hold: bool = False) -> Row[Any]:
+    """With `hold` the invitation is locked until the transaction ends, so that it is accepted once."""
     invitation_id, _, _ = token.partition(".")
-    row = tx.execute(select(invitations).where(invitations.c.id == invitation_id).with_for_update()).first()
+    mine = select(invitations).where(invitations.c.id == invitation_id)
+    row = tx.execute(mine.with_for_update() if hold else mine).first()
     good = hmac.compare_digest(invitation_token(vault, invitation_id).encode(), token.encode())
     if row is None or not good or state_of(row, now) != "open":
         raise InvitationInvalid("This invitation is unknown, used, revoked or expired.")
@@ -68,7 +70,7 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
 
 
 def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_hash: str) -> Row[Any]:
-    invitation = check_token(ctx.tx, vault, body.token, ctx.now)
+    invitation = check_token(ctx.tx, vault, body.token, ctx.now, hold=True)
     inviter = ctx.tx.execute(select(principals).where(principals.c.id == invitation.invited_by)).one()
     ctx.scope = tenant_scope(ctx.tx, invitation.tenant_id)
     invited = ctx.principal
