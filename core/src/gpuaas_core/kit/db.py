@@ -9,6 +9,7 @@ See docs/decisions/0002-data-path.md and 0008-postgresql.md.
 import asyncio
 import hashlib
 import random
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -175,14 +176,26 @@ def _nobody(_seconds: float) -> None:
     pass
 
 
+def _use_wal(connection: Any) -> None:
+    """The change to WAL wants the store alone for a moment and does not wait by itself; two cores may start at once."""
+    for _ in range(300):
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            time.sleep(0.05)
+    connection.execute("PRAGMA journal_mode=WAL")
+
+
 def _sqlite(url: str, *, begin: str) -> Engine:
     engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 15})
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # the driver must not send BEGIN by itself
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=15000"):
+        for pragma in ("busy_timeout=15000", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
+        _use_wal(connection)
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
