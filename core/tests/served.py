@@ -18,15 +18,24 @@ PROGRAM = Path(sys.executable).with_name("gpuaas-core")
 
 
 class Served:
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int, **settings: str) -> None:
+        self.settings = settings
         self.folder, self.port, self.url = folder, port, f"http://127.0.0.1:{port}"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
+    @property
+    def environment(self) -> dict[str, str]:
         settings = {"GPUAAS_CORE_DATA": str(self.folder), "GPUAAS_CORE_PORT": str(self.port)}
-        settings["GPUAAS_CORE_DATABASE"] = database_url(self.folder)
+        return os.environ | settings | {"GPUAAS_CORE_DATABASE": database_url(self.folder)} | self.settings
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command of the platform's operator, on the platform's own machine."""
+        command = [str(PROGRAM), *words]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+
+    def start(self) -> None:
         with (self.folder / "core.log").open("ab") as log:
-            self.process = subprocess.Popen([PROGRAM, "serve"], env=os.environ | settings, stdout=log, stderr=log)
+            self.process = subprocess.Popen([PROGRAM, "serve"], env=self.environment, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while not self._ready():
             assert self.process.poll() is None, (self.folder / "core.log").read_text()
@@ -59,9 +68,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(store: Store, folder: Path) -> Iterator[Served]:
+def serving(store: Store, folder: Path, **settings: str) -> Iterator[Served]:
     copy_store(store, folder)
-    served = Served(folder, free_port())
+    served = Served(folder, free_port(), **settings)
     try:
         served.start()
         yield served

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from alembic import command
 from gpuaas_core.api.app import build_app
+from gpuaas_core.custody.holders.embedded import Embedded
+from gpuaas_core.custody.tables import data_keys
 from gpuaas_core.custody.vault import Vault
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.history.checkpoints import PURPOSE, BadCheckpoint, Checkpoints
@@ -201,7 +203,7 @@ def test_changed_or_lost_checkpoints_are_found(here: Platform, change: Callable[
 def test_checkpoints_of_somebody_elses_key_are_worth_nothing(here: Platform) -> None:
     path, _ = _lines(here)
     path.unlink()
-    stranger = Vault(b"x" * 32)
+    stranger = Vault(Embedded({1: b"x" * 32}), b"x" * 32)
     forged = Checkpoints(path.parent, stranger.public_key(PURPOSE))
     assert forged.append(stranger, TENANT, ROWS, "0" * 64, 1)
     verdict = verified(here)
@@ -295,12 +297,15 @@ def test_rows_of_the_old_schema_are_chained_by_the_migration(trail: Path, tmp_pa
     url = f"sqlite:///{tmp_path}/core.db"
     engine = create_engine(url)
     with engine.begin() as connection:
+        keys = connection.execute(select(data_keys)).mappings().all()
         command.downgrade(alembic_config(connection), "0001")
     engine.dispose()
     with sqlite3.connect(tmp_path / "core.db") as db:
         assert "hash" not in [row[1] for row in db.execute("pragma table_info(audit)")]
     db.close()
     migrate(url)
+    with create_engine(url).begin() as connection:
+        connection.execute(insert(data_keys), [dict(key) for key in keys])  # the keys are younger than that schema
     with open_platform(tmp_path, MovableClock()) as platform:
         verdict = verified(platform)  # also: the migration's own way of hashing is still ours
         assert (verdict.ok, verdict.rows, verdict.anchored) == (True, ROWS, ROWS), verdict.sentence

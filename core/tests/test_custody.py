@@ -1,7 +1,6 @@
 """Keys and certificates: what is sealed opens only where it belongs; what is signed opens one door for five minutes."""
 
 import base64
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_core.custody.authorities import sign_user
+from gpuaas_core.custody.holders.port import CustodyFailed
 from gpuaas_core.custody.tables import ssh_authorities
-from gpuaas_core.custody.vault import CustodyFailed, Vault, check_belongs
 from sqlalchemy import select, update
 from test_bad_input import check_problem
 from world import HOST_KEY, World, apply_trust, rows, store_files
@@ -30,53 +29,6 @@ def _certificate(text: str) -> ssh.SSHCertificate:
 
 def _fingerprint(key: Any) -> bytes:
     return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-
-
-def test_a_sealed_value_opens_only_for_what_it_was_sealed(tmp_path: Path) -> None:
-    vault = Vault.in_file(tmp_path / "master.key")
-    sealed = vault.seal(b"secret", "ssh-authority/ten_a/user")
-    assert vault.unseal(sealed, "ssh-authority/ten_a/user") == b"secret"
-    for other in ("ssh-authority/ten_b/user", "ssh-authority/ten_a/host", ""):
-        with pytest.raises(CustodyFailed):
-            vault.unseal(sealed, other)
-    for broken in (sealed[:-1], sealed[:11], b"", sealed[:20] + bytes([sealed[20] ^ 1]) + sealed[21:]):
-        with pytest.raises(CustodyFailed):
-            vault.unseal(broken, "ssh-authority/ten_a/user")
-    assert vault.seal(b"secret", "x") != vault.seal(b"secret", "x")
-
-
-def test_another_master_key_opens_nothing(tmp_path: Path) -> None:
-    sealed = Vault.in_file(tmp_path / "one.key").seal(b"secret", "x")
-    with pytest.raises(CustodyFailed):
-        Vault.in_file(tmp_path / "two.key").unseal(sealed, "x")
-
-
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o666, 0o610])
-def test_a_master_key_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "master.key"
-    Vault.in_file(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-    path.chmod(mode)
-    with pytest.raises(RuntimeError, match="chmod 600"):
-        Vault.in_file(path)
-
-
-def test_the_master_key_stays_the_same_also_when_two_cores_start_at_once(tmp_path: Path) -> None:
-    for attempt in range(10):
-        path, macs = tmp_path / f"master-{attempt}.key", []
-        together = threading.Barrier(6)
-
-        def start(path: Path = path, macs: list[str] = macs, together: threading.Barrier = together) -> None:
-            together.wait()
-            macs.append(Vault.in_file(path).mac("x"))
-
-        threads = [threading.Thread(target=start) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert macs == [Vault.in_file(path).mac("x")] * 6
-        assert [file.name for file in tmp_path.iterdir() if ".new" in file.name] == []
 
 
 async def test_an_authority_key_moved_to_another_row_signs_nothing(world: World) -> None:
@@ -110,7 +62,7 @@ async def test_an_authority_key_moved_to_another_row_signs_nothing(world: World)
         "ssh_host_public_key": HOST_KEY,
         "facts": {"hostname": "spare", "cpus": 1, "memory_mb": 1},
     }
-    check_problem(await world.api.post("/v1/enrol", body), 503, "custody_unavailable")
+    check_problem(await world.api.post("/v1/enrol", body), 503, "custody_failed")
     assert rows(world.platform, "select id from nodes where name = 'spare'") == []
 
 
@@ -171,7 +123,11 @@ async def test_private_authority_keys_are_nowhere_in_plain(world: World, store_f
     assert len(stored) == 2
     for row in stored:
         bound = f"ssh-authority/{row.tenant_id}/{row.purpose}"
-        private = world.platform.vault.unseal(row.sealed_private_key, bound)
+        private = world.platform.db.read_now(
+            lambda tx, row=row, bound=bound: world.platform.vault.unseal(
+                tx, row.tenant_id, row.sealed_private_key, bound
+            )
+        )
         key = serialization.load_ssh_private_key(private, None)
         assert isinstance(key, Ed25519PrivateKey)
         seed = key.private_bytes_raw()
@@ -179,13 +135,3 @@ async def test_private_authority_keys_are_nowhere_in_plain(world: World, store_f
             assert not [file.name for file in store_files(store_folder) if form in file.read_bytes()]
     for file in store_files(store_folder):
         assert b"PRIVATE KEY" not in file.read_bytes()
-
-
-async def test_a_core_with_another_key_does_not_start_on_this_store(world: World, tmp_path: Path) -> None:
-    """Two cores that share a database but not the key would each refuse what the other sealed."""
-    check = world.platform.db.write_now
-    check(lambda tx: check_belongs(tx, world.platform.vault))
-    check(lambda tx: check_belongs(tx, world.platform.vault))
-    other = Vault.in_file(tmp_path / "other.key")
-    with pytest.raises(RuntimeError, match="does not belong"):
-        check(lambda tx: check_belongs(tx, other))

@@ -16,7 +16,8 @@ import postgres
 import pytest
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform, guarded
-from gpuaas_core.custody.vault import Vault
+from gpuaas_core.custody.holders.embedded import Embedded
+from gpuaas_core.custody.vault import open_vault
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.kit.clock import system_clock
 from gpuaas_core.kit.db import Database, metadata
@@ -180,7 +181,8 @@ def looking(folder: Path) -> Iterator[Connection]:
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))
     try:
-        yield build_platform(db, Vault.in_file(folder / "master.key"), clock, checkpoints=folder / "checkpoints")
+        vault = open_vault(db.write_now, Embedded.in_file(folder / "master.key"))
+        yield build_platform(db, vault, clock, checkpoints=folder / "checkpoints")
     finally:
         db.close()
 

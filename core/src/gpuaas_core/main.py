@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -17,10 +18,13 @@ from cyclopts import Parameter
 from . import __version__
 from .api.app import build_asgi, build_platform
 from .api.contracts import write_contracts
-from .custody.vault import Vault, check_belongs
+from .custody.commands import custody
+from .custody.holders import open_holder
+from .custody.vault import Vault, open_vault
 from .doctor import commands
 from .kit.clock import system_clock
 from .kit.db import Database
+from .kit.problems import Problem
 from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .settings import Settings
@@ -30,6 +34,7 @@ from .tenancy.service import bootstrap_admin
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
 app.command(commands.audit)
 app.command(commands.doctor)
+app.command(custody)
 
 
 @app.command
@@ -38,8 +43,7 @@ def serve() -> None:
     _configure_logs()
     settings = Settings.read()
     db = _open(settings)
-    vault = Vault.in_file(settings.data_dir / "master.key")
-    db.write_now(lambda tx: check_belongs(tx, vault))
+    vault = _open_vault(settings, db)
     platform = build_platform(db, vault, checkpoints=settings.checkpoints)
     metrics = Metrics(platform) if settings.metrics else None
     api = build_asgi(platform, [metrics.requests] if metrics else [])
@@ -123,6 +127,11 @@ def _open(settings: Settings) -> Database:
     return Database(settings.database_url)
 
 
+def _open_vault(settings: Settings, db: Database) -> Vault:
+    holder = open_holder(settings.custody, os.environ, settings.data_dir)
+    return open_vault(db.write_now, holder, cache_s=settings.custody_cache_s)
+
+
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -150,4 +159,7 @@ def _configure_logs() -> None:
 
 
 def main() -> None:
-    app()
+    try:
+        app()
+    except Problem as problem:  # a person reads this, not a client
+        raise SystemExit(f"{problem.detail} {problem.exit}") from problem

@@ -11,6 +11,8 @@ class Settings:
     database_url: str
     listen: tuple[str, ...]
     port: int
+    custody: str  # who holds the master key: embedded, openbao, pkcs11
+    custody_cache_s: float  # how long an opened data key is used before the holder is asked again
     metrics: str  # host:port of GET /metrics; empty: not served
 
     @property
@@ -26,6 +28,8 @@ class Settings:
             database_url=os.environ.get("GPUAAS_CORE_DATABASE", f"sqlite:///{data}/core.db"),
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
+            custody=os.environ.get("GPUAAS_CORE_CUSTODY", "embedded"),
+            custody_cache_s=float(os.environ.get("GPUAAS_CORE_CUSTODY_CACHE_S", "300")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
         )
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, select
 
 from ..kit.db import insert_into
 from ..kit.problems import Problem
+from ..kit.sealed import declare_sealed
 from .tables import ssh_authorities
 from .vault import Vault
 
@@ -27,6 +28,14 @@ BACKDATE_S = 60
 class SshKeyNotAccepted(Problem):
     status, code, title = 422, "ssh_key_not_accepted", "The SSH public key cannot be certified"
     way_out = "Send one line of an Ed25519 OpenSSH public key (`ssh-ed25519 AAAA…`)."
+
+
+declare_sealed(
+    ssh_authorities,
+    "sealed_private_key",
+    tenant="tenant_id",
+    bound_to=lambda row: _bound_to(row.tenant_id, row.purpose),
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,7 @@ def ensure_authorities(tx: Connection, vault: Vault, tenant_id: str, now: int) -
         )
         public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
         row = {"tenant_id": tenant_id, "purpose": purpose, "public_key": public.decode(), "created_at": now}
-        sealed = vault.seal(private, _bound_to(tenant_id, purpose))
+        sealed = vault.seal(tx, tenant_id, private, _bound_to(tenant_id, purpose))
         new = insert_into(tx, ssh_authorities).values(**row, sealed_private_key=sealed)
         tx.execute(new.on_conflict_do_nothing())  # of two first machines at once, one makes the keys
 
@@ -90,7 +99,7 @@ def _sign(
 ) -> Certificate:
     row = _row(tx, tenant_id, purpose)
     private = serialization.load_ssh_private_key(
-        vault.unseal(row.sealed_private_key, _bound_to(tenant_id, purpose)), None
+        vault.unseal(tx, tenant_id, row.sealed_private_key, _bound_to(tenant_id, purpose)), None
     )
     if not isinstance(private, Ed25519PrivateKey):
         raise RuntimeError("an SSH authority key is not Ed25519")

@@ -1,62 +1,75 @@
-"""The embedded vault: AES-256-GCM under a master key in a file only the platform can read.
+"""The vault: secrets sealed in the store under a data key per tenant, which the holder's master key wraps.
 
-The additional data names tenant, kind and purpose, so a sealed value moved to another row does not open.
+A sealed value is bound to its tenant, its data key's version and what it is for: moved anywhere else it does not open.
+The platform's own root key (for tokens that can be checked without being stored, and for signatures) is one more
+wrapped row. The holder is asked once per data key and cache time, never per secret.
 """
 
 import base64
-import contextlib
 import hmac
 import os
-import stat
-import tempfile
+import threading
+import time
+from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from ..kit.db import insert_into
-from ..kit.problems import Problem
+from ..kit.wire import canonical
 from ..ledger.tables import store_facts
+from .holders.embedded import Embedded
+from .holders.port import CustodyFailed, Holder
+from .tables import data_keys
 
-
-class CustodyFailed(Problem):
-    status, code, title = 503, "custody_unavailable", "The key custody cannot open this secret"
-    way_out = "The platform operator must restore the master key that belongs to this store."
+PLATFORM = "platform"  # whose secrets belong to no tenant
+ROOT = "root"
+_FORMAT = b"gv2:"
 
 
 class Vault:
-    def __init__(self, master_key: bytes) -> None:
-        self._key = master_key
-        self._cipher = AESGCM(master_key)
+    def __init__(self, holder: Holder, root: bytes, *, cache_s: float = 300) -> None:
+        self.holder = holder
+        self._root = root
+        self._cache_s = cache_s
+        self._opened: dict[bytes, tuple[float, bytes]] = {}  # by wrapped key: a rolled-back row can mislead nobody
+        self._lock = threading.Lock()
 
-    @classmethod
-    def in_file(cls, path: Path) -> "Vault":
-        """Opens the master key, making it at the first start. Refuses a file others can read."""
-        if not path.exists():
-            _write_new_key(path)
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & 0o077:
-            raise RuntimeError(f"{path} can be read by others (mode {mode:o}): chmod 600 it and start again")
-        return cls(base64.b64decode(path.read_bytes()))
-
-    def seal(self, plain: bytes, bound_to: str) -> bytes:
+    def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes:
+        row = newest_key(tx, tenant_id) or self._first_key(tx, tenant_id)
         nonce = os.urandom(12)
-        return nonce + self._cipher.encrypt(nonce, plain, bound_to.encode())
+        cipher = AESGCM(self._data_key(row))
+        return (
+            _FORMAT
+            + row.version.to_bytes(4, "big")
+            + nonce
+            + cipher.encrypt(nonce, plain, _where(tenant_id, row.version, bound_to))
+        )
 
-    def unseal(self, sealed: bytes, bound_to: str) -> bytes:
+    def unseal(self, tx: Connection, tenant_id: str, sealed: bytes, bound_to: str) -> bytes:
         try:
-            return self._cipher.decrypt(sealed[:12], sealed[12:], bound_to.encode())
+            if not sealed.startswith(_FORMAT):  # of the first release, under the root key itself
+                return AESGCM(self._root).decrypt(sealed[:12], sealed[12:], bound_to.encode())
+            version, nonce, content = int.from_bytes(sealed[4:8], "big"), sealed[8:20], sealed[20:]
+            key = self._data_key(_key_row(tx, tenant_id, version))
+            return AESGCM(key).decrypt(nonce, content, _where(tenant_id, version, bound_to))
         except (InvalidTag, ValueError) as error:
-            raise CustodyFailed("A sealed value does not open with the present master key.") from error
+            raise CustodyFailed("A sealed value does not open where it lies.") from error
+
+    @staticmethod
+    def version_of(sealed: bytes) -> int:
+        """Of the data key that sealed it; 0 for what the first release sealed."""
+        return int.from_bytes(sealed[4:8], "big") if sealed.startswith(_FORMAT) else 0
 
     def mac(self, message: str) -> str:
         """A keyed fingerprint, for tokens that can be checked without being stored."""
-        digest = hmac.new(self._key, b"mac:" + message.encode(), sha256).digest()
+        digest = hmac.new(self._root, b"mac:" + message.encode(), sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def sign(self, purpose: str, message: bytes) -> bytes:
@@ -66,29 +79,95 @@ class Vault:
     def public_key(self, purpose: str) -> bytes:
         return self._signing_key(purpose).public_key().public_bytes_raw()
 
+    def forget(self) -> None:
+        """The opened data keys: the next use asks the holder again."""
+        with self._lock:
+            self._opened.clear()
+
     def _signing_key(self, purpose: str) -> Ed25519PrivateKey:
-        """Derived from the master key, one per purpose: there is no row in the store that could be exchanged."""
+        """Derived from the root key, one per purpose: there is no row in the store that could be exchanged."""
         derive = HKDF(SHA256(), 32, salt=None, info=f"gpuaas/sign/{purpose}".encode())
-        return Ed25519PrivateKey.from_private_bytes(derive.derive(self._key))
+        return Ed25519PrivateKey.from_private_bytes(derive.derive(self._root))
+
+    def _first_key(self, tx: Connection, tenant_id: str) -> Row[Any]:
+        add_key(tx, self.holder, tenant_id, 1, os.urandom(32))
+        return _key_row(tx, tenant_id, 1)  # of two at once, the one that was first
+
+    def _data_key(self, row: Row[Any]) -> bytes:
+        now = time.monotonic()
+        with self._lock:
+            known = self._opened.get(row.wrapped)
+        if known and now < known[0]:
+            return known[1]
+        key = unwrap(self.holder, row)
+        with self._lock:
+            self._opened[row.wrapped] = (now + self._cache_s, key)
+        return key
 
 
-def check_belongs(tx: Connection, vault: Vault) -> None:
-    """The first core leaves a fingerprint of its key; one with another key could open nothing, and must not start."""
-    mine = vault.mac("the master key of this store")
-    first = insert_into(tx, store_facts).values(name="master_key", value=mine)
-    tx.execute(first.on_conflict_do_nothing())
-    kept = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).scalar_one()
-    if kept != mine:
-        raise RuntimeError("this master.key does not belong to this store: every core needs the store's own key")
+def open_vault(write: Callable[[Callable[[Connection], Row[Any]]], Row[Any]], holder: Holder, **options: Any) -> Vault:
+    """The root key is made by the first core that starts on a store."""
+    return Vault(holder, unwrap(holder, write(lambda tx: _root_row(tx, holder))), **options)
 
 
-def _write_new_key(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)  # mode 600
-    with os.fdopen(handle, "wb") as file:
-        file.write(base64.b64encode(os.urandom(32)))
-        file.flush()
-        os.fsync(file.fileno())
-    with contextlib.suppress(FileExistsError):  # of two cores starting at once the first one's key stays
-        os.link(draft, path)
-    os.unlink(draft)
+def read_vault(tx: Connection, holder: Holder) -> Vault:
+    """For looking only: a store that was never served has no root key yet, and none is made."""
+    row = newest_key(tx, ROOT)
+    if row is None:
+        raise RuntimeError("this store has no root key yet: no core was ever served on it")
+    return Vault(holder, unwrap(holder, row))
+
+
+def unwrap(holder: Holder, row: Row[Any]) -> bytes:
+    if row.holder != holder.kind:
+        raise CustodyFailed(f"This key is held by {row.holder!r} and the core is set to {holder.kind!r}.")
+    return holder.unwrap(row.holder_version, row.wrapped, wrapped_for(row.owner, row.version))
+
+
+def wrapped_for(owner: str, version: int) -> str:
+    return f"data-key/{owner}/{version}"
+
+
+def newest_key(tx: Connection, owner: str) -> Row[Any] | None:
+    mine = select(data_keys).where(data_keys.c.owner == owner)
+    return tx.execute(mine.order_by(data_keys.c.version.desc()).limit(1)).first()
+
+
+def _key_row(tx: Connection, owner: str, version: int) -> Row[Any]:
+    row = tx.execute(select(data_keys).where(data_keys.c.owner == owner, data_keys.c.version == version)).first()
+    if row is None:
+        raise CustodyFailed("The data key of a sealed value is not in the store.")
+    return row
+
+
+def _root_row(tx: Connection, holder: Holder) -> Row[Any]:
+    row = newest_key(tx, ROOT)
+    if row is None:
+        add_key(tx, holder, ROOT, 1, _first_root(tx, holder))
+        row = _key_row(tx, ROOT, 1)
+    return row
+
+
+def _first_root(tx: Connection, holder: Holder) -> bytes:
+    """A store of the first release goes on with the key it had: its tokens and signatures stay good."""
+    of_first_release = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).first()
+    if of_first_release and not isinstance(holder, Embedded):
+        raise RuntimeError("start once with the embedded custody this store has, then `gpuaas-core custody move`")
+    return holder.first_key if of_first_release and isinstance(holder, Embedded) else os.urandom(32)
+
+
+def add_key(tx: Connection, holder: Holder, owner: str, version: int, key: bytes) -> None:
+    holder_version, wrapped = holder.wrap(key, wrapped_for(owner, version))
+    new = insert_into(tx, data_keys).values(
+        owner=owner,
+        version=version,
+        holder=holder.kind,
+        holder_version=holder_version,
+        wrapped=wrapped,
+        created_at=int(time.time() * 1000),
+    )
+    tx.execute(new.on_conflict_do_nothing())
+
+
+def _where(tenant_id: str, version: int, bound_to: str) -> bytes:
+    return canonical([tenant_id, version, bound_to]).encode()

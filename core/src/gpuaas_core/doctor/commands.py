@@ -3,14 +3,17 @@
 import base64
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from cyclopts import App, Parameter
 
-from ..custody.vault import Vault
+from ..custody.holders import open_holder
+from ..custody.holders.embedded import FILE, INLINE
+from ..custody.vault import read_vault
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..history.verify import Verdict, streams, verify
 from ..kit.clock import system_clock
@@ -21,6 +24,7 @@ from .examine import examine
 from .findings import Finding, Patient
 from .store import NotLookedAt, reading
 
+T = TypeVar("T")
 Output = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
 audit = App(name="audit", help="The audit trail: check it, and say which key its checkpoints carry.")
 
@@ -31,8 +35,11 @@ def doctor(*, output: Output = "text") -> None:
     Example: `gpuaas-core doctor`
     """
     settings = Settings.read()
-    checkpoints = Checkpoints(settings.checkpoints, _key(settings, None))
-    found = _look(settings, lambda read: examine(Patient(read, checkpoints, system_clock())))
+
+    def look(read: Any) -> list[Finding]:
+        return examine(Patient(read, _checkpoints(settings, read), system_clock()))
+
+    found = _look(settings, look)
     _print_json([_finding(one) for one in found]) if output == "json" else _print_findings(found)
     raise SystemExit(1 if any(one.violations for one in found) else 0)
 
@@ -51,9 +58,9 @@ def verify_audit(*, tenant: str | None = None, public_key: str | None = None, ou
         What `gpuaas-core audit key` printed: for a check where the master key is not.
     """
     settings = Settings.read()
-    checkpoints = Checkpoints(settings.checkpoints, _key(settings, public_key))
 
     def check(read: Any) -> list[Verdict]:
+        checkpoints = _checkpoints(settings, read, public_key)
         return [verify(read, checkpoints, one) for one in ([tenant] if tenant else streams(read, checkpoints))]
 
     found = _look(settings, check)
@@ -77,7 +84,7 @@ def restart(tenant: str, *, reason: str) -> None:
         Why; everybody who reads the trail will see it.
     """
     settings = Settings.read()
-    checkpoints = Checkpoints(settings.checkpoints, _key(settings, None))
+    checkpoints = _look(settings, lambda read: _checkpoints(settings, read))
     if tenant not in _look(settings, lambda read: streams(read, checkpoints)):
         _stop(f"There is no trail of {tenant}. Trails are named by tenant id, or `platform`.")
     db = Database(settings.database_url)
@@ -90,17 +97,21 @@ def restart(tenant: str, *, reason: str) -> None:
 @audit.command
 def key() -> None:
     """The public key of the checkpoints, to be kept where the platform cannot change it."""
-    print(base64.b64encode(_key(Settings.read(), None)).decode())
+    settings = Settings.read()
+    print(base64.b64encode(_look(settings, lambda read: _key(settings, read))).decode())
 
 
-def _key(settings: Settings, given: str | None) -> bytes:
+def _checkpoints(settings: Settings, read: Any, public_key: str | None = None) -> Checkpoints:
+    return Checkpoints(settings.checkpoints, _decoded(public_key) if public_key else _key(settings, read))
+
+
+def _key(settings: Settings, read: Any) -> bytes:
     """Never makes a new master key: a check with a fresh key would suspect everything."""
-    if given:
-        return _decoded(given)
     path = settings.data_dir / "master.key"
-    if not path.exists():
+    if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
         _stop(f"There is no master key at {path}. Set GPUAAS_CORE_DATA, or give --public-key.")
-    return Vault.in_file(path).public_key(PURPOSE)
+    holder = open_holder(settings.custody, os.environ, settings.data_dir)
+    return read(lambda tx: read_vault(tx, holder)).public_key(PURPOSE)
 
 
 def _decoded(given: str) -> bytes:
@@ -111,7 +122,7 @@ def _decoded(given: str) -> bytes:
     _stop("This is not a public key. Give the line that `gpuaas-core audit key` prints.")
 
 
-def _look(settings: Settings, fn: Callable[[Any], list[Any]]) -> list[Any]:
+def _look(settings: Settings, fn: Callable[[Any], T]) -> T:
     try:
         with reading(settings.database_url) as read:
             return fn(read)

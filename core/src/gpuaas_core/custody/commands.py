@@ -1,0 +1,132 @@
+"""`gpuaas-core custody`: who holds the master key, and how it is changed while the platform runs."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Annotated, Any, NoReturn
+
+from cyclopts import App, Parameter
+from sqlalchemy import select
+
+from ..kit.db import Database
+from ..kit.problems import Problem
+from ..settings import Settings
+from . import rotation
+from .holders import OPENERS, open_holder
+from .holders.port import CustodyFailed, Holder
+from .tables import data_keys
+from .vault import open_vault
+
+custody = App(name="custody", help="The master key: who holds it, is it reachable, change it without a stop.")
+
+
+@custody.command
+def status() -> None:
+    """Say who holds the master key, whether it opens every data key, and which versions are in use."""
+    _, db, holder = _here()
+    rows = db.read_now(lambda tx: tx.execute(select(data_keys)).all())
+    current = holder.current()
+    closed = [row.owner for row in rows if not _opens(holder, row)]
+    print(f"holder    {holder.kind}, current version {current}")
+    for (kind, version), count in sorted(Counter((row.holder, row.holder_version) for row in rows).items()):
+        print(f"wraps     {count} data keys with version {version} of {kind}")
+    if closed:
+        _stop(f"{len(closed)} data keys do not open: {', '.join(sorted(set(closed))[:5])}. {CustodyFailed.way_out}")
+    print(f"opened    {len(rows)} of {len(rows)} data keys")
+
+
+@custody.command
+def rotate(*, add_only: Annotated[bool, Parameter(negative=())] = False) -> None:
+    """Make a new master key and wrap every data key with it. Running cores need no restart.
+
+    Parameters
+    ----------
+    add_only
+        Only make it: for several cores with a key file each, copy the file to all of them, then run `rewrap`.
+    """
+    _, db, holder = _here()
+    version = holder.rotate()
+    print(f"Version {version} of the master key is the current one.")
+    if not add_only:
+        _say_rewrapped(rotation.rewrap(db, holder, holder))
+
+
+@custody.command
+def rewrap() -> None:
+    """Wrap every data key with the current master key: finishes a rotation that was interrupted."""
+    _, db, holder = _here()
+    _say_rewrapped(rotation.rewrap(db, holder, holder))
+
+
+@custody.command
+def retire() -> None:
+    """Forget master keys that wrap nothing any more. Backups older than the last `rewrap` will not open then."""
+    _, db, holder = _here()
+    gone = holder.retire(db.read_now(lambda tx: rotation.used_versions(tx, holder)))
+    print(f"Retired: version {', '.join(gone)}." if gone else "There was nothing to retire.")
+
+
+@custody.command(name="renew-data-keys")
+def renew_data_keys(tenant: str | None = None) -> None:
+    """A new data key for one tenant or all, everything sealed again under it, the old keys dropped.
+
+    Parameters
+    ----------
+    tenant
+        Id of the tenant, or `platform`; all if left out.
+    """
+    _, db, holder = _here()
+    vault = open_vault(db.write_now, holder)
+    named = select(data_keys.c.owner).where(data_keys.c.owner != "root").distinct()
+    owners = [tenant] if tenant else db.read_now(lambda tx: list(tx.execute(named).scalars()))
+    for owner in owners:
+        db.write_now(lambda tx, owner=owner: rotation.rotate_data_key(tx, vault, owner))
+    resealed, dropped = rotation.reseal(db, vault), rotation.forget_data_keys(db)
+    print(f"{len(owners)} new data keys, {resealed} values sealed again, {dropped} old keys dropped.")
+
+
+@custody.command
+def move(to: str) -> None:
+    """Give the data keys to another holder. Afterwards start the cores with GPUAAS_CORE_CUSTODY set to it.
+
+    Parameters
+    ----------
+    to
+        embedded, openbao or pkcs11; its settings must be in the environment already
+    """
+    settings, db, holder = _here()
+    if to not in OPENERS or to == holder.kind:
+        _stop(f"The keys can be moved to {', '.join(kind for kind in OPENERS if kind != holder.kind)}.")
+    open_vault(db.write_now, holder)
+    _say_rewrapped(rotation.rewrap(db, holder, _tried(lambda: open_holder(to, os.environ, settings.data_dir))))
+    print(f"Set GPUAAS_CORE_CUSTODY={to} and start the cores again.")
+
+
+def _here() -> tuple[Settings, Database, Holder]:
+    settings = Settings.read()
+    holder = _tried(lambda: open_holder(settings.custody, os.environ, settings.data_dir))
+    return settings, Database(settings.database_url), holder
+
+
+def _tried(fn: Callable[[], Holder]) -> Holder:
+    try:
+        return fn()
+    except RuntimeError as error:
+        _stop(str(error))
+
+
+def _opens(holder: Holder, row: Any) -> bool:
+    try:
+        return bool(rotation.unwrap(holder, row))
+    except Problem:
+        return False
+
+
+def _say_rewrapped(count: int) -> None:
+    print(f"{count} data keys are wrapped anew." if count else "Every data key was under it already.")
+
+
+def _stop(sentence: str) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    raise SystemExit(1)

@@ -1,0 +1,24 @@
+"""Who holds the master key: a file of our own, an OpenBao or Vault server, or an HSM. One port, one contract suite.
+
+A holder wraps and unwraps data keys and does nothing else, so the master key of a server or an HSM never leaves it.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from .embedded import Embedded
+from .openbao import OpenBao
+from .pkcs11 import Pkcs11
+from .port import Holder
+
+OPENERS: dict[str, Callable[[Mapping[str, str], Path], Holder]] = {
+    "embedded": Embedded.configured,
+    "openbao": OpenBao.configured,
+    "pkcs11": Pkcs11.configured,
+}
+
+
+def open_holder(kind: str, environment: Mapping[str, str], data_dir: Path) -> Holder:
+    if kind not in OPENERS:
+        raise RuntimeError(f"GPUAAS_CORE_CUSTODY is {kind!r}; it can be " + ", ".join(OPENERS))
+    return OPENERS[kind](environment, data_dir)

@@ -1,0 +1,121 @@
+"""The master key in an HSM (PKCS#11): made there, not extractable, one object per version.
+
+Sessions are not shared between threads by the standard, so one lock serialises the calls; data keys are cached above.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .port import CustodyFailed, CustodyUnavailable
+
+T = TypeVar("T")
+
+
+class Pkcs11:
+    kind = "pkcs11"
+
+    def __init__(self, module: str, *, token: str, pin: str, label: str) -> None:
+        import pkcs11
+
+        self._module, self._token, self._pin, self._label = module, token, pin, label
+        self._library: Any = pkcs11.lib(module)
+        self._session: Any = None
+        self._lock = threading.RLock()
+        if not self._ask(self._versions):
+            self.rotate()
+
+    @classmethod
+    def configured(cls, environment: Mapping[str, str], _data_dir: Path) -> "Pkcs11":
+        def named(name: str, default: str = "") -> str:
+            return environment.get(f"GPUAAS_CORE_PKCS11_{name}", default)
+
+        if not (named("MODULE") and named("TOKEN") and named("PIN_FILE")):
+            raise RuntimeError("custody in an HSM needs GPUAAS_CORE_PKCS11_MODULE, _TOKEN and _PIN_FILE")
+        pin = Path(named("PIN_FILE")).read_text().strip()
+        return cls(named("MODULE"), token=named("TOKEN"), pin=pin, label=named("LABEL", "gpuaas"))
+
+    def current(self) -> str:
+        return str(max(self._ask(self._versions)))
+
+    def wrap(self, key: bytes, bound_to: str) -> tuple[str, bytes]:
+        def here() -> tuple[str, bytes]:
+            version, nonce = max(self._versions()), os.urandom(12)
+            return str(version), nonce + self._cipher(version, nonce, bound_to, "encrypt", key)
+
+        return self._ask(here)
+
+    def unwrap(self, version: str, wrapped: bytes, bound_to: str) -> bytes:
+        return self._ask(lambda: self._cipher(int(version), wrapped[:12], bound_to, "decrypt", wrapped[12:]))
+
+    def rotate(self) -> str:
+        import pkcs11
+
+        def here() -> str:
+            version = max(self._versions(), default=0) + 1
+            never = {pkcs11.Attribute.SENSITIVE: True, pkcs11.Attribute.EXTRACTABLE: False}
+            self._session.generate_key(pkcs11.KeyType.AES, 256, label=self._name(version), store=True, template=never)
+            return str(version)
+
+        return self._ask(here)
+
+    def retire(self, used: set[str]) -> list[str]:
+        def here() -> list[str]:
+            known = self._versions()
+            gone = [v for v in sorted(known) if str(v) not in used and v != max(known)]
+            for version in gone:
+                known[version].destroy()
+            return [str(version) for version in gone]
+
+        return self._ask(here)
+
+    def _cipher(self, version: int, nonce: bytes, bound_to: str, verb: str, data: bytes) -> bytes:
+        import pkcs11
+
+        known = self._versions()
+        if version not in known:
+            raise CustodyFailed(f"Version {version} of the master key is not in the HSM.")
+        # PKCS#11 counts the tag in bits
+        parameters = pkcs11.GCMParams(nonce=nonce, aad=bound_to.encode(), tag_bits=128)
+        act = getattr(known[version], verb)
+        return act(data, mechanism=pkcs11.Mechanism.AES_GCM, mechanism_param=parameters)
+
+    def _versions(self) -> dict[int, Any]:
+        import pkcs11
+
+        found: dict[int, Any] = {}
+        wanted = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.SECRET_KEY}
+        for one in self._session.get_objects(wanted):
+            name, _, version = str(one.label).rpartition("/")
+            if name == self._label and version.isdigit():
+                found[int(version)] = one
+        return found
+
+    def _name(self, version: int) -> str:
+        return f"{self._label}/{version}"
+
+    def _opened(self) -> Any:
+        import pkcs11.exceptions as said
+
+        token = self._library.get_token(token_label=self._token)
+        try:
+            return token.open(user_pin=self._pin, rw=True)
+        except said.UserAlreadyLoggedIn:  # signing in counts for the whole process
+            return token.open(rw=True)
+
+    def _ask(self, fn: Callable[[], T]) -> T:
+        import pkcs11.exceptions as said
+
+        wrong = (said.EncryptedDataInvalid, said.EncryptedDataLenRange, said.DataInvalid, said.FunctionFailed)
+        with self._lock:
+            try:
+                if self._session is None:
+                    self._session = self._opened()
+                return fn()
+            except (*wrong, said.GeneralError) as error:
+                raise CustodyFailed("The HSM does not open this data key.") from error
+            except said.PKCS11Error as error:
+                self._session = None
+                raise CustodyUnavailable(f"The HSM does not answer: {type(error).__name__}.") from error
