@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from holders import bao, hsm
+from gpuaas_lab.openbao import bao
+from holders import hsm
 from served import Served, calling, serving
 from world import HOST_KEY, Store, World, remove_store
 

@@ -15,7 +15,8 @@ from gpuaas_core.custody.holders.port import CustodyFailed, CustodyUnavailable, 
 from gpuaas_core.custody.tables import data_keys, ssh_authorities
 from gpuaas_core.custody.vault import Vault, open_vault, read_vault
 from gpuaas_core.edge.call import Platform
-from holders import Bao, bao, hsm
+from gpuaas_lab.openbao import Bao, bao
+from holders import hsm
 from sqlalchemy import select, update
 from world import World
 

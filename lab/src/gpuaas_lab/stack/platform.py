@@ -42,8 +42,12 @@ class Stack:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._ensure_admin()
         supervisor.start(self.folder)
-        self.folder.want(Service("core", [program("gpuaas-core"), "serve"], self.core_env))
+        self.run_core()
         self.wait_ready(timeout)
+
+    def run_core(self, **settings: str) -> None:
+        """The supervisor starts it anew when the settings are others than before."""
+        self.folder.want(Service("core", [program("gpuaas-core"), "serve"], self.core_env | settings))
 
     @property
     def core_env(self) -> dict[str, str]:
