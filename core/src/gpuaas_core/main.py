@@ -109,9 +109,20 @@ def migrate_store(*, down_to: str | None = None) -> None:
 
 
 @app.command
-def contracts(folder: Path = Path("contracts"), *, check: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, lifecycles, manifest schema; or --check them."""
-    stale = write_contracts(folder, check=check)
+def contracts(
+    folder: Path = Path("contracts"),
+    *,
+    docs: Path = Path("docs/reference"),
+    check: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, manifest schema; or --check them.
+
+    Parameters
+    ----------
+    docs
+        Where the same goes as pages for people.
+    """
+    stale = write_contracts(folder, docs, check=check)
     if stale:
         print("Contracts are not fresh: " + ", ".join(stale) + ". Run `make contracts`.", file=sys.stderr)
         raise SystemExit(1)
