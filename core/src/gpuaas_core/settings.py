@@ -12,6 +12,7 @@ class Settings:
     listen: tuple[str, ...]
     port: int
     metrics: str  # host:port of GET /metrics; empty: not served
+    nats: str  # nats://host:port to hand events on to; empty: to nobody
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -27,6 +28,7 @@ class Settings:
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
+            nats=os.environ.get("GPUAAS_CORE_NATS", ""),
         )
 
     @property

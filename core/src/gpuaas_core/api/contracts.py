@@ -13,7 +13,7 @@ from fastapi.openapi.utils import get_openapi
 from .. import __version__
 from ..access.permissions import EVERYBODY, PERMISSIONS, ROLES
 from ..catalog.manifest import SCHEMA
-from ..edge.call import PUBLIC
+from ..edge.call import KEYLESS, PUBLIC
 from ..history.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
 from ..kit.problems import CATALOGUE
 from ..ledger.events import IDENTIFIERS, TYPES
@@ -112,7 +112,7 @@ def _finish(path: str, method: str, operation: dict[str, Any]) -> None:
     }
     if operation["x-permission"] != PUBLIC:
         operation["security"] = [{"bearer": []}]
-    if method == "post" and path not in _NO_KEY:
+    if method == "post" and path not in _NO_KEY and KEYLESS not in operation:
         header = {"name": "Idempotency-Key", "in": "header", "required": True}
         schema = {"type": "string", "pattern": KEY_PATTERN}
         operation.setdefault("parameters", []).append(header | {"schema": schema})

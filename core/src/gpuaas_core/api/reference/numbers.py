@@ -13,7 +13,7 @@ from ...instances import claims
 from ...kit import wire
 from ...ledger import requests
 from ...tenancy import accounts, guesses, identity, invitations
-from ...triage import reads, schemas
+from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
 from ...workers import anchoring
 from .markdown import table
@@ -90,6 +90,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A log message", _size(schemas.MOST_MESSAGE), ""),
         ("The fields of a line, the attributes of a span", _size(schemas.MOST_FIELDS), "as JSON"),
         ("Lines, and spans, in one request", str(schemas.MOST_ROWS), "each"),
+        ("Spans, or lines, in one OTLP request", str(otlp_rows.MOST_ROWS), "the rest is rejected, and said so"),
+        ("An OTLP body, unpacked", _size(otlp_wire.MOST_UNPACKED), "413 above"),
         ("Entries of one kind in a timeline", str(reads.MOST), "the newest"),
         (
             "Audit rows not yet in a checkpoint",
