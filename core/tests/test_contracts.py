@@ -13,29 +13,32 @@ from gpuaas_core.ledger.events import TYPES
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 FOLDER = Path(__file__).parents[2] / "contracts"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 SOURCE = Path(__file__).parents[1] / "src" / "gpuaas_core"
-WITHOUT_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
+OTLP = {f"/v1/projects/{{project_id}}/otlp/v1/{signal}" for signal in ("traces", "logs")}  # exporters send no key
+WITHOUT_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"} | OTLP
 
 
 @pytest.fixture(scope="module")
 def fresh() -> dict[str, Any]:
-    return {name: json.loads(text) for name, text in all_contracts().items() if name.endswith(".json")}
+    return {name: json.loads(text) for name, text in all_contracts().items()}
 
 
 def test_the_committed_contracts_are_fresh() -> None:
-    assert write_contracts(FOLDER, check=True) == [], (
+    assert write_contracts(FOLDER, DOCS, check=True) == [], (
         "run `make contracts` and read the difference before you commit it"
     )
 
 
 def test_writing_makes_them_fresh_and_checking_touches_nothing(tmp_path: Path) -> None:
-    names = write_contracts(tmp_path, check=True)
-    assert len(names) == 7
+    folder, docs = tmp_path / "contracts", tmp_path / "docs"
+    assert len(write_contracts(folder, docs, check=True)) == 11
     assert list(tmp_path.iterdir()) == []
-    assert write_contracts(tmp_path, check=False) == []
-    assert write_contracts(tmp_path, check=True) == []
-    (tmp_path / "errors.json").write_text("{}")
-    assert write_contracts(tmp_path, check=True) == ["errors.json"]
+    assert write_contracts(folder, docs, check=False) == []
+    assert write_contracts(folder, docs, check=True) == []
+    (folder / "errors.json").write_text("{}")
+    (docs / "errors.md").write_text("# Nothing ever fails")
+    assert write_contracts(folder, docs, check=True) == ["errors.json", "errors.md"]
 
 
 def test_the_openapi_document_is_valid(fresh: dict[str, Any]) -> None:
@@ -48,7 +51,7 @@ def _operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]
     return [(m, path, operation) for path, methods in document["paths"].items() for m, operation in methods.items()]
 
 
-def test_every_post_but_four_requires_an_idempotency_key(fresh: dict[str, Any]) -> None:
+def test_every_post_but_six_requires_an_idempotency_key(fresh: dict[str, Any]) -> None:
     for method, path, operation in _operations(fresh["openapi.json"]):
         required = {p["name"] for p in operation.get("parameters", []) if p["in"] == "header" and p["required"]}
         assert ("Idempotency-Key" in required) == (method == "post" and path not in WITHOUT_KEY), f"{method} {path}"

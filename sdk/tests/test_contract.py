@@ -21,6 +21,8 @@ ELSEWHERE = {
     ("GET", "/readyz"): "for load balancers",
     ("GET", "/v1/tenants/{tenant_id}/events/stream"): "events.follow",
     ("GET", "/v1/projects/{project_id}/events/stream"): "events.follow",
+    ("POST", "/v1/projects/{project_id}/otlp/v1/traces"): "any OTLP exporter",
+    ("POST", "/v1/projects/{project_id}/otlp/v1/logs"): "any OTLP exporter",
     ("POST", "/v1/enrol"): "the agent has its own client",
     ("GET", "/v1/nodes/{node_id}/trust"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/trust-applied"): "the agent has its own client",

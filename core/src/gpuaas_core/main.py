@@ -17,6 +17,7 @@ from cyclopts import Parameter
 
 from . import __version__
 from .api.app import build_asgi, build_platform
+from .api.breaking import DOCUMENTS, breaks, write_release
 from .api.contracts import write_contracts
 from .custody.commands import custody
 from .custody.holders import open_holder
@@ -30,6 +31,7 @@ from .migrations.migrate import downgrade, migrate
 from .settings import Settings
 from .tenancy.identity import hash_password
 from .tenancy.service import bootstrap_admin
+from .workers.fanout import Fanout
 
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
 app.command(commands.audit)
@@ -46,7 +48,8 @@ def serve() -> None:
     vault = _open_vault(settings, db)
     platform = build_platform(db, vault, checkpoints=settings.checkpoints)
     metrics = Metrics(platform) if settings.metrics else None
-    api = build_asgi(platform, [metrics.requests] if metrics else [])
+    fanout = [Fanout(platform, settings.nats).running] if settings.nats else []
+    api = build_asgi(platform, [metrics.requests] if metrics else [], fanout)
     sockets = [_bind(host, settings.port) for host in settings.listen]
     beside = [(metrics, _bind(*settings.metrics_address))] if metrics else []
     structlog.get_logger("gpuaas.core").info(
@@ -113,11 +116,35 @@ def migrate_store(*, down_to: str | None = None) -> None:
 
 
 @app.command
-def contracts(folder: Path = Path("contracts"), *, check: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, lifecycles, manifest schema; or --check them."""
-    stale = write_contracts(folder, check=check)
+def contracts(
+    folder: Path = Path("contracts"),
+    *,
+    docs: Path = Path("docs/reference"),
+    check: Annotated[bool, Parameter(negative=())] = False,
+    release: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, manifest schema; or --check them.
+
+    Either way, what would break a caller of the last release is refused unless released/breaks.json announces it.
+
+    Parameters
+    ----------
+    docs
+        Where the same goes as pages for people.
+    release
+        Make today's contract the one that later ones are compared with.
+    """
+    stale = write_contracts(folder, docs, check=check)
+    if release:
+        write_release(folder)
     if stale:
         print("Contracts are not fresh: " + ", ".join(stale) + ". Run `make contracts`.", file=sys.stderr)
+    broken = breaks(folder, {name: (folder / name).read_text() for name in DOCUMENTS}) if not stale else []
+    for one in broken:
+        print(f"This breaks callers of the last release: {one}", file=sys.stderr)
+    if broken:
+        print("Keep it, or announce it with a reason in contracts/released/breaks.json.", file=sys.stderr)
+    if stale or broken:
         raise SystemExit(1)
 
 

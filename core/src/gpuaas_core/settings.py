@@ -14,6 +14,7 @@ class Settings:
     custody: str  # who holds the master key: embedded, openbao, pkcs11
     custody_cache_s: float  # how long an opened data key is used before the holder is asked again
     metrics: str  # host:port of GET /metrics; empty: not served
+    nats: str  # nats://host:port to hand events on to; empty: to nobody
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -31,6 +32,7 @@ class Settings:
             custody=os.environ.get("GPUAAS_CORE_CUSTODY", "embedded"),
             custody_cache_s=float(os.environ.get("GPUAAS_CORE_CUSTODY_CACHE_S", "300")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
+            nats=os.environ.get("GPUAAS_CORE_NATS", ""),
         )
 
     @property

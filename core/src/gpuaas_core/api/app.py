@@ -32,6 +32,7 @@ from ..tenancy import account_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
+from ..triage import otlp_routes
 from ..triage import routes as triage
 from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
@@ -52,6 +53,7 @@ ROUTERS = [
     instances.router,
     history.router,
     triage.router,
+    otlp_routes.router,
 ]
 LOOPS = [housekeeping, anchoring]
 
@@ -93,9 +95,9 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
     return app
 
 
-def build_asgi(platform: Platform, watchers: Sequence[Watcher] = ()) -> Any:
+def build_asgi(platform: Platform, watchers: Sequence[Watcher] = (), beside: Sequence[Background] = ()) -> Any:
     lines = RequestLines(platform.db, platform.clock)
-    return guarded(build_app(platform, beside=[lines.running]), [lines, *watchers])
+    return guarded(build_app(platform, beside=[lines.running, *beside]), [lines, *watchers])
 
 
 def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:

@@ -1,4 +1,7 @@
-"""The contracts, generated from the code and committed: what an app team, the SDK and the console are built from."""
+"""The contracts, generated from the code and committed: what an app team, the SDK and the console are built from.
+
+`contracts/` is for machines, `docs/reference/` says the same to people.
+"""
 
 import json
 from pathlib import Path
@@ -9,15 +12,15 @@ from fastapi.openapi.utils import get_openapi
 
 from .. import __version__
 from ..access.permissions import EVERYBODY, PERMISSIONS, ROLES
-from ..capacity.states import ALLOCATION, NODE
 from ..catalog.manifest import SCHEMA
-from ..edge.call import PUBLIC
-from ..instances.states import INSTANCE, MEMBER, OPERATION
+from ..edge.call import KEYLESS, PUBLIC
+from ..history.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
 from ..kit.problems import CATALOGUE
-from ..ledger.events import TYPES
+from ..ledger.events import IDENTIFIERS, TYPES
 from ..ledger.requests import KEY_PATTERN
 from .app import build_app, build_platform
 from .matrix import access_matrix
+from .reference import pages
 
 _PROBLEM = {
     "type": "object",
@@ -56,22 +59,26 @@ _PROBLEM = {
 _NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
 
 
-def write_contracts(folder: Path, *, check: bool) -> list[str]:
+def write_contracts(folder: Path, docs: Path, *, check: bool) -> list[str]:
     """Returns the names of the files that differ (with check) and otherwise writes them."""
-    stale = []
-    for name, text in all_contracts().items():
-        path = folder / name
-        if path.exists() and path.read_text() == text:
-            continue
-        stale.append(name)
-        if not check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-    return stale if check else []
+    app = _routes_only()
+    wanted = {folder / name: text for name, text in all_contracts(app).items()}
+    wanted |= {docs / name: text for name, text in pages(app).items()}
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
+    if check:
+        return [path.name for path in stale]
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted[path])
+    return []
 
 
-def all_contracts() -> dict[str, str]:
-    app = build_app(build_platform(None, None), loops=False)  # type: ignore[arg-type] - routes only, nothing runs
+def _routes_only() -> FastAPI:
+    return build_app(build_platform(None, None), loops=False)  # type: ignore[arg-type] - nothing runs
+
+
+def all_contracts(app: FastAPI | None = None) -> dict[str, str]:
+    app = app or _routes_only()
     documents = {
         "openapi.json": openapi(app),
         "asyncapi.json": asyncapi(),
@@ -80,8 +87,7 @@ def all_contracts() -> dict[str, str]:
         "errors.json": _errors(),
         "manifest.schema.json": SCHEMA,
     }
-    texts = {name: json.dumps(document, indent=2, ensure_ascii=False) + "\n" for name, document in documents.items()}
-    return texts | {"lifecycles.md": _lifecycles()}
+    return {name: json.dumps(document, indent=2, ensure_ascii=False) + "\n" for name, document in documents.items()}
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def _finish(path: str, method: str, operation: dict[str, Any]) -> None:
     }
     if operation["x-permission"] != PUBLIC:
         operation["security"] = [{"bearer": []}]
-    if method == "post" and path not in _NO_KEY:
+    if method == "post" and path not in _NO_KEY and KEYLESS not in operation:
         header = {"name": "Idempotency-Key", "in": "header", "required": True}
         schema = {"type": "string", "pattern": KEY_PATTERN}
         operation.setdefault("parameters", []).append(header | {"schema": schema})
@@ -114,10 +120,10 @@ def _finish(path: str, method: str, operation: dict[str, Any]) -> None:
 
 def asyncapi() -> dict[str, Any]:
     messages = {
-        name: {"name": name, "summary": summary, "payload": {"$ref": "#/components/schemas/Event"}}
-        for name, summary in sorted(TYPES.items())
+        name: {"name": name, "summary": summary, "payload": _payload(name)} for name, summary in sorted(TYPES.items())
     }
     refs = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
+    families = {_family_name(start): data_schema(start) for start in sorted(FAMILIES)}
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "GPUaaS events", "version": __version__},
@@ -129,22 +135,30 @@ def asyncapi() -> dict[str, Any]:
             "followTenant": {"action": "send", "channel": {"$ref": "#/channels/tenantEvents"}},
             "followProject": {"action": "send", "channel": {"$ref": "#/channels/projectEvents"}},
         },
-        "components": {"messages": messages, "schemas": {"Event": _event_schema()}},
+        "components": {"messages": messages, "schemas": {"Event": _event_schema()} | families},
     }
 
 
+def _payload(name: str) -> dict[str, Any]:
+    """Every event is an Event; its type says what else its data carries."""
+    data = {"$ref": f"#/components/schemas/{_family_name(family(name))}"}
+    own = {"properties": {"type": {"const": name}, "data": data}}
+    return {"allOf": [{"$ref": "#/components/schemas/Event"}, own]}
+
+
+def _family_name(start: str) -> str:
+    return start.rstrip("._")
+
+
 def _event_schema() -> dict[str, Any]:
-    text = {"type": "string"}
-    maybe = {"type": ["string", "null"]}
-    carried = ("org_id", "project_id", "app_slug", "app_instance_id", "operating_mode", "control_plane_scope")
-    data = {name: maybe for name in (*carried, "runtime_backend", "member_id", "operation_id")}
     fields = ("specversion", "id", "source", "type", "subject", "time", "datacontenttype", "correlationid", "traceid")
+    data = {name: MAYBE for name in IDENTIFIERS}
     return {
         "type": "object",
         "required": [*fields, "sequence", "data"],
-        "properties": {name: text for name in fields}
+        "properties": {name: TEXT for name in fields}
         | {"sequence": {"type": "integer", "minimum": 1}}
-        | {"data": {"type": "object", "properties": data, "required": ["org_id", "project_id"]}},
+        | {"data": {"type": "object", "properties": data, "required": [*IDENTIFIERS]}},
     }
 
 
@@ -161,10 +175,3 @@ def _errors() -> dict[str, Any]:
         code: {"status": kind.status, "title": kind.title, "way_out": kind.way_out, "retryable": kind.retryable}
         for code, kind in sorted(CATALOGUE.items())
     }
-
-
-def _lifecycles() -> str:
-    parts = ["# Lifecycles\n\nGenerated from the tables in the code; do not edit.\n"]
-    for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE):
-        parts.append(f"\n## {life.noun}\n\n```mermaid\n{life.mermaid()}```\n")
-    return "".join(parts)

@@ -29,6 +29,7 @@ from .seen import seen_in
 T = TypeVar("T")
 ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
 PUBLIC = "public"
+KEYLESS = "x-without-idempotency-key"
 
 
 @dataclass
@@ -44,9 +45,12 @@ class Platform:
     checkpoints: Any = None  # of the audit chains; none where only routes are looked at
 
 
-def needs(key: str, scope: str = "platform") -> dict[str, Any]:
-    """A route's one permission key, and which path parameter says where."""
-    return {"openapi_extra": {"x-permission": key, "x-scope": scope}}
+def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> dict[str, Any]:
+    """A route's one permission key, and which path parameter says where.
+
+    `keyed=False`: a protocol of others, which knows no Idempotency-Key and whose body the route reads by itself.
+    """
+    return {"openapi_extra": {"x-permission": key, "x-scope": scope} | ({} if keyed else {KEYLESS: True})}
 
 
 def public() -> dict[str, Any]:
@@ -60,6 +64,7 @@ class Call:
         marks = request.scope["route"].openapi_extra
         self.permission: str = marks["x-permission"]
         self._scope_kind: str = marks["x-scope"]
+        self._keyed = KEYLESS not in marks
         self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
         self.principal, self.scope = ANONYMOUS, Scope()
         self.now = self.platform.clock()
@@ -92,7 +97,7 @@ class Call:
             raise
 
     async def read_body(self) -> None:
-        if self.permission != PUBLIC and self.request.method == "POST":
+        if self.permission != PUBLIC and self.request.method == "POST" and self._keyed:
             self.check_key()
             self.body = read_json(await self.request.body())
 

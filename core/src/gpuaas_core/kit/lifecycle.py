@@ -1,6 +1,6 @@
 """A life as a table: state, action, next state. The table is the only place that knows the moves.
 
-From it come the check, the text of the 409, the actions a reader is shown, the diagrams in `contracts/`,
+From it come the check, the text of the 409, the actions a reader is shown, the drawings in `docs/reference/`,
 and a test for every state and action.
 """
 
@@ -38,8 +38,3 @@ class Lifecycle:
     @property
     def live_states(self) -> list[str]:
         return [state for state, row in self.moves.items() if row]
-
-    def mermaid(self) -> str:
-        lines = ["stateDiagram-v2"]
-        lines += [f"    {a} --> {b}: {act}" for a, row in self.moves.items() for act, b in row.items()]
-        return "\n".join(lines) + "\n"

@@ -20,6 +20,19 @@ PLATFORM = "platform"  # the stream of what belongs to no tenant
 
 TYPES: dict[str, str] = {}
 
+# What every event names, null where there is none: enough to tell whose incident it is without another question.
+IDENTIFIERS = (
+    "correlation_id",
+    "org_id",
+    "project_id",
+    "app_slug",
+    "app_instance_id",
+    "operating_mode",
+    "control_plane_scope",
+    "runtime_backend",
+)
+_NONE_SAID = dict.fromkeys(IDENTIFIERS)
+
 
 def declare(types: dict[str, str]) -> None:
     """Rooms declare their event types at import; an undeclared type cannot be emitted."""
@@ -112,10 +125,10 @@ def after(tx: Connection, tenant_id: str, sequence: int, *, project_id: str | No
     query = select(events).where(events.c.tenant_id == tenant_id, events.c.sequence > sequence)
     if project_id:
         query = query.where(events.c.project_id == project_id)
-    return [_cloud_event(row) for row in tx.execute(query.order_by(events.c.sequence).limit(limit))]
+    return [cloud_event(row) for row in tx.execute(query.order_by(events.c.sequence).limit(limit))]
 
 
-def _cloud_event(row: Row[Any]) -> dict[str, Any]:
+def cloud_event(row: Row[Any]) -> dict[str, Any]:
     return {
         "specversion": "1.0",
         "id": row.id,
@@ -127,5 +140,5 @@ def _cloud_event(row: Row[Any]) -> dict[str, Any]:
         "sequence": row.sequence,
         "correlationid": row.correlation_id,
         "traceid": row.trace_id,
-        "data": row.data,
+        "data": _NONE_SAID | row.data | {"correlation_id": row.correlation_id},
     }

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from ..capacity.states import NODE
 from ..capacity.tables import nodes
+from ..history.fanout import lag
 from ..instances.states import OPERATION
 from ..instances.tables import operations
 from ..kit.clock import Clock
@@ -36,6 +37,7 @@ class StoreMetrics(Collector):
             _one("gpuaas_live_claims", "Operations a controller holds right now", tx.execute(live).scalar_one()),
             _by("gpuaas_nodes", "Machines by state", "state", NODE.moves, _counted(tx, nodes.c.state)),
             _heads(tx),
+            _one("gpuaas_fanout_waiting_events", "Events that wait for the broker", lag(tx, now)),
         ]
 
 

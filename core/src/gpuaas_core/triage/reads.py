@@ -18,9 +18,11 @@ from ..ledger.events import PLATFORM
 from ..ledger.tables import audit, events
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas, verdict
+from .otlp_rows import UNSAID
 from .tables import log_lines, spans
 
 MOST = 500  # of each kind
+MOST_TRACES = 50
 ORDER = ("request", "decision", "operation", "event", "span", "step", "command", "log", "ended")
 REPORTS = "apps.operation.work"  # allowed reports of controllers: their events tell the same
 
@@ -33,16 +35,18 @@ def timeline(ctx: Context, correlation_id: str) -> schemas.TriageView:
     decisions = sight.only(_decisions(ctx, correlation_id), "ledger.audit.read", "actor_id")
     happened = sight.only(_events(ctx, correlation_id, found), "ledger.event.read")
     stretches = sight.only(_newest(ctx, spans, spans.c.started_at, correlation_id)[0], "ledger.event.read")
+    traces = _traces([*lines, *decisions, *happened, *stretches])
+    lines += sight.only(_traced(ctx, log_lines, log_lines.c.at, traces), "ledger.event.read")
+    stretches += sight.only(_traced(ctx, spans, spans.c.started_at, traces), "ledger.event.read")
     entries = [_line_entry(row) for row in lines] + [_decision_entry(row) for row in decisions]
     entries += [_event_entry(row) for row in happened] + [_span_entry(row) for row in stretches]
     entries += [entry for row in found for entry in _operation_entries(row)]
     if not entries:
         raise NotFound(UNSEEN)
     entries.sort(key=lambda entry: (entry[0], ORDER.index(entry[1])))
-    traces = dict.fromkeys(row.trace_id for row in [*lines, *decisions, *happened, *stretches] if row.trace_id)
     return schemas.TriageView(
         correlation_id=correlation_id,
-        trace_ids=list(traces)[:50],
+        trace_ids=traces,
         verdict=verdict.of(found, lines, decisions),
         timeline=[entry[2] for entry in entries],
         truncated=truncated,
@@ -91,6 +95,16 @@ def _newest(ctx: Context, table: Any, moment: Any, correlation_id: str) -> tuple
     query = select(table).where(table.c.correlation_id == correlation_id)
     rows = list(ctx.tx.execute(query.order_by(moment.desc(), table.c.id.desc()).limit(MOST + 1)))
     return rows[:MOST][::-1], len(rows) > MOST
+
+
+def _traces(rows: list[Row[Any]]) -> list[str]:
+    return list(dict.fromkeys(row.trace_id for row in rows if row.trace_id))[:MOST_TRACES]
+
+
+def _traced(ctx: Context, table: Any, moment: Any, traces: list[str]) -> list[Row[Any]]:
+    """What names no correlation id, of a trace that does."""
+    query = select(table).where(table.c.trace_id.in_(traces), table.c.correlation_id == UNSAID)
+    return list(ctx.tx.execute(query.order_by(moment.desc()).limit(MOST)))[::-1] if traces else []
 
 
 def _decisions(ctx: Context, correlation_id: str) -> list[Row[Any]]:

@@ -14,13 +14,24 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 
 
 def keep(ctx: Context, body: schemas.Telemetry) -> schemas.KeptView:
+    keep_lines(ctx, [_line(line) for line in body.lines])
+    keep_spans(ctx, [_span(span) for span in body.spans])
+    return schemas.KeptView(lines=len(body.lines), spans=len(body.spans))
+
+
+def keep_lines(ctx: Context, rows: list[dict[str, Any]]) -> None:
+    add_lines(ctx.tx, [row | _owner(ctx) for row in rows])
+
+
+def keep_spans(ctx: Context, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        ctx.tx.execute(insert(spans), [row | _owner(ctx) for row in rows])
+
+
+def _owner(ctx: Context) -> dict[str, Any]:
     """A row belongs to the project it was sent for: whoever may not see the project never sees the row."""
     where = {"tenant_id": ctx.scope.tenant_id, "project_id": ctx.scope.project_id}
-    where |= {"principal_id": ctx.principal.id, "received_at": ctx.now}
-    add_lines(ctx.tx, [_line(line) | where for line in body.lines])
-    if body.spans:
-        ctx.tx.execute(insert(spans), [_span(span) | where for span in body.spans])
-    return schemas.KeptView(lines=len(body.lines), spans=len(body.spans))
+    return where | {"principal_id": ctx.principal.id, "received_at": ctx.now}
 
 
 def add_lines(tx: Connection, rows: list[dict[str, Any]]) -> None:

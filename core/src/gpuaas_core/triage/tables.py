@@ -22,6 +22,7 @@ log_lines = Table(
     Column("fields", JSON, nullable=False),
     Index("ix_log_lines_correlation", "correlation_id", "at"),
     Index("ix_log_lines_received", "received_at"),
+    Index("ix_log_lines_trace", "trace_id"),
 )
 
 spans = Table(
@@ -44,4 +45,5 @@ spans = Table(
     Column("attributes", JSON, nullable=False),
     Index("ix_spans_correlation", "correlation_id", "started_at"),
     Index("ix_spans_received", "received_at"),
+    Index("ix_spans_trace", "trace_id"),
 )

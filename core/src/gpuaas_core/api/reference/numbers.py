@@ -1,0 +1,111 @@
+"""The numbers of the contract, read from the code that keeps them."""
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+from ...capacity import service as capacity
+from ...catalog import manifest
+from ...custody import authorities
+from ...edge import bounds, lists
+from ...history import routes as history
+from ...history import stream
+from ...instances import claims
+from ...kit import wire
+from ...ledger import requests
+from ...tenancy import accounts, guesses, identity, invitations
+from ...triage import otlp_rows, otlp_wire, reads, schemas
+from ...triage import service as triage
+from ...workers import anchoring
+from .markdown import table
+
+HEAD = """# Numbers
+
+Times, sizes and counts a caller can meet. What this version does not do at all is in [limits](../limits.md).
+"""
+
+DAY, HOUR, MINUTE = 24 * 3600, 3600, 60
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", 1)):
+        if seconds >= size and seconds % size == 0:
+            return wire.counted(int(seconds // size), unit)
+    return f"{seconds:g} seconds"
+
+
+def _size(size: int) -> str:
+    return f"{size // 2**20} MiB" if size % 2**20 == 0 else f"{size // 1024} KiB"
+
+
+def _most(parameter: Any) -> int:
+    """The bound a query parameter declares."""
+    bounds_said = [one.le for said in get_args(parameter)[1:] for one in said.metadata if hasattr(one, "le")]
+    return bounds_said[0]
+
+
+TABLES: dict[str, list[tuple[str, str, str]]] = {
+    "Signing in": [
+        ("A person's session", _time(identity.USER_TOKEN_S), "then sign in again"),
+        ("A machine's access token", _time(identity.MACHINE_TOKEN_S), "then ask with a new client assertion"),
+        ("A client assertion", _time(identity.ASSERTION_MAX_S), "and it is good for one use"),
+        ("Clock difference forgiven", _time(identity.SKEW_S), "in client assertions"),
+        (
+            "Wrong passwords",
+            f"{guesses.MOST} in {_time(guesses.WINDOW_MS / 1000)}",
+            "per account and address, then 429",
+        ),
+        ("Keys of a service account", str(accounts.MOST_KEYS), "retire one to add another"),
+        ("An invitation", _time(invitations.INVITATION_MS / 1000), "then invite again"),
+    ],
+    "Requests": [
+        ("A body", _size(bounds.MOST_BYTES), "413 above"),
+        ("Nesting of a body", f"{wire.MOST_LEVELS} levels", "400 above"),
+        ("The inputs of an instance", _size(manifest.MOST_INPUT_BYTES), "422 above"),
+        ("An answer under an Idempotency-Key", _time(requests.KEPT_MS / 1000), "then the key is free again"),
+        ("A page of a list", f"{_most(lists.Limit)} items", "`next_cursor` leads on"),
+    ],
+    "Events": [
+        ("A page of events", f"{_most(history.Most)} events", "`next_after` leads on"),
+        ("A long poll", _time(_most(history.Wait)), "then an empty list"),
+        (
+            "A sign of life on a quiet stream",
+            f"every {_time(stream.PING_MS / 1000)}",
+            "a comment line with the position",
+        ),
+        ("A lost right ends a stream within", _time(stream.RECHECK_MS / 1000), ""),
+    ],
+    "Work": [
+        ("The lease of a claim", _time(claims.LEASE_S), "heartbeat well before; then others may claim"),
+        ("Claims in a row without a step further", str(claims.MAX_ATTEMPTS), "then the operation needs attention"),
+        ("A certificate for a machine", _time(authorities.USER_CERTIFICATE_S), "ask again while the claim is held"),
+    ],
+    "Machines": [
+        ("An enrolment token", _time(capacity.ENROLMENT_S), "good for one machine"),
+        ("A machine reports", f"every {_time(capacity.HEARTBEAT_S)}", ""),
+        ("Silent machines become `unknown` after", _time(capacity.UNKNOWN_AFTER_MS / 1000), ""),
+        ("A host certificate", _time(authorities.HOST_CERTIFICATE_S), "enrol again before then"),
+    ],
+    "Telemetry, triage and audit": [
+        ("Log lines and spans are kept", _time(triage.KEPT_MS / 1000), ""),
+        ("A log message", _size(schemas.MOST_MESSAGE), ""),
+        ("The fields of a line, the attributes of a span", _size(schemas.MOST_FIELDS), "as JSON"),
+        ("Lines, and spans, in one request", str(schemas.MOST_ROWS), "each"),
+        ("Spans, or lines, in one OTLP request", str(otlp_rows.MOST_ROWS), "the rest is rejected, and said so"),
+        ("An OTLP body, unpacked", _size(otlp_wire.MOST_UNPACKED), "413 above"),
+        ("Entries of one kind in a timeline", str(reads.MOST), "the newest"),
+        (
+            "Audit rows not yet in a checkpoint",
+            f"{anchoring.ROWS} rows or {_time(anchoring.AGE_MS / 1000)}",
+            "whichever is first",
+        ),
+    ],
+}
+
+
+def page() -> str:
+    return HEAD + "".join(_tables())
+
+
+def _tables() -> Iterator[str]:
+    for title, rows in TABLES.items():
+        yield f"\n## {title}\n\n" + table(("what", "how much", "and then"), rows)

@@ -1,0 +1,127 @@
+"""What each kind of event carries in `data`: tables that the AsyncAPI document, the reference page and a test share.
+
+A family is how a type begins; the longest that fits counts. A field with a question mark is not always there. A family
+says what readers may rely on: more fields may come, none of these goes.
+"""
+
+from typing import Any
+
+from ..ledger.events import IDENTIFIERS
+
+TEXT: dict[str, Any] = {"type": "string"}
+MAYBE: dict[str, Any] = {"type": ["string", "null"]}
+WHOLE: dict[str, Any] = {"type": "integer", "minimum": 0}
+NAMES: dict[str, Any] = {"type": "array", "items": TEXT}
+ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["code", "message", "way_out"],
+    "properties": {"code": TEXT, "message": TEXT, "way_out": TEXT, "retryable": {"type": "boolean"}},
+}
+
+# Every event says which of these it is about, and null where there is none.
+SHARED: dict[str, str] = {
+    "correlation_id": "leads to everything that belongs to the same request: `gpuaas triage ID`",
+    "org_id": "the tenant; null on the platform's own stream",
+    "project_id": "the project, if it belongs to one",
+    "app_slug": "the app",
+    "app_instance_id": "the instance",
+    "operating_mode": "`tenant_dedicated` or `platform_managed`",
+    "control_plane_scope": "`project`, `tenant` or `platform`",
+    "runtime_backend": "what the instance runs on",
+}
+
+FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "address": (TEXT, "where the machine is reached"),
+    "allocation_id": (TEXT, "the allocation"),
+    "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first time"),
+    "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
+    "ended_sessions": (WHOLE, "how many other sessions ended with it"),
+    "error": (ERROR, "why it failed, and the way out"),
+    "grant_id": (TEXT, "the certificate's record"),
+    "instance_name": (TEXT, "the instance's name"),
+    "invited_by": (TEXT, "who invited"),
+    "key_id": (TEXT, "the key"),
+    "kind": (TEXT, "the operation's kind, e.g. `deploy`"),
+    "member_id": (TEXT, "the member"),
+    "message": (TEXT, "a sentence for a person"),
+    "name": (TEXT, "its name"),
+    "node_id": (TEXT, "the machine"),
+    "node_name": (TEXT, "the machine's name"),
+    "of": (WHOLE, "the number of steps; 0 while unknown"),
+    "operation_id": (TEXT, "the operation that did it"),
+    "permissions": (NAMES, "permission keys"),
+    "phase": (TEXT, "where the operation is, for grouping steps"),
+    "principal_id": (TEXT, "who holds it"),
+    "project": (MAYBE, "the project invited to, if one"),
+    "reason": (TEXT, "why, in the words of whoever did it"),
+    "role": (TEXT, "the role"),
+    "roles": (NAMES, "its roles"),
+    "scope_id": (TEXT, "where the role is held"),
+    "scope_kind": (TEXT, "`tenant` or `project`"),
+    "slug": (TEXT, "its short name"),
+    "state": (TEXT, "the state it is in now"),
+    "status": (TEXT, "the operation's status now"),
+    "step": (WHOLE, "the step it is at"),
+    "user_id": (TEXT, "the person"),
+    "version": (TEXT, "the app's version"),
+}
+
+FAMILIES: dict[str, tuple[str, str]] = {
+    "tenancy.tenant.": ("Tenants", "slug"),
+    "tenancy.project.": ("Projects", "slug"),
+    "tenancy.user.": ("People", ""),
+    "tenancy.user.password_changed": ("People", "ended_sessions"),
+    "tenancy.session.": ("People", ""),
+    "tenancy.invitation.created": ("Invitations", "role project"),
+    "tenancy.invitation.revoked": ("Invitations", ""),
+    "tenancy.invitation.accepted": ("Invitations", "user_id invited_by"),
+    "tenancy.binding.": ("Roles and rules", "principal_id role scope_kind scope_id"),
+    "tenancy.role.": ("Roles and rules", "name permissions?"),
+    "tenancy.deny.": ("Roles and rules", "permissions reason?"),
+    "tenancy.service_account.": ("Service accounts and their keys", "name roles?"),
+    "tenancy.service_account.key_": ("Service accounts and their keys", "key_id"),
+    "catalog.app.": ("Apps", ""),
+    "catalog.version.": ("Apps", "version"),
+    "catalog.entitlement.": ("Entitlements", ""),
+    "capacity.enrolment.": ("Machines", "node_name"),
+    "capacity.node.": ("Machines", "node_name address?"),
+    "capacity.allocation.": ("Allocations", "allocation_id node_id"),
+    "apps.instance.": ("Instances", "instance_name operation_id state"),
+    "apps.member.": ("Members", "instance_name member_id component_key state? operation_id? allocation_id?"),
+    "apps.operation.": (
+        "Operations",
+        "instance_name operation_id kind status phase step of message claim_epoch error?",
+    ),
+    "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
+}
+# These say all of the seven, not null: whoever looks into an incident must not have to join.
+ABOUT_AN_APP = "apps."
+
+
+class Undescribed(Exception):
+    """An event type of no family: describe it in history/shapes.py."""
+
+
+def family(type: str) -> str:
+    fitting = [start for start in FAMILIES if type.startswith(start)]
+    if not fitting:
+        raise Undescribed(f"{type} belongs to no family of history/shapes.py: say there what it carries.")
+    return max(fitting, key=len)
+
+
+def fields(start: str) -> dict[str, bool]:
+    """The fields of a family, and whether each is always there."""
+    return {word.rstrip("?"): not word.endswith("?") for word in FAMILIES[start][1].split()}
+
+
+def data_schema(start: str) -> dict[str, Any]:
+    known = {name: TEXT if _always(start, name) else MAYBE for name in IDENTIFIERS}
+    own = fields(start)
+    known |= {name: FIELDS[name][0] for name in own}
+    required = [*IDENTIFIERS, *(name for name, always in own.items() if always)]
+    return {"type": "object", "required": required, "properties": known}
+
+
+def _always(start: str, name: str) -> bool:
+    """Identifiers that are never null here."""
+    return name == "correlation_id" or start.startswith(ABOUT_AN_APP)

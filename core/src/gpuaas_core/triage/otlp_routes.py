@@ -1,0 +1,63 @@
+"""HTTP in, HTTP out for any OTLP exporter: its endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from ..access.context import Context
+from ..edge.call import Call, Caller, needs
+from . import otlp_rows, otlp_wire, service
+
+router = APIRouter(prefix="/v1/projects/{project_id}/otlp/v1", tags=["triage"])
+
+
+def _takes(signal: otlp_wire.Signal) -> dict[str, Any]:
+    """The contract of a body the framework does not read: what the standard says, not more."""
+    name = signal.request.DESCRIPTOR.name
+    answer = {"description": f"{signal.response.DESCRIPTOR.name}: what was rejected and why, or nothing"}
+    kinds = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object", "title": name}}}
+    marks = needs("ledger.telemetry.write", "project", keyed=False)
+    marks["openapi_extra"]["requestBody"] = {"required": True, "description": f"OTLP {name}", "content": kinds}
+    content = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object"}}}
+    return marks | {"responses": {200: answer | {"content": content}}, "response_class": Response}
+
+
+@router.post("/traces", **_takes(otlp_wire.TRACES))
+async def receive_traces(call: Caller, project_id: str) -> Response:
+    """Spans of any OpenTelemetry SDK or collector.
+
+    Triage shows those that name `gpuaas.correlation_id`, and the others of the same trace.
+    """
+    return await _receive(call, otlp_wire.TRACES, otlp_rows.spans_of, service.keep_spans)
+
+
+@router.post("/logs", **_takes(otlp_wire.LOGS))
+async def receive_logs(call: Caller, project_id: str) -> Response:
+    """Log records of any OpenTelemetry SDK or collector."""
+
+    def lines(request: Any) -> otlp_rows.Received:
+        return otlp_rows.lines_of(request, call.now)
+
+    return await _receive(call, otlp_wire.LOGS, lines, service.keep_lines)
+
+
+async def _receive(
+    call: Call,
+    signal: otlp_wire.Signal,
+    rows_of: Callable[[Any], otlp_rows.Received],
+    keep: Callable[[Context, list[dict[str, Any]]], None],
+) -> Response:
+    """Read beside the other requests (a full batch takes a while), kept in one transaction, answered in kind."""
+    headers = call.request.headers
+    kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
+    body = await call.request.body()
+
+    def read() -> otlp_rows.Received:
+        return rows_of(otlp_wire.decode(signal, body, kind, encoding))
+
+    received = await asyncio.to_thread(read)
+    await call.write(lambda ctx: keep(ctx, received.rows), repeats=False, audited=False)
+    content, media_type = otlp_wire.encode(signal, received, kind)
+    return Response(content, media_type=media_type)

@@ -1,0 +1,120 @@
+"""Hands events on to NATS JetStream (GPUAAS_CORE_NATS). A convenience for readers; the events table stays the record.
+
+The position is kept after the broker has acknowledged, so an event may be handed on twice, with the same id, and never
+not at all. One event is acknowledged before the next of its tenant is sent: so they stay in order, whatever fails.
+While the broker is away events wait in their table and nobody else notices.
+"""
+
+import asyncio
+import contextlib
+import json
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import nats
+import structlog
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from ..edge.call import Platform
+from ..history import fanout
+from ..ledger import events
+
+log = structlog.get_logger("gpuaas.fanout")
+STREAM, SUBJECTS = "gpuaas-events", "gpuaas.events"
+TWICE_WITHIN_S = 600  # the broker forgets doubles of one id that come within this time
+BATCH = 100
+LOOK_EVERY_S = 0.25
+ACK_S = 5.0
+PATIENCE_S = (0.5, 1.0, 2.0, 5.0)  # after the first failure, the second …; the last while somebody else hands on
+
+
+class Fanout:
+    def __init__(self, platform: Platform, url: str) -> None:
+        self._platform, self._url = platform, url
+        self._me = secrets.token_hex(8)
+        self._failures = 0
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._loop())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _loop(self) -> None:
+        while True:
+            try:
+                if await self._mine():
+                    await self._hand_on()
+            except Exception as error:
+                self._complain(error)
+            await asyncio.sleep(PATIENCE_S[min(self._failures, len(PATIENCE_S)) - 1])
+
+    def _complain(self, error: Exception) -> None:
+        self._failures += 1
+        if self._failures == 1:  # said once, not every second: the metrics show how long it lasts
+            log.warning("the broker cannot be reached, events wait", reason=str(error) or type(error).__name__)
+
+    async def _mine(self) -> bool:
+        now = self._platform.clock()
+        return await self._platform.db.write(lambda tx: fanout.take_lease(tx, self._me, now))
+
+    async def _hand_on(self) -> None:
+        """Until the broker goes away (an exception) or somebody else has the lease."""
+        broker = await nats.connect(self._url, connect_timeout=3, allow_reconnect=False, error_cb=_quiet)
+        try:
+            stream = broker.jetstream(timeout=ACK_S)
+            await _ensure(stream)
+            log.info("handing events on", stream=STREAM, after_failures=self._failures)
+            self._failures = 0
+            while await self._mine():
+                for waiting in await self._platform.db.read(fanout.waiting):
+                    if not await self._some(stream, waiting):
+                        return
+                await asyncio.sleep(LOOK_EVERY_S)
+        finally:
+            await broker.close()
+
+    async def _some(self, stream: JetStreamContext, waiting: fanout.Waiting) -> bool:
+        """One batch of one tenant, so that no tenant waits for another's backlog. False: the lease was lost."""
+        tenant_id, last = waiting.tenant_id, waiting.position
+        batch = await self._platform.db.read(lambda tx: events.after(tx, tenant_id, last, project_id=None, limit=BATCH))
+        if batch and batch[0]["sequence"] > last + 1:
+            log.error("events were forgotten before they were handed on", tenant_id=tenant_id, after=last)
+        sent = last
+        try:
+            for event in batch:
+                await stream.publish(_subject(tenant_id, event), json.dumps(event).encode(), headers=_headers(event))
+                sent = event["sequence"]
+        finally:
+            kept = sent == last or await self._keep(tenant_id, sent)
+        return kept
+
+    async def _keep(self, tenant_id: str, sequence: int) -> bool:
+        now = self._platform.clock()
+        return await self._platform.db.write(lambda tx: fanout.moved(tx, self._me, tenant_id, sequence, now))
+
+
+def _subject(tenant_id: str, event: dict[str, Any]) -> str:
+    return f"{SUBJECTS}.{tenant_id}.{event['type']}"
+
+
+def _headers(event: dict[str, Any]) -> dict[str, str]:
+    return {"Nats-Msg-Id": event["id"], "Content-Type": "application/cloudevents+json"}
+
+
+async def _ensure(stream: JetStreamContext) -> None:
+    """A stream the operator made stays as it is."""
+    try:
+        await stream.stream_info(STREAM)
+    except NotFoundError:
+        await stream.add_stream(name=STREAM, subjects=[f"{SUBJECTS}.>"], duplicate_window=TWICE_WITHIN_S)
+
+
+async def _quiet(_error: Exception) -> None:
+    """The loop above tells it."""
