@@ -42,6 +42,9 @@ def _fill(path: str, world: World) -> str:
         "binding",
         "rule",
         "invitation",
+        "delegation",
+        "break_glass",
+        "provider",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
     return path.format(**known, version="1.0.0", role="night-shift", correlation_id=f"cor-{ABSENT}")

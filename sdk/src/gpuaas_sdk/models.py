@@ -101,6 +101,8 @@ class AuditView(msgspec.Struct, kw_only=True):
     resource_id: str | None
     correlation_id: str
     trace_id: str
+    via: str | None = None
+    on_behalf_of: str | None = None
     hash: str
 
 
@@ -189,6 +191,14 @@ class CreateBinding(msgspec.Struct, kw_only=True, omit_defaults=True):
     project_id: str | None = None
 
 
+class CreateDelegation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    grantee_id: str
+    permissions: list[str]
+    subject: str | None = None
+    reason: str
+    expires_in_s: int
+
+
 class CreateDeny(msgspec.Struct, kw_only=True, omit_defaults=True):
     permissions: list[str]
     reason: str
@@ -261,6 +271,22 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+
+
+class DelegationView(msgspec.Struct, kw_only=True):
+    id: str
+    project_id: str
+    grantor_id: str
+    grantee_id: str
+    permissions: list[str]
+    effective: list[str]
+    subject: str | None = None
+    reason: str
+    state: str
+    expires_at: str
+    revoked_at: str | None = None
+    revoked_by: str | None = None
+    created_at: str
 
 
 class DenyView(msgspec.Struct, kw_only=True):

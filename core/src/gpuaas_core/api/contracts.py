@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from .. import __version__
-from ..access.permissions import EVERYBODY, PERMISSIONS, ROLES
+from ..access.permissions import BREAK_GLASS, EVERYBODY, NEEDS_APPROVAL, PERMISSIONS, ROLES, UNLENDABLE
 from ..capacity.states import ALLOCATION, NODE
 from ..catalog.manifest import SCHEMA
 from ..edge.call import PUBLIC
@@ -152,6 +152,11 @@ def _permissions() -> dict[str, Any]:
     return {
         "permissions": PERMISSIONS,
         "everybody": sorted(EVERYBODY),
+        "unlendable": sorted(UNLENDABLE),
+        "break_glass": {
+            mode: {"needs_approval": mode in NEEDS_APPROVAL, "permissions": sorted(keys)}
+            for mode, keys in BREAK_GLASS.items()
+        },
         "roles": {role: sorted(keys) for role, keys in ROLES.items()},
     }
 

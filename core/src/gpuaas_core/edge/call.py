@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from ..access.context import Context, Denied, Unauthenticated
-from ..access.evaluate import Principal, Scope
+from ..access.evaluate import Grant, Principal, Scope
 from ..kit.clock import Clock
 from ..kit.db import Database
 from ..kit.problems import UNSEEN, NotFound
@@ -62,6 +62,9 @@ class Call:
         self._scope_kind: str = marks["x-scope"]
         self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
         self.principal, self.scope = ANONYMOUS, Scope()
+        self.via: Grant | None = None  # the delegation or break-glass that lets the caller in
+        self.reason = ""
+        self._look_recorded = False
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
@@ -90,6 +93,9 @@ class Call:
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise
+        if self.via and self.request.method == "GET" and not self._look_recorded:
+            self._look_recorded = True  # once, also if it is a stream: it asks again and again
+            await self.platform.db.write(lambda tx: self.context(tx).flush())
 
     async def read_body(self) -> None:
         if self.permission != PUBLIC and self.request.method == "POST":
@@ -114,7 +120,11 @@ class Call:
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
             self.scope = self.platform.scopes[self._scope_kind](tx, place)
-        self.context(tx).allow(self.permission)
+        ctx = self.context(tx)
+        try:
+            ctx.allow(self.permission)
+        finally:
+            self.via, self.reason = ctx.via, ctx.reason
         self._show_scope()
 
     def _show_scope(self) -> None:
@@ -129,7 +139,16 @@ class Call:
         audit.append(tx, entry, now=self.now, **ids)
 
     def context(self, tx: Connection) -> Context:
-        return Context(tx, self.principal, self.scope, self.permission, self.correlation, self.now)
+        return Context(
+            tx,
+            self.principal,
+            self.scope,
+            self.permission,
+            self.correlation,
+            self.now,
+            reason=self.reason,
+            via=self.via,
+        )
 
     async def read(self, fn: Callable[[Context], T]) -> T:
         self.heard = self.platform.wakeups.rings  # what rings while we look must not be missed

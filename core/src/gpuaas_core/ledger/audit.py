@@ -28,6 +28,8 @@ class Entry:
     tenant_id: str | None
     project_id: str | None
     resource_id: str | None
+    via: str | None = None  # id of the delegation or break-glass that gave the right
+    on_behalf_of: str | None = None  # who lent it; the actor stays the actor
 
 
 @dataclass
@@ -59,6 +61,8 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
         "resource_id": entry.resource_id,
         "correlation_id": correlation_id,
         "trace_id": trace_id,
+        "via": entry.via,
+        "on_behalf_of": entry.on_behalf_of,
     }
     row["hash"] = link(previous, row)
     tx.execute(insert(audit).values(**row))

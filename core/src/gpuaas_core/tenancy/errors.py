@@ -36,6 +36,11 @@ class GrantExceedsOwn(Denied):
     way_out = "Ask somebody who holds these permissions to bind the role."
 
 
+class NotLendable(Problem):
+    status, code, title = 422, "permission_not_lendable", "This permission cannot be lent"
+    way_out = "Lend what the account needs for its work; `unlendable` in contracts/permissions.json says what stays."
+
+
 class KeyNotAccepted(Problem):
     status, code, title = 422, "public_key_not_accepted", "The public key cannot be used"
     way_out = "Send a public JWK: kty OKP with crv Ed25519, or kty EC with crv P-256, without the private part."

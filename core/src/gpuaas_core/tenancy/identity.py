@@ -18,12 +18,12 @@ from joserfc.jwk import ECKey, OKPKey
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
-from ..access.evaluate import Binding, Principal
-from ..access.permissions import PERMISSIONS
+from ..access.evaluate import Principal
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from .errors import AssertionRefused, KeyNotAccepted
-from .tables import custom_roles, principal_keys, principals, role_bindings, sessions, used_assertions
+from .principals import HAS_GRANTS, principal_of, with_grants
+from .tables import principal_keys, principals, sessions, used_assertions
 
 ISSUER = "gpuaas"
 USER_TOKEN_S = 12 * 3600
@@ -81,7 +81,7 @@ def forget_old_sessions(tx: Connection, now: int) -> None:
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
     query = (
-        select(principals, sessions.c.expires_at, sessions.c.revoked_at)
+        select(principals, sessions.c.expires_at, sessions.c.revoked_at, HAS_GRANTS)
         .join(sessions, sessions.c.principal_id == principals.c.id)
         .where(sessions.c.token_hash == token_hash(token))
     )
@@ -92,26 +92,8 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
         raise Unauthenticated(f"{row.name} is disabled.")
     if row.revoked_at is not None or row.expires_at <= now:
         raise TokenExpired("This access token has expired or was revoked.")
-    return principal_of(tx, row)
-
-
-def principal_of(tx: Connection, row: Row[Any]) -> Principal:
-    own = (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role)
-    query = select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
-    held = tx.execute(
-        query.outerjoin(custom_roles, own).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.id)
-    )
-    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
-    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
-
-
-def _own_keys(row: Row[Any]) -> frozenset[str] | None:
-    """The keys of a tenant's own role; one that cannot be read gives nothing."""
-    if row.own_role is None:
-        return None
-    return (
-        frozenset(key for key in row.own_keys if key in PERMISSIONS) if isinstance(row.own_keys, list) else frozenset()
-    )
+    principal = principal_of(tx, row)
+    return with_grants(tx, principal, now) if row.has_grants else principal
 
 
 def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:

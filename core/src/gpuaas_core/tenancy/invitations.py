@@ -14,8 +14,9 @@ from ..access.evaluate import Principal, Scope
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
-from . import identity, roles, schemas, service
+from . import roles, schemas, service
 from .errors import EmailTaken, InvitationInvalid
+from .principals import principal_of
 from .reads import project_scope, tenant_scope
 from .tables import invitations, principals
 
@@ -77,7 +78,7 @@ def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_
     if inviter.disabled_at is not None:
         raise InvitationInvalid("Whoever invited you is no longer active.")
     try:
-        ctx.principal = identity.principal_of(ctx.tx, inviter)
+        ctx.principal = principal_of(ctx.tx, inviter)
         ctx.allow("tenancy.user.create")
         scope = _check_role(ctx, invitation.tenant_id, invitation.role, invitation.project_id)
     except Problem as error:

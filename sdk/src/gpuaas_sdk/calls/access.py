@@ -1,9 +1,9 @@
-"""Who may do what: role bindings, roles, deny rules, members, explanations. For administrators, `gpuaas iam`."""
+"""Who may do what: role bindings, roles, delegations, deny rules, members. For administrators, `gpuaas iam`."""
 
 from __future__ import annotations
 
 from ..call import call
-from ..models import BindingView, DenyView, ExplainView, ProjectMemberView, RoleView
+from ..models import BindingView, DelegationView, DenyView, ExplainView, ProjectMemberView, RoleView
 from ..request import Page, Request, get, post
 
 
@@ -70,6 +70,32 @@ class AccessCalls:
     @call
     def remove_deny_rule(self, tenant_id: str, rule_id: str) -> Request[DenyView]:
         return post(DenyView, "/v1/tenants/{}/deny-rules/{}/remove", tenant_id, rule_id)
+
+    @call
+    def create_delegation(
+        self,
+        project_id: str,
+        *,
+        grantee_id: str,
+        permissions: list[str],
+        reason: str,
+        expires_in_s: int,
+        subject: str | None = None,
+    ) -> Request[DelegationView]:
+        """Lends a service account permissions you hold in the project; it acts on your behalf; the audit says so."""
+        body = {"grantee_id": grantee_id, "permissions": permissions, "reason": reason, "subject": subject}
+        return post(DelegationView, "/v1/projects/{}/delegations", project_id, expires_in_s=expires_in_s, **body)
+
+    @call
+    def list_delegations(
+        self, project_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[DelegationView]]:
+        """What is and was lent in the project; `effective` says what of it still gives something."""
+        return get(Page[DelegationView], "/v1/projects/{}/delegations", project_id, limit=limit, cursor=cursor)
+
+    @call
+    def revoke_delegation(self, project_id: str, delegation_id: str) -> Request[DelegationView]:
+        return post(DelegationView, "/v1/projects/{}/delegations/{}/revoke", project_id, delegation_id)
 
     @call
     def create_platform_deny_rule(self, *, permissions: list[str], reason: str) -> Request[DenyView]:
