@@ -58,6 +58,10 @@ Who may do what
   gpuaas delegation create ACCOUNT KEY…  let a service account act on your behalf
   gpuaas delegation list                 what is lent in the project
   gpuaas delegation revoke ID            end it
+  gpuaas break-glass open TENANT         platform administrators: look into a tenant, announced
+  gpuaas break-glass approve ID          let another administrator act in it
+  gpuaas break-glass close ID            end it
+  gpuaas break-glass list                all there were
   gpuaas accept                          make your account from an invitation
   gpuaas password                        change your password
   gpuaas session list                    where you are signed in
@@ -88,6 +92,7 @@ COMMANDS = {
     "audit": "audit:app",
     "iam": "iam:app",
     "delegation": "delegation:app",
+    "break-glass": "break_glass:app",
     "service-account": "service_account:app",
     "session": "account:session_app",
     "password": "account:password",

@@ -115,6 +115,23 @@ class BindingView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class BreakGlassView(msgspec.Struct, kw_only=True):
+    id: str
+    tenant_id: str
+    mode: str
+    state: str
+    reason: str
+    ticket: str
+    minutes: int
+    opened_by: str
+    approved_by: str | None = None
+    closed_by: str | None = None
+    created_at: str
+    active_at: str | None = None
+    expires_at: str
+    ended_at: str | None = None
+
+
 class CatalogEntry(msgspec.Struct, kw_only=True):
     app: AppView
     version: str | None
@@ -572,6 +589,14 @@ class NodeView(msgspec.Struct, kw_only=True):
     trust_applied: int
     last_seen_at: str
     created_at: str
+
+
+class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
+    tenant_id: str
+    mode: str
+    reason: str
+    ticket: str
+    minutes: int
 
 
 class OperationError(msgspec.Struct, kw_only=True, omit_defaults=True):

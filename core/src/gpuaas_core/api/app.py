@@ -28,7 +28,7 @@ from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
-from ..tenancy import account_routes, delegation_routes, iam_routes, identity_routes
+from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
 from ..tenancy.reads import project_scope, tenant_scope
@@ -46,6 +46,7 @@ ROUTERS = [
     account_routes.router,
     iam_routes.router,
     delegation_routes.router,
+    break_glass_routes.router,
     catalog.router,
     capacity.router,
     allocation_routes.router,

@@ -16,6 +16,7 @@ from ..instances.states import INSTANCE, MEMBER, OPERATION
 from ..kit.problems import CATALOGUE
 from ..ledger.events import TYPES
 from ..ledger.requests import KEY_PATTERN
+from ..tenancy.states import BREAK_GLASS as GLASS
 from .app import build_app, build_platform
 from .matrix import access_matrix
 
@@ -170,6 +171,6 @@ def _errors() -> dict[str, Any]:
 
 def _lifecycles() -> str:
     parts = ["# Lifecycles\n\nGenerated from the tables in the code; do not edit.\n"]
-    for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE):
+    for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, GLASS):
         parts.append(f"\n## {life.noun}\n\n```mermaid\n{life.mermaid()}```\n")
     return "".join(parts)

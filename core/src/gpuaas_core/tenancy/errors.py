@@ -41,6 +41,11 @@ class NotLendable(Problem):
     way_out = "Lend what the account needs for its work; `unlendable` in contracts/permissions.json says what stays."
 
 
+class SecondPersonNeeded(Denied):
+    status, code, title = 403, "second_person_needed", "Somebody else must approve this"
+    way_out = "Ask another platform administrator to approve it."
+
+
 class KeyNotAccepted(Problem):
     status, code, title = 422, "public_key_not_accepted", "The public key cannot be used"
     way_out = "Send a public JWK: kty OKP with crv Ed25519, or kty EC with crv P-256, without the private part."

@@ -1,6 +1,6 @@
 """What tenancy takes in and shows."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -221,6 +221,31 @@ class DelegationView(View):
     revoked_at: Moment | None = None
     revoked_by: str | None = None
     created_at: Moment
+
+
+class OpenBreakGlass(Input):
+    tenant_id: Id
+    mode: Literal["look", "operate"] = Field(description="what each gives: `break_glass` in contracts/permissions.json")
+    reason: Reason = Field(description="the tenant reads it")
+    ticket: Word
+    minutes: Whole = Field(ge=1, le=60)
+
+
+class BreakGlassView(View):
+    id: str
+    tenant_id: str
+    mode: str
+    state: str = Field(description="awaiting_approval, active, closed or expired")
+    reason: str
+    ticket: str
+    minutes: int
+    opened_by: str
+    approved_by: str | None = None
+    closed_by: str | None = None
+    created_at: Moment
+    active_at: Moment | None = None
+    expires_at: Moment
+    ended_at: Moment | None = None
 
 
 class MatchedRule(View):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..call import call
-from ..models import BindingView, DelegationView, DenyView, ExplainView, ProjectMemberView, RoleView
+from ..models import BindingView, BreakGlassView, DelegationView, DenyView, ExplainView, ProjectMemberView, RoleView
 from ..request import Page, Request, get, post
 
 
@@ -96,6 +96,33 @@ class AccessCalls:
     @call
     def revoke_delegation(self, project_id: str, delegation_id: str) -> Request[DelegationView]:
         return post(DelegationView, "/v1/projects/{}/delegations/{}/revoke", project_id, delegation_id)
+
+    @call
+    def open_break_glass(
+        self, *, tenant_id: str, mode: str, reason: str, ticket: str, minutes: int
+    ) -> Request[BreakGlassView]:
+        """`look` begins at once, `operate` when somebody else has approved it. The tenant is told."""
+        body = {"tenant_id": tenant_id, "mode": mode, "reason": reason, "ticket": ticket, "minutes": minutes}
+        return post(BreakGlassView, "/v1/platform/break-glass", **body)
+
+    @call
+    def list_break_glass(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[BreakGlassView]]:
+        return get(Page[BreakGlassView], "/v1/platform/break-glass", limit=limit, cursor=cursor)
+
+    @call
+    def approve_break_glass(self, break_glass_id: str) -> Request[BreakGlassView]:
+        return post(BreakGlassView, "/v1/platform/break-glass/{}/approve", break_glass_id)
+
+    @call
+    def close_break_glass(self, break_glass_id: str) -> Request[BreakGlassView]:
+        return post(BreakGlassView, "/v1/platform/break-glass/{}/close", break_glass_id)
+
+    @call
+    def list_tenant_break_glass(
+        self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[BreakGlassView]]:
+        """Who of the platform could look into the tenant, when and why."""
+        return get(Page[BreakGlassView], "/v1/tenants/{}/break-glass", tenant_id, limit=limit, cursor=cursor)
 
     @call
     def create_platform_deny_rule(self, *, permissions: list[str], reason: str) -> Request[DenyView]:
