@@ -1,7 +1,7 @@
-"""Break-glass: a platform administrator looks, or acts with a second one's approval, inside a tenant for an hour at most.
+"""Break-glass: a platform administrator looks, or acts once a second one agrees, inside a tenant for an hour at most.
 
 Nothing about it is quiet. The tenant hears of it when it is asked for, when it begins and when it ends, in its events
-and in its audit trail; every request through it leaves a row there with its id, reading included; and its administrators
+and in its audit trail; every request through it leaves a row there with its id, reading included; its administrators
 can list all there ever were. What it gives is a table (`access/permissions.py`) without a single credential in it.
 """
 
