@@ -40,7 +40,7 @@ def serve() -> None:
     db = _open(settings)
     vault = Vault.in_file(settings.data_dir / "master.key")
     db.write_now(lambda tx: check_belongs(tx, vault))
-    platform = build_platform(db, vault, checkpoints=settings.checkpoints)
+    platform = build_platform(db, vault, checkpoints=settings.checkpoints, public_url=settings.public_url)
     metrics = Metrics(platform) if settings.metrics else None
     api = build_asgi(platform, [metrics.requests] if metrics else [])
     sockets = [_bind(host, settings.port) for host in settings.listen]

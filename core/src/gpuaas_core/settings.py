@@ -11,6 +11,7 @@ class Settings:
     database_url: str
     listen: tuple[str, ...]
     port: int
+    public_url: str  # where people and their browsers find the platform
     metrics: str  # host:port of GET /metrics; empty: not served
 
     @property
@@ -20,12 +21,14 @@ class Settings:
 
     @classmethod
     def read(cls) -> "Settings":
+        port = int(os.environ.get("GPUAAS_CORE_PORT", "8080"))
         data = Path(os.environ.get("GPUAAS_CORE_DATA", "var/core")).absolute()
         return cls(
             data_dir=data,
             database_url=os.environ.get("GPUAAS_CORE_DATABASE", f"sqlite:///{data}/core.db"),
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
-            port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
+            port=port,
+            public_url=os.environ.get("GPUAAS_CORE_URL", f"http://127.0.0.1:{port}").rstrip("/"),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
         )
 

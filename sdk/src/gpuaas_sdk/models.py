@@ -191,6 +191,11 @@ class ConditionView(msgspec.Struct, kw_only=True):
     last_transition_at: str
 
 
+class ConsoleSessionView(msgspec.Struct, kw_only=True):
+    principal_id: str
+    csrf_token: str | None
+
+
 class CreateAllocation(msgspec.Struct, kw_only=True, omit_defaults=True):
     node_id: str
     name: str | None = None
@@ -758,6 +763,7 @@ class SessionsEnded(msgspec.Struct, kw_only=True):
 class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     email: str
     password: str
+    tenant: str | None = None
 
 
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True):

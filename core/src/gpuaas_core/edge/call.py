@@ -24,6 +24,7 @@ from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
+from . import console
 from .seen import seen_in
 
 T = TypeVar("T")
@@ -42,6 +43,9 @@ class Platform:
     authenticate: Callable[[Connection, str, int], Principal]
     scopes: dict[str, Callable[[Connection, str], Scope]]
     checkpoints: Any = None  # of the audit chains; none where only routes are looked at
+    renewals: console.Renewals | None = None  # of console sessions
+    issuers: Any = None  # of OpenID providers
+    public_url: str = ""  # where people and their browsers find the platform
 
 
 def needs(key: str, scope: str = "platform") -> dict[str, Any]:
@@ -64,7 +68,6 @@ class Call:
         self.principal, self.scope = ANONYMOUS, Scope()
         self.via: Grant | None = None  # the delegation or break-glass that lets the caller in
         self.reason = ""
-        self._look_recorded = False
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
@@ -78,8 +81,11 @@ class Call:
 
     @property
     def token(self) -> str:
-        scheme, _, token = self.request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        header = self.request.headers.get("authorization")
+        if header is None and (cookie := console.cookie_token(self.request)):
+            return cookie
+        scheme, _, token = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not token or token.startswith(console.PREFIX):
             raise Unauthenticated("This address needs a bearer token.")
         return token
 
@@ -93,9 +99,18 @@ class Call:
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise
-        if self.via and self.request.method == "GET" and not self._look_recorded:
-            self._look_recorded = True  # once, also if it is a stream: it asks again and again
+
+    async def note_visit(self) -> None:
+        """Once per request, also if it is a stream that asks for admission again and again."""
+        if self.via and self.request.method == "GET":
             await self.platform.db.write(lambda tx: self.context(tx).flush())
+        renewals = self.platform.renewals
+        if self.by_cookie and renewals and renewals.due(self.token, self.now):
+            await self.platform.db.write(lambda tx: renewals.renew(tx, self.token, self.now))
+
+    @property
+    def by_cookie(self) -> bool:
+        return self.principal is not ANONYMOUS and self.token.startswith(console.PREFIX)
 
     async def read_body(self) -> None:
         if self.permission != PUBLIC and self.request.method == "POST":
@@ -113,6 +128,8 @@ class Call:
 
     def _admit(self, tx: Connection, token: str) -> None:
         self.principal = self.platform.authenticate(tx, token, self.now)
+        if token.startswith(console.PREFIX):
+            console.check(self.request, self.vault, self.platform.public_url, token)
         if any("\0" in str(part) for part in self.request.path_params.values()):
             raise NotFound(UNSEEN)  # no store keeps such a name, and not every store can look for one
         if self.seen:
@@ -248,6 +265,7 @@ def _answer(result: BaseModel | None, status: int, location: Callable[[Any], str
 async def _call(request: Request) -> Call:
     call = Call(request)
     await call.admit()
+    await call.note_visit()
     await call.read_body()
     return call
 

@@ -6,7 +6,12 @@ from ..kit.problems import Problem
 
 class SignInRefused(Problem):
     status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
-    way_out = "Check both and try again; an administrator of your tenant can create a new account."
+    way_out = "Check both and try again, with `tenant` if you have several accounts; your administrator can invite you."
+
+
+class TenantNeeded(Problem):
+    status, code, title = 409, "tenant_needed", "Which of your accounts?"
+    way_out = "Send the short name of your tenant as `tenant` too."
 
 
 class AssertionRefused(Problem):

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Principal
+from ..edge.console import PREFIX as CONSOLE
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from .errors import AssertionRefused, KeyNotAccepted
@@ -27,6 +28,7 @@ from .tables import principal_keys, principals, sessions, used_assertions
 
 ISSUER = "gpuaas"
 USER_TOKEN_S = 12 * 3600
+CONSOLE_IDLE_S = 3600  # of the same half a day: a console nobody uses is signed out
 MACHINE_TOKEN_S = 15 * 60
 ASSERTION_MAX_S = 60
 SKEW_S = 30
@@ -56,13 +58,27 @@ def token_hash(token: str) -> str:
 
 
 def open_session(
-    tx: Connection, principal_id: str, *, lives_s: int, now: int, address: str | None = None, key_id: str | None = None
+    tx: Connection,
+    principal_id: str,
+    *,
+    lives_s: int,
+    now: int,
+    address: str | None = None,
+    key_id: str | None = None,
+    console: bool = False,
 ) -> str:
-    token = f"gpt_{secrets.token_urlsafe(32)}"
+    token = f"{CONSOLE if console else 'gpt_'}{secrets.token_urlsafe(32)}"
     row = {"token_hash": token_hash(token), "id": new_id("ses"), "principal_id": principal_id, "created_at": now}
     more = {"expires_at": now + lives_s * 1000, "address": address, "key_id": key_id}
-    tx.execute(insert(sessions).values(**row, **more))
+    idle_until = now + CONSOLE_IDLE_S * 1000 if console else None
+    tx.execute(insert(sessions).values(**row, **more, idle_until=idle_until))
     return token
+
+
+def renew_session(tx: Connection, token: str, now: int) -> None:
+    """A console session that is used goes on, but never past its half day."""
+    alive = (sessions.c.token_hash == token_hash(token)) & (sessions.c.idle_until > now)
+    tx.execute(update(sessions).where(alive).values(idle_until=now + CONSOLE_IDLE_S * 1000))
 
 
 def close_session(tx: Connection, token: str, now: int) -> None:
@@ -81,7 +97,7 @@ def forget_old_sessions(tx: Connection, now: int) -> None:
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
     query = (
-        select(principals, sessions.c.expires_at, sessions.c.revoked_at, HAS_GRANTS)
+        select(principals, sessions.c.expires_at, sessions.c.idle_until, sessions.c.revoked_at, HAS_GRANTS)
         .join(sessions, sessions.c.principal_id == principals.c.id)
         .where(sessions.c.token_hash == token_hash(token))
     )
@@ -90,7 +106,7 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
         raise Unauthenticated("This bearer token is unknown.")
     if row.disabled_at is not None:
         raise Unauthenticated(f"{row.name} is disabled.")
-    if row.revoked_at is not None or row.expires_at <= now:
+    if row.revoked_at is not None or row.expires_at <= now or (row.idle_until or row.expires_at) <= now:
         raise TokenExpired("This access token has expired or was revoked.")
     principal = principal_of(tx, row)
     return with_grants(tx, principal, now) if row.has_grants else principal

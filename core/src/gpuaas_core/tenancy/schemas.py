@@ -21,6 +21,12 @@ Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True), AfterVa
 class SignIn(Input):
     email: Email
     password: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    tenant: Slug | None = Field(default=None, description="needed only if the address has accounts in several tenants")
+
+
+class ConsoleSessionView(View):
+    principal_id: str
+    csrf_token: str | None = Field(description="send it as X-CSRF-Token with every request that changes something")
 
 
 class TokenView(View):

@@ -32,12 +32,14 @@ principals = Table(
     Column("name", String(120), nullable=False),
     Column("tenant_id", String(40)),
     Column("project_id", String(40)),
-    Column("email", String(254), unique=True),
+    Column("email", String(254)),
     Column("password_hash", Text),
     Column("disabled_at", BigInteger),
     Column("deleted_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("tenant_id", "email"),  # per tenant: nobody learns of an account elsewhere
     Index("ix_principals_tenant", "tenant_id", "kind"),
+    Index("ix_principals_email", "email"),
 )
 
 principal_keys = Table(  # public keys of service accounts and nodes; several at once while one follows the other
@@ -153,6 +155,7 @@ sessions = Table(
     Column("address", String(64)),
     Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    Column("idle_until", BigInteger),  # of console sessions: moved on while they are used
     Column("revoked_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_sessions_expires", "expires_at"),

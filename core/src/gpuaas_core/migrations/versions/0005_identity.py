@@ -1,4 +1,4 @@
-"""Delegated grants and break-glass; an audit row names what gave the right, and on whose behalf it was used."""
+"""Delegated grants and break-glass, which audit rows name; console sessions; an e-mail address is unique per tenant."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -55,13 +55,26 @@ def upgrade() -> None:
     op.create_index("ix_break_glass_opened_by", "break_glass", ["opened_by"])
     op.create_index("ix_break_glass_tenant", "break_glass", ["tenant_id"])
     op.create_index("ix_break_glass_state", "break_glass", ["state", "expires_at"])
+    with op.batch_alter_table("principals") as batch_op:
+        batch_op.drop_constraint(op.f("uq_principals_email"), type_="unique")
+        batch_op.create_unique_constraint(op.f("uq_principals_tenant_id_email"), ["tenant_id", "email"])
+        batch_op.create_index("ix_principals_email", ["email"])
+    op.add_column("sessions", sa.Column("idle_until", sa.BigInteger(), nullable=True))
     op.add_column("audit", sa.Column("via", sa.String(length=40), nullable=True))
     op.add_column("audit", sa.Column("on_behalf_of", sa.String(length=40), nullable=True))
 
 
 def downgrade() -> None:
-    """What the two columns said is lost, and with it the hash of the rows that used them no longer fits."""
+    """What the two columns said is lost, and the hash of the rows that used them no longer fits.
+
+    Refused by the store while an address has accounts in several tenants: they must be told apart first.
+    """
     for column in ("on_behalf_of", "via"):
         op.drop_column("audit", column)
+    op.drop_column("sessions", "idle_until")
+    with op.batch_alter_table("principals") as batch_op:
+        batch_op.drop_index("ix_principals_email")
+        batch_op.drop_constraint(op.f("uq_principals_tenant_id_email"), type_="unique")
+        batch_op.create_unique_constraint(op.f("uq_principals_email"), ["email"])
     op.drop_table("break_glass")
     op.drop_table("delegations")
