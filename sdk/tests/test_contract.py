@@ -17,6 +17,8 @@ from gpuaas_sdk.request import Page, Request
 CONTRACT = json.loads(generate.CONTRACT.read_text())
 ELSEWHERE = {
     ("POST", "/v1/token"): "auth.py asks for tokens",
+    ("POST", "/v1/auth/session"): "for browsers",
+    ("GET", "/v1/auth/session"): "for browsers",
     ("GET", "/healthz"): "for load balancers",
     ("GET", "/readyz"): "for load balancers",
     ("GET", "/v1/tenants/{tenant_id}/events/stream"): "events.follow",

@@ -55,6 +55,13 @@ Who may do what
   gpuaas iam bind WHO ROLE               give a role
   gpuaas iam unbind BINDING              take it away
   gpuaas iam invite EMAIL                invite a person
+  gpuaas delegation create ACCOUNT KEY…  let a service account act on your behalf
+  gpuaas delegation list                 what is lent in the project
+  gpuaas delegation revoke ID            end it
+  gpuaas break-glass open TENANT         platform administrators: look into a tenant, announced
+  gpuaas break-glass approve ID          let another administrator act in it
+  gpuaas break-glass close ID            end it
+  gpuaas break-glass list                all there were
   gpuaas accept                          make your account from an invitation
   gpuaas password                        change your password
   gpuaas session list                    where you are signed in
@@ -84,6 +91,8 @@ COMMANDS = {
     "events": "events:events",
     "audit": "audit:app",
     "iam": "iam:app",
+    "delegation": "delegation:app",
+    "break-glass": "break_glass:app",
     "service-account": "service_account:app",
     "session": "account:session_app",
     "password": "account:password",

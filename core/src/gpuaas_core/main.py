@@ -46,7 +46,7 @@ def serve() -> None:
     settings = Settings.read()
     db = _open(settings)
     vault = _open_vault(settings, db)
-    platform = build_platform(db, vault, checkpoints=settings.checkpoints)
+    platform = build_platform(db, vault, checkpoints=settings.checkpoints, public_url=settings.public_url)
     metrics = Metrics(platform) if settings.metrics else None
     fanout = [Fanout(platform, settings.nats).running] if settings.nats else []
     api = build_asgi(platform, [metrics.requests] if metrics else [], fanout)

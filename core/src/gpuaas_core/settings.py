@@ -13,6 +13,7 @@ class Settings:
     port: int
     custody: str  # who holds the master key: embedded, openbao, pkcs11
     custody_cache_s: float  # how long an opened data key is used before the holder is asked again
+    public_url: str  # where people and their browsers find the platform
     metrics: str  # host:port of GET /metrics; empty: not served
     nats: str  # nats://host:port to hand events on to; empty: to nobody
 
@@ -23,12 +24,14 @@ class Settings:
 
     @classmethod
     def read(cls) -> "Settings":
+        port = int(os.environ.get("GPUAAS_CORE_PORT", "8080"))
         data = Path(os.environ.get("GPUAAS_CORE_DATA", "var/core")).absolute()
         return cls(
             data_dir=data,
             database_url=os.environ.get("GPUAAS_CORE_DATABASE", f"sqlite:///{data}/core.db"),
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
-            port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
+            port=port,
+            public_url=os.environ.get("GPUAAS_CORE_URL", f"http://127.0.0.1:{port}").rstrip("/"),
             custody=os.environ.get("GPUAAS_CORE_CUSTODY", "embedded"),
             custody_cache_s=float(os.environ.get("GPUAAS_CORE_CUSTODY_CACHE_S", "300")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),

@@ -101,6 +101,8 @@ class AuditView(msgspec.Struct, kw_only=True):
     resource_id: str | None
     correlation_id: str
     trace_id: str
+    via: str | None = None
+    on_behalf_of: str | None = None
     hash: str
 
 
@@ -111,6 +113,23 @@ class BindingView(msgspec.Struct, kw_only=True):
     scope_kind: str
     scope_id: str
     created_at: str
+
+
+class BreakGlassView(msgspec.Struct, kw_only=True):
+    id: str
+    tenant_id: str
+    mode: str
+    state: str
+    reason: str
+    ticket: str
+    minutes: int
+    opened_by: str
+    approved_by: str | None = None
+    closed_by: str | None = None
+    created_at: str
+    active_at: str | None = None
+    expires_at: str
+    ended_at: str | None = None
 
 
 class CatalogEntry(msgspec.Struct, kw_only=True):
@@ -172,6 +191,11 @@ class ConditionView(msgspec.Struct, kw_only=True):
     last_transition_at: str
 
 
+class ConsoleSessionView(msgspec.Struct, kw_only=True):
+    principal_id: str
+    csrf_token: str | None
+
+
 class CreateAllocation(msgspec.Struct, kw_only=True, omit_defaults=True):
     node_id: str
     name: str | None = None
@@ -187,6 +211,14 @@ class CreateBinding(msgspec.Struct, kw_only=True, omit_defaults=True):
     principal_id: str
     role: str
     project_id: str | None = None
+
+
+class CreateDelegation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    grantee_id: str
+    permissions: list[str]
+    subject: str | None = None
+    reason: str
+    expires_in_s: int
 
 
 class CreateDeny(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -261,6 +293,22 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+
+
+class DelegationView(msgspec.Struct, kw_only=True):
+    id: str
+    project_id: str
+    grantor_id: str
+    grantee_id: str
+    permissions: list[str]
+    effective: list[str]
+    subject: str | None = None
+    reason: str
+    state: str
+    expires_at: str
+    revoked_at: str | None = None
+    revoked_by: str | None = None
+    created_at: str
 
 
 class DenyView(msgspec.Struct, kw_only=True):
@@ -548,6 +596,14 @@ class NodeView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
+    tenant_id: str
+    mode: str
+    reason: str
+    ticket: str
+    minutes: int
+
+
 class OperationError(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     message: str
@@ -707,6 +763,7 @@ class SessionsEnded(msgspec.Struct, kw_only=True):
 class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     email: str
     password: str
+    tenant: str | None = None
 
 
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from ..kit.problems import UNSEEN, NotFound, Problem
 from ..ledger import audit, events, heads
 from ..ledger.correlation import Correlation
-from .evaluate import Decision, Principal, Scope
+from .evaluate import Decision, Grant, Principal, Scope
 from .rules import decide
 
 
@@ -43,10 +43,13 @@ class Context:
     topics: set[str] = field(default_factory=set)
     resource_id: str | None = None
     reason: str = ""
+    via: Grant | None = None  # the delegation or break-glass this is done through
+    notes: list[audit.Entry] = field(default_factory=list)
 
     def allow(self, key: str, scope: Scope | None = None) -> None:
         """Invisible is 404; visible but not permitted is 403 (the edge records it)."""
         decision = decide(self.tx, self.principal, key, scope or self.scope)
+        self.via = decision.via or self.via
         if decision.allowed:
             self.reason = decision.reason
             return
@@ -66,15 +69,21 @@ class Context:
         self.pending.append(events.Pending(type, tenant_id, where.project_id, subject, facts))
         self.topics.add(f"events:{tenant_id}")
 
+    def note(self, entry: audit.Entry) -> None:
+        """One more audit row, in the trail of whoever it concerns."""
+        self.notes.append(entry)
+
     def ring(self, *topics: str) -> None:
         self.topics.update(topics)
 
     def flush(self, *, audited: bool = True) -> None:
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
-        own = [self.scope.tenant_id or events.PLATFORM] if audited else []
-        heads.hold(self.tx, [*own, *(one.tenant_id for one in self.pending)])
-        if audited:
-            audit.append(self.tx, self.entry("allowed", self.reason), now=self.now, **ids)
+        own = [self.entry("allowed", self.reason)] if audited or self.via else []
+        rows = [*self.notes, *own]
+        trails = [row.tenant_id or events.PLATFORM for row in rows]
+        heads.hold(self.tx, [*trails, *(one.tenant_id for one in self.pending)])
+        for row in rows:
+            audit.append(self.tx, row, now=self.now, **ids)
         events.append(self.tx, self.pending, now=self.now, **ids)
 
     def entry(self, outcome: str, reason: str) -> audit.Entry:
@@ -87,4 +96,6 @@ class Context:
             tenant_id=self.scope.tenant_id,
             project_id=self.scope.project_id,
             resource_id=self.resource_id,
+            via=self.via.id if self.via else None,
+            on_behalf_of=self.via.on_behalf_of if self.via else None,
         )

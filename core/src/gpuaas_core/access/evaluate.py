@@ -1,7 +1,8 @@
 """The one evaluator: a pure function of (principal, key, scope chain, deny rules) to a decision with its reason.
 
-Order: containment (a service account never leaves its project), deny rules (platform, tenant, project), bindings, what
-everybody may, default deny. A deny rule only takes away, and one that cannot be read denies.
+Order: containment (a service account leaves its project only where somebody lends it a key), deny rules (platform,
+tenant, project), bindings, what is lent, what everybody may, default deny. A deny rule only takes away, and one that
+cannot be read denies. What is lent lasts no longer than the right of whoever lends it.
 """
 
 import re
@@ -9,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .permissions import EVERYBODY, ROLES, UNDENIABLE
+from .permissions import BREAK_THE_GLASS, EVERYBODY, ROLES, UNDENIABLE
 
 Place = tuple[str, str]  # ("project", "prj_…")
 PLATFORM: Place = ("platform", "*")
 PATTERN = re.compile(r"[a-z_]+(\.[a-z_]+){2}|[a-z_]+(\.[a-z_]+)?\.\*")  # one key, or a family: "apps.*"
+DELEGATION, BREAK_GLASS = "delegation", "break_glass"
 READING = {"project": "tenancy.project.read", "tenant": "tenancy.tenant.read", "node": "capacity.node.read"}
 
 
@@ -38,6 +40,21 @@ class Deny:
 
 
 @dataclass(frozen=True)
+class Grant:
+    """Keys that somebody holds at one place for a time, and answers for together with whoever lends them."""
+
+    id: str
+    kind: str  # delegation: somebody lends what they hold; break_glass: a platform administrator's own, announced
+    place: Place
+    keys: frozenset[str]
+    lender: "Principal"
+
+    @property
+    def on_behalf_of(self) -> str | None:
+        return self.lender.id if self.kind == DELEGATION else None
+
+
+@dataclass(frozen=True)
 class Principal:
     id: str
     kind: str  # user, service_account, node
@@ -46,6 +63,7 @@ class Principal:
     project_id: str | None = None  # service accounts: the one project they live in
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
+    grants: tuple[Grant, ...] = field(default=())
 
 
 @dataclass(frozen=True)
@@ -66,26 +84,59 @@ class Decision:
     allowed: bool
     visible: bool
     reason: str
-    decided_by: str = "default"  # containment, deny, binding, everybody, default
-    matched: tuple[str, ...] = ()  # ids of the bindings or deny rules that decided
+    decided_by: str = "default"  # containment, deny, binding, delegation, break_glass, everybody, default
+    matched: tuple[str, ...] = ()  # ids of the bindings, grants or deny rules that decided
+    via: Grant | None = None  # what it is allowed, or only seen, through
 
 
 def evaluate(principal: Principal, key: str, scope: Scope, denies: Iterable[Deny] = ()) -> Decision:
-    if principal.project_id and scope.project_id != principal.project_id and scope.chain[0] != PLATFORM:
-        return Decision(False, False, "a service account acts only inside its own project", "containment")
-    held = [b for b in principal.bindings if b.place in scope.chain]
-    visible = _visible(held, scope)
+    outside = _outside(principal, scope)
+    held = [] if outside else [b for b in principal.bindings if b.place in scope.chain]
+    lent = [g for g in principal.grants if g.place in scope.chain]
+    shown = None if _visible(held, scope) else _lending(lent, READING[scope.chain[0][0]], scope)
+    visible = shown is not None or _visible(held, scope)
     if denied := [rule for rule in denies if rule.place in scope.chain and covers(rule, key)]:
         first = max(denied, key=lambda rule: scope.chain.index(rule.place))  # the widest place speaks
         reason = f"denied at {first.place[0]} {first.place[1]} for everybody: {first.reason or 'no reason given'}"
-        return Decision(False, visible, reason, "deny", tuple(rule.id for rule in denied))
+        return Decision(False, visible, reason, "deny", tuple(rule.id for rule in denied), shown)
     if giving := [b for b in held if key in b.keys]:
         first, ids = giving[0], tuple(b.id for b in giving)
         return Decision(True, True, f"role {first.role} at {first.place[0]} {first.place[1]}", "binding", ids)
+    if grant := _lending(lent, key, scope):
+        return Decision(True, True, _loan(grant), grant.kind, (grant.id,), grant)
     if key in EVERYBODY and visible:
-        return Decision(True, True, "every verified caller may", "everybody")
-    where = "at the platform" if scope.chain[0] == PLATFORM else "here"
-    return Decision(False, visible, f"no binding {where} holds {key}")
+        return Decision(True, True, "every verified caller may", "everybody", via=shown)
+    if outside and not visible:
+        return Decision(False, False, "a service account acts only inside its own project", "containment")
+    return Decision(False, visible, _lacking(lent, key, scope), via=shown)
+
+
+def _outside(principal: Principal, scope: Scope) -> bool:
+    return bool(principal.project_id) and scope.project_id != principal.project_id and scope.chain[0] != PLATFORM
+
+
+def _lending(lent: list[Grant], key: str, scope: Scope) -> Grant | None:
+    return next((grant for grant in lent if key in grant.keys and _still_lends(grant, key, scope)), None)
+
+
+def _still_lends(grant: Grant, key: str, scope: Scope) -> bool:
+    """Deny rules need no second look here: they are the same for everybody, and were asked first."""
+    if grant.kind == BREAK_GLASS:
+        return evaluate(grant.lender, BREAK_THE_GLASS, Scope()).allowed
+    return evaluate(grant.lender, key, scope).allowed
+
+
+def _loan(grant: Grant) -> str:
+    where = f"{grant.place[0]} {grant.place[1]}"
+    if grant.kind == BREAK_GLASS:
+        return f"break-glass {grant.id} at {where}"
+    return f"on behalf of {grant.lender.name} ({grant.lender.id}) by delegation {grant.id} at {where}"
+
+
+def _lacking(lent: list[Grant], key: str, scope: Scope) -> str:
+    if gone := next((grant for grant in lent if key in grant.keys), None):
+        return f"{gone.kind.replace('_', '-')} {gone.id} names {key}, but {gone.lender.name} no longer holds it"
+    return f"no binding {'at the platform' if scope.chain[0] == PLATFORM else 'here'} holds {key}"
 
 
 def covers(rule: Deny, key: str) -> bool:

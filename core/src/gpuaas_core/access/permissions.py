@@ -7,12 +7,17 @@ PERMISSIONS: dict[str, str] = {
     "platform.deny.create": "deny permissions to everybody on the platform",
     "platform.deny.read": "see the platform's deny rules",
     "platform.deny.remove": "lift a deny rule of the platform",
+    "platform.break_glass.open": "look into a tenant for up to an hour, announced to it",
+    "platform.break_glass.approve": "approve that somebody else changes things in a tenant by break-glass",
+    "platform.break_glass.close": "end a break-glass",
+    "platform.break_glass.read": "see every break-glass",
     "tenancy.tenant.read": "see a tenant",
     "tenancy.project.create": "create a project in a tenant",
     "tenancy.project.read": "see a project",
     "tenancy.user.create": "create a local user in a tenant, or invite one",
     "tenancy.user.read": "see the users and invitations of a tenant",
     "tenancy.user.disable": "disable and enable the users of a tenant",
+    "tenancy.break_glass.read": "see who of the platform looked into the tenant, and why",
     "iam.binding.create": "bind a role one holds oneself",
     "iam.binding.read": "see role bindings",
     "iam.binding.remove": "take a role away",
@@ -24,6 +29,9 @@ PERMISSIONS: dict[str, str] = {
     "iam.deny.create": "deny permissions to everybody in a tenant or project",
     "iam.deny.read": "see a tenant's deny rules",
     "iam.deny.remove": "lift a deny rule of a tenant",
+    "iam.delegation.create": "lend a service account permissions one holds, for a time",
+    "iam.delegation.read": "see what is lent in a project",
+    "iam.delegation.revoke": "end what is lent in a project",
     "iam.tenant_admin.appoint": "give a tenant an administrator",
     "iam.service_account.create": "create a service account in a project",
     "iam.service_account.read": "see the service accounts of a project",
@@ -67,6 +75,8 @@ PERMISSIONS: dict[str, str] = {
     "scheduler.node.operate": "drain, cordon, uncordon, label scheduler nodes",
 }
 
+BREAK_THE_GLASS = "platform.break_glass.open"  # whoever loses it loses what was opened with it
+
 _SCHEDULER_READ = {"scheduler.catalog.read", "scheduler.instance.read", "scheduler.queue.read", "scheduler.node.read"}
 _SCHEDULER_ALL = {key for key in PERMISSIONS if key.startswith("scheduler.")}
 
@@ -89,6 +99,9 @@ _PROJECT_ADMIN = (
         "iam.service_account.disable",
         "iam.service_account.rotate",
         "iam.service_account.delete",
+        "iam.delegation.create",
+        "iam.delegation.read",
+        "iam.delegation.revoke",
         "iam.member.read",
         "iam.decision.explain",
         "capacity.allocation.create",
@@ -111,6 +124,7 @@ _TENANT_ADMIN = (
         "tenancy.user.create",
         "tenancy.user.read",
         "tenancy.user.disable",
+        "tenancy.break_glass.read",
         "iam.binding.create",
         "iam.binding.read",
         "iam.binding.remove",
@@ -142,6 +156,10 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "platform.deny.create",
     "platform.deny.read",
     "platform.deny.remove",
+    BREAK_THE_GLASS,
+    "platform.break_glass.approve",
+    "platform.break_glass.close",
+    "platform.break_glass.read",
     "tenancy.user.create",
     "tenancy.user.read",
     "tenancy.user.disable",
@@ -176,6 +194,37 @@ UNDENIABLE = frozenset(
     {"identity.self.use"}
     | {f"{area}.deny.{verb}" for area in ("platform", "iam") for verb in ("create", "read", "remove")}
 )
+
+# What nobody lends: deciding who may do what, being oneself, being a machine, and giving out or taking in people.
+UNLENDABLE = frozenset(
+    key
+    for key in PERMISSIONS
+    if key.startswith(("iam.", "platform.", "identity.", "tenancy.user.", "tenancy.break_glass."))
+    or key in ("tenancy.project.create", "capacity.node.report", "capacity.enrolment.create")
+)
+
+# What a platform administrator may open in a tenant. Neither holds a key that gives a credential or a right to anybody;
+# `operate` can change things, and so waits for a second administrator.
+_LOOKING = frozenset(
+    key
+    for key in ROLES["tenant_admin"]
+    if key.rsplit(".", 1)[1] in ("read", "verify", "explain") and "secret" not in key and "credential" not in key
+)
+BREAK_GLASS: dict[str, frozenset[str]] = {
+    "look": _LOOKING,
+    "operate": _LOOKING
+    | {
+        "apps.instance.decommission",
+        "apps.operation.retry",
+        "apps.operation.cancel",
+        "capacity.allocation.release",
+        "iam.delegation.revoke",
+        "iam.service_account.disable",
+        "scheduler.queue.cancel",
+        "scheduler.node.operate",
+    },
+}
+NEEDS_APPROVAL = frozenset({"operate"})
 
 # The widest scope a role may be bound at, for the roles people hand out.
 BINDABLE: dict[str, frozenset[str]] = {

@@ -18,6 +18,7 @@ from ..custody.vault import Vault
 from ..edge import problems
 from ..edge.bounds import Bounded
 from ..edge.call import PUBLIC, Platform
+from ..edge.console import Renewals
 from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
@@ -28,9 +29,9 @@ from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
-from ..tenancy import account_routes, iam_routes, identity_routes
+from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
-from ..tenancy.identity import authenticate
+from ..tenancy.identity import authenticate, renew_session
 from ..tenancy.reads import project_scope, tenant_scope
 from ..triage import otlp_routes
 from ..triage import routes as triage
@@ -46,6 +47,8 @@ ROUTERS = [
     tenancy.router,
     account_routes.router,
     iam_routes.router,
+    delegation_routes.router,
+    break_glass_routes.router,
     catalog.router,
     capacity.router,
     allocation_routes.router,
@@ -59,11 +62,18 @@ LOOPS = [housekeeping, anchoring]
 
 
 def build_platform(
-    db: Database, vault: Vault, clock: Clock = system_clock, *, checkpoints: Path | None = None
+    db: Database,
+    vault: Vault,
+    clock: Clock = system_clock,
+    *,
+    checkpoints: Path | None = None,
+    public_url: str = "",
 ) -> Platform:
     scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
     anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
-    return Platform(db, vault, Wakeups(), clock, authenticate, scopes, anchors)
+    return Platform(
+        db, vault, Wakeups(), clock, authenticate, scopes, anchors, Renewals(renew_session), public_url=public_url
+    )
 
 
 def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Background] = ()) -> FastAPI:

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from .. import __version__
-from ..access.permissions import EVERYBODY, PERMISSIONS, ROLES
+from ..access.permissions import BREAK_GLASS, EVERYBODY, NEEDS_APPROVAL, PERMISSIONS, ROLES, UNLENDABLE
 from ..catalog.manifest import SCHEMA
 from ..edge.call import KEYLESS, PUBLIC
 from ..history.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
@@ -56,7 +56,7 @@ _PROBLEM = {
         },
     },
 }
-_NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
+_NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept", "/v1/auth/session"}
 
 
 def write_contracts(folder: Path, docs: Path, *, check: bool) -> list[str]:
@@ -166,6 +166,11 @@ def _permissions() -> dict[str, Any]:
     return {
         "permissions": PERMISSIONS,
         "everybody": sorted(EVERYBODY),
+        "unlendable": sorted(UNLENDABLE),
+        "break_glass": {
+            mode: {"needs_approval": mode in NEEDS_APPROVAL, "permissions": sorted(keys)}
+            for mode, keys in BREAK_GLASS.items()
+        },
         "roles": {role: sorted(keys) for role, keys in ROLES.items()},
     }
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from ..access.context import Context, Denied, Unauthenticated
-from ..access.evaluate import Principal, Scope
+from ..access.evaluate import Grant, Principal, Scope
 from ..kit.clock import Clock
 from ..kit.db import Database
 from ..kit.problems import UNSEEN, NotFound
@@ -24,6 +24,7 @@ from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
+from . import console
 from .seen import seen_in
 
 T = TypeVar("T")
@@ -43,6 +44,9 @@ class Platform:
     authenticate: Callable[[Connection, str, int], Principal]
     scopes: dict[str, Callable[[Connection, str], Scope]]
     checkpoints: Any = None  # of the audit chains; none where only routes are looked at
+    renewals: console.Renewals | None = None  # of console sessions
+    issuers: Any = None  # of OpenID providers
+    public_url: str = ""  # where people and their browsers find the platform
 
 
 def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> dict[str, Any]:
@@ -67,6 +71,8 @@ class Call:
         self._keyed = KEYLESS not in marks
         self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
         self.principal, self.scope = ANONYMOUS, Scope()
+        self.via: Grant | None = None  # the delegation or break-glass that lets the caller in
+        self.reason = ""
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
@@ -80,8 +86,11 @@ class Call:
 
     @property
     def token(self) -> str:
-        scheme, _, token = self.request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        header = self.request.headers.get("authorization")
+        if header is None and (cookie := console.cookie_token(self.request)):
+            return cookie
+        scheme, _, token = (header or "").partition(" ")
+        if scheme.lower() != "bearer" or not token or token.startswith(console.PREFIX):
             raise Unauthenticated("This address needs a bearer token.")
         return token
 
@@ -95,6 +104,18 @@ class Call:
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise
+
+    async def note_visit(self) -> None:
+        """Once per request, also if it is a stream that asks for admission again and again."""
+        if self.via and self.request.method == "GET":
+            await self.platform.db.write(lambda tx: self.context(tx).flush())
+        renewals = self.platform.renewals
+        if self.by_cookie and renewals and renewals.due(self.token, self.now):
+            await self.platform.db.write(lambda tx: renewals.renew(tx, self.token, self.now))
+
+    @property
+    def by_cookie(self) -> bool:
+        return self.principal is not ANONYMOUS and self.token.startswith(console.PREFIX)
 
     async def read_body(self) -> None:
         if self.permission != PUBLIC and self.request.method == "POST" and self._keyed:
@@ -112,6 +133,8 @@ class Call:
 
     def _admit(self, tx: Connection, token: str) -> None:
         self.principal = self.platform.authenticate(tx, token, self.now)
+        if token.startswith(console.PREFIX):
+            console.check(self.request, self.vault, self.platform.public_url, token)
         if any("\0" in str(part) for part in self.request.path_params.values()):
             raise NotFound(UNSEEN)  # no store keeps such a name, and not every store can look for one
         if self.seen:
@@ -119,7 +142,11 @@ class Call:
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
             self.scope = self.platform.scopes[self._scope_kind](tx, place)
-        self.context(tx).allow(self.permission)
+        ctx = self.context(tx)
+        try:
+            ctx.allow(self.permission)
+        finally:
+            self.via, self.reason = ctx.via, ctx.reason
         self._show_scope()
 
     def _show_scope(self) -> None:
@@ -134,7 +161,16 @@ class Call:
         audit.append(tx, entry, now=self.now, **ids)
 
     def context(self, tx: Connection) -> Context:
-        return Context(tx, self.principal, self.scope, self.permission, self.correlation, self.now)
+        return Context(
+            tx,
+            self.principal,
+            self.scope,
+            self.permission,
+            self.correlation,
+            self.now,
+            reason=self.reason,
+            via=self.via,
+        )
 
     async def read(self, fn: Callable[[Context], T]) -> T:
         self.heard = self.platform.wakeups.rings  # what rings while we look must not be missed
@@ -234,6 +270,7 @@ def _answer(result: BaseModel | None, status: int, location: Callable[[Any], str
 async def _call(request: Request) -> Call:
     call = Call(request)
     await call.admit()
+    await call.note_visit()
     await call.read_body()
     return call
 

@@ -56,6 +56,8 @@ class AuditView(View):
     resource_id: str | None
     correlation_id: str
     trace_id: str
+    via: str | None = Field(default=None, description="the delegation or break-glass that gave the right")
+    on_behalf_of: str | None = Field(default=None, description="who lent it")
     hash: str = Field(description="covers this row and the hash of the row before it")
 
 

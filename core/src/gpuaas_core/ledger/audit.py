@@ -28,6 +28,8 @@ class Entry:
     tenant_id: str | None
     project_id: str | None
     resource_id: str | None
+    via: str | None = None  # id of the delegation or break-glass that gave the right
+    on_behalf_of: str | None = None  # who lent it; the actor stays the actor
 
 
 @dataclass
@@ -59,17 +61,24 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
         "resource_id": entry.resource_id,
         "correlation_id": correlation_id,
         "trace_id": trace_id,
+        "via": entry.via,
+        "on_behalf_of": entry.on_behalf_of,
     }
     row["hash"] = link(previous, row)
     tx.execute(insert(audit).values(**row))
     tx.execute(update(event_heads).where(head).values(audit_hash=row["hash"]))
 
 
-def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
-    """The trail is no longer covered by any checkpoint, and says why. By the operator, on the platform's machine."""
-    entry = Entry("operator", "operator", "ledger.audit.restart", "allowed", reason, tenant_id, None, None)
+def by_operator(tx: Connection, permission: str, reason: str, now: int, tenant_id: str | None = None) -> None:
+    """What was done on the platform's own machine, past the API."""
+    entry = Entry("operator", "operator", permission, "allowed", reason, tenant_id, None, None)
     seen = correlate(None, None)
     append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
+
+
+def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
+    """The trail is no longer covered by any checkpoint, and says why. By the operator, on the platform's machine."""
+    by_operator(tx, "ledger.audit.restart", reason, now, tenant_id)
     tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(audit_anchored=0))
 
 

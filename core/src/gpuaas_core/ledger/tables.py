@@ -57,6 +57,8 @@ audit = Table(
     Column("correlation_id", String(128), nullable=False),
     Column("trace_id", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
+    Column("via", String(40)),  # the delegation or break-glass that gave the right
+    Column("on_behalf_of", String(40)),
     Index("ix_audit_correlation", "correlation_id"),
 )
 

@@ -6,7 +6,12 @@ from ..kit.problems import Problem
 
 class SignInRefused(Problem):
     status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
-    way_out = "Check both and try again; an administrator of your tenant can create a new account."
+    way_out = "Check both and try again, with `tenant` if you have several accounts; your administrator can invite you."
+
+
+class TenantNeeded(Problem):
+    status, code, title = 409, "tenant_needed", "Which of your accounts?"
+    way_out = "Send the short name of your tenant as `tenant` too."
 
 
 class AssertionRefused(Problem):
@@ -34,6 +39,16 @@ class RoleNotBindable(Problem):
 class GrantExceedsOwn(Denied):
     status, code, title = 403, "grant_exceeds_own", "Nobody grants what they do not hold"
     way_out = "Ask somebody who holds these permissions to bind the role."
+
+
+class NotLendable(Problem):
+    status, code, title = 422, "permission_not_lendable", "This permission cannot be lent"
+    way_out = "Lend what the account needs for its work; `unlendable` in contracts/permissions.json says what stays."
+
+
+class SecondPersonNeeded(Denied):
+    status, code, title = 403, "second_person_needed", "Somebody else must approve this"
+    way_out = "Ask another platform administrator to approve it."
 
 
 class KeyNotAccepted(Problem):

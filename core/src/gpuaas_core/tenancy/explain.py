@@ -4,12 +4,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from ..access.evaluate import Deny, Principal, Scope, evaluate
+from ..access.evaluate import BREAK_GLASS, Deny, Grant, Principal, Scope, evaluate
 from ..access.permissions import PERMISSIONS
 from ..access.rules import rules_at
 from ..kit.problems import UNSEEN, NotFound
-from . import identity, schemas
+from . import schemas
 from .errors import PermissionUnknown
+from .principals import principal_of, with_grants
 from .reads import project_scope, tenant_scope
 from .roles import list_roles
 from .tables import principals, role_bindings
@@ -37,16 +38,16 @@ def explain(tx: Connection, principal: Principal, permission: str, scope: Scope)
     )
 
 
-def explain_other(tx: Connection, principal_id: str, permission: str, scope: Scope) -> schemas.ExplainView:
-    """Only for principals of the same tenant; a service account's answer covers its own project alone."""
+def explain_other(tx: Connection, principal_id: str, permission: str, scope: Scope, now: int) -> schemas.ExplainView:
+    """Only for principals of the same tenant, and for those of the platform who broke its glass."""
     row = tx.execute(select(principals).where(principals.c.id == principal_id)).first()
-    if row is None or row.tenant_id != scope.tenant_id:
+    if row is None or (row.tenant_id != scope.tenant_id and not _broke_in(tx, row, scope, now)):
         raise NotFound("There is no such principal in this tenant.")
     if row.disabled_at is not None:
         asked = explain(tx, Principal(row.id, row.kind, row.name, row.tenant_id), permission, scope)
         changes = {"allowed": False, "reason": f"{row.name} is disabled", "decided_by": "disabled", "matched": []}
         return asked.model_copy(update=changes)
-    return explain(tx, identity.principal_of(tx, row), permission, scope)
+    return explain(tx, with_grants(tx, principal_of(tx, row), now), permission, scope)
 
 
 def explain_myself(
@@ -94,4 +95,18 @@ def _matched(principal: Principal, denies: list[Deny], ids: tuple[str, ...]) -> 
         for d in denies
         if d.id in ids
     ]
-    return rules + bindings
+    lent = [
+        schemas.MatchedRule(kind=g.kind, id=g.id, scope_kind=g.place[0], scope_id=g.place[1], reason=_lent_by(g))
+        for g in principal.grants
+        if g.id in ids
+    ]
+    return rules + bindings + lent
+
+
+def _lent_by(grant: Grant) -> str:
+    return f"lent by {grant.lender.name} ({grant.lender.id})" if grant.on_behalf_of else "opened and announced"
+
+
+def _broke_in(tx: Connection, row: Row[Any], scope: Scope, now: int) -> bool:
+    grants = with_grants(tx, principal_of(tx, row), now).grants
+    return any(grant.kind == BREAK_GLASS and grant.place == ("tenant", scope.tenant_id) for grant in grants)

@@ -56,14 +56,14 @@ async def explain_in_project(
     call: Caller, project_id: str, permission: Permission, principal_id: Who
 ) -> schemas.ExplainView:
     """Why somebody may or may not do something in this project. For oneself: GET /v1/whoami/explain."""
-    return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope))
+    return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope, ctx.now))
 
 
 @router.get("/tenants/{tenant_id}/explain", **needs("iam.decision.explain", "tenant"))
 async def explain_in_tenant(
     call: Caller, tenant_id: str, permission: Permission, principal_id: Who
 ) -> schemas.ExplainView:
-    return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope))
+    return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope, ctx.now))
 
 
 @router.post(

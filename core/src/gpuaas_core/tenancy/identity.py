@@ -18,15 +18,17 @@ from joserfc.jwk import ECKey, OKPKey
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
-from ..access.evaluate import Binding, Principal
-from ..access.permissions import PERMISSIONS
+from ..access.evaluate import Principal
+from ..edge.console import PREFIX as CONSOLE
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from .errors import AssertionRefused, KeyNotAccepted
-from .tables import custom_roles, principal_keys, principals, role_bindings, sessions, used_assertions
+from .principals import HAS_GRANTS, principal_of, with_grants
+from .tables import principal_keys, principals, sessions, used_assertions
 
 ISSUER = "gpuaas"
 USER_TOKEN_S = 12 * 3600
+CONSOLE_IDLE_S = 3600  # of the same half a day: a console nobody uses is signed out
 MACHINE_TOKEN_S = 15 * 60
 ASSERTION_MAX_S = 60
 SKEW_S = 30
@@ -56,13 +58,27 @@ def token_hash(token: str) -> str:
 
 
 def open_session(
-    tx: Connection, principal_id: str, *, lives_s: int, now: int, address: str | None = None, key_id: str | None = None
+    tx: Connection,
+    principal_id: str,
+    *,
+    lives_s: int,
+    now: int,
+    address: str | None = None,
+    key_id: str | None = None,
+    console: bool = False,
 ) -> str:
-    token = f"gpt_{secrets.token_urlsafe(32)}"
+    token = f"{CONSOLE if console else 'gpt_'}{secrets.token_urlsafe(32)}"
     row = {"token_hash": token_hash(token), "id": new_id("ses"), "principal_id": principal_id, "created_at": now}
     more = {"expires_at": now + lives_s * 1000, "address": address, "key_id": key_id}
-    tx.execute(insert(sessions).values(**row, **more))
+    idle_until = now + CONSOLE_IDLE_S * 1000 if console else None
+    tx.execute(insert(sessions).values(**row, **more, idle_until=idle_until))
     return token
+
+
+def renew_session(tx: Connection, token: str, now: int) -> None:
+    """A console session that is used goes on, but never past its half day."""
+    alive = (sessions.c.token_hash == token_hash(token)) & (sessions.c.idle_until > now)
+    tx.execute(update(sessions).where(alive).values(idle_until=now + CONSOLE_IDLE_S * 1000))
 
 
 def close_session(tx: Connection, token: str, now: int) -> None:
@@ -81,7 +97,7 @@ def forget_old_sessions(tx: Connection, now: int) -> None:
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
     query = (
-        select(principals, sessions.c.expires_at, sessions.c.revoked_at)
+        select(principals, sessions.c.expires_at, sessions.c.idle_until, sessions.c.revoked_at, HAS_GRANTS)
         .join(sessions, sessions.c.principal_id == principals.c.id)
         .where(sessions.c.token_hash == token_hash(token))
     )
@@ -90,28 +106,10 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
         raise Unauthenticated("This bearer token is unknown.")
     if row.disabled_at is not None:
         raise Unauthenticated(f"{row.name} is disabled.")
-    if row.revoked_at is not None or row.expires_at <= now:
+    if row.revoked_at is not None or row.expires_at <= now or (row.idle_until or row.expires_at) <= now:
         raise TokenExpired("This access token has expired or was revoked.")
-    return principal_of(tx, row)
-
-
-def principal_of(tx: Connection, row: Row[Any]) -> Principal:
-    own = (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role)
-    query = select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
-    held = tx.execute(
-        query.outerjoin(custom_roles, own).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.id)
-    )
-    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
-    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
-
-
-def _own_keys(row: Row[Any]) -> frozenset[str] | None:
-    """The keys of a tenant's own role; one that cannot be read gives nothing."""
-    if row.own_role is None:
-        return None
-    return (
-        frozenset(key for key in row.own_keys if key in PERMISSIONS) if isinstance(row.own_keys, list) else frozenset()
-    )
+    principal = principal_of(tx, row)
+    return with_grants(tx, principal, now) if row.has_grants else principal
 
 
 def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:

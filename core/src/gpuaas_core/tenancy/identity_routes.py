@@ -1,17 +1,18 @@
 """HTTP in, HTTP out: signing in and out, and what callers see and change of themselves."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Response
-from sqlalchemy import select
+from sqlalchemy import Row, select
 
 from ..access.context import Context
+from ..edge import console
 from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page, canonical
 from . import explain, guesses, identity, people, schemas, service
-from .errors import AssertionRefused, PasswordWrong, SignInRefused
+from .errors import AssertionRefused, PasswordWrong, SignInRefused, TenantNeeded
 from .tables import principals, sessions
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
@@ -23,19 +24,36 @@ Where = Annotated[str | None, Query(max_length=40)]
 @router.post("/sign-in", response_model=schemas.TokenView, **public())
 async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
     """A person signs in with e-mail and password. Ten wrong tries in 15 minutes, then 429 for the rest of them."""
-    bucket = await _may_guess(call, "sign-in", body.email, _address(call) or "")
-    row = await call.read(
-        lambda ctx: ctx.tx.execute(select(principals).where(principals.c.email == body.email)).first()
-    )
-    good = await asyncio.to_thread(identity.password_matches, row.password_hash if row else None, body.password)
-    if not good or row is None or row.disabled_at is not None:
-        raise SignInRefused("E-mail or password is wrong, or the account is disabled.")
+    bucket, person_id = await _recognise(call, body)
 
     def enter(ctx: Context) -> schemas.TokenView:
         guesses.forget(ctx.tx, bucket)
-        return _open(ctx, row.id, identity.USER_TOKEN_S, address=_address(call))
+        return _open(ctx, person_id, identity.USER_TOKEN_S, address=address_of(call))
 
     return await call.write(enter, repeats=False, audited=False)
+
+
+@router.post("/auth/session", response_model=schemas.ConsoleSessionView, **public())
+async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
+    """As sign-in, for browsers: the token is a cookie no script reads; what changes something needs `csrf_token`."""
+    console.check_origin(call.request, call.platform.public_url, required=False)
+    bucket, person_id = await _recognise(call, body)
+    opened: list[str] = []
+
+    def enter(ctx: Context) -> schemas.ConsoleSessionView:
+        guesses.forget(ctx.tx, bucket)
+        opened[:] = [open_console(ctx, person_id, address_of(call))]
+        return console_view(call, person_id, opened[0])
+
+    response = await call.write(enter, repeats=False, audited=False)
+    console.give(response, call.request, call.vault, opened[0], identity.USER_TOKEN_S)
+    return response
+
+
+@router.get("/auth/session", **needs("identity.self.use"))
+async def get_console_session(call: Caller) -> schemas.ConsoleSessionView:
+    """For a console that was loaded again: who is signed in, and the CSRF token (none for a bearer token)."""
+    return console_view(call, call.principal.id, call.token)
 
 
 @router.post("/token", response_model=schemas.TokenView, **public())
@@ -51,7 +69,7 @@ async def get_token(
 
     def redeem(ctx: Context) -> schemas.TokenView:
         row, key_id = identity.check_assertion(ctx.tx, client_assertion, ctx.now)
-        return _open(ctx, row.id, identity.MACHINE_TOKEN_S, address=_address(call), key_id=key_id)
+        return _open(ctx, row.id, identity.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
 
     return await call.write(redeem, repeats=False, audited=False)
 
@@ -60,7 +78,10 @@ async def get_token(
 async def sign_out(call: Caller) -> Response:
     """Ends the session: the token is dead at once."""
     token = call.token
-    return await call.write(lambda ctx: identity.close_session(ctx.tx, token, ctx.now), repeats=False)
+    response = await call.write(lambda ctx: people.sign_out(ctx, token), repeats=False)
+    if call.by_cookie:
+        console.take_back(response, call.request)
+    return response
 
 
 @router.get("/whoami", **needs("identity.self.use"))
@@ -112,6 +133,34 @@ async def change_password(call: Caller, body: schemas.ChangePassword) -> Respons
     return await call.write(change)
 
 
+async def _recognise(call: Call, body: schemas.SignIn) -> tuple[str, str]:
+    """The person with this address and password, and the bucket their wrong guesses are counted in."""
+    bucket = await _may_guess(call, "sign-in", body.email, address_of(call) or "")
+    known = await call.read(lambda ctx: people.with_address(ctx.tx, body.email, body.tenant))
+    matching = await asyncio.to_thread(_matching, known, body.password)
+    if len(matching) > 1:
+        raise TenantNeeded("This address and password belong to accounts of several tenants.")
+    if not matching or matching[0].disabled_at is not None:
+        raise SignInRefused("E-mail or password is wrong, or the account is disabled.")
+    return bucket, matching[0].id
+
+
+def _matching(known: list[Row[Any]], password: str) -> list[Row[Any]]:
+    if not known:
+        identity.password_matches(None, password)  # as long as for somebody who exists
+    return [row for row in known if identity.password_matches(row.password_hash, password)]
+
+
+def open_console(ctx: Context, principal_id: str, address: str | None) -> str:
+    lives = {"lives_s": identity.USER_TOKEN_S, "now": ctx.now}
+    return identity.open_session(ctx.tx, principal_id, **lives, address=address, console=True)
+
+
+def console_view(call: Call, principal_id: str, token: str) -> schemas.ConsoleSessionView:
+    csrf = console.csrf_token(call.vault, token) if token.startswith(console.PREFIX) else None
+    return schemas.ConsoleSessionView(principal_id=principal_id, csrf_token=csrf)
+
+
 async def _may_guess(call: Call, *what: str) -> str:
     """Counts the try before the password is looked at: a thousand tries at once are ten as well."""
     bucket = call.vault.mac(canonical(["guess", *what]))
@@ -123,7 +172,7 @@ def _me(ctx: Context):
     return select(principals).where(principals.c.id == ctx.principal.id)
 
 
-def _address(call: Call) -> str | None:
+def address_of(call: Call) -> str | None:
     return call.request.client.host[:64] if call.request.client else None
 
 

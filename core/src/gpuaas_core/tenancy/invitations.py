@@ -14,8 +14,9 @@ from ..access.evaluate import Principal, Scope
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
-from . import identity, roles, schemas, service
+from . import roles, schemas, service
 from .errors import EmailTaken, InvitationInvalid
+from .principals import principal_of
 from .reads import project_scope, tenant_scope
 from .tables import invitations, principals
 
@@ -36,7 +37,7 @@ INVITATION_MS = 7 * 24 * 3600 * 1000
 
 
 def create_invitation(ctx: Context, tenant_id: str, body: schemas.CreateInvitation) -> Row[Any]:
-    _check_free(ctx.tx, body.email)
+    _check_free(ctx.tx, tenant_id, body.email)
     _check_role(ctx, tenant_id, body.role, body.project_id)
     row = {"id": new_id("inv"), "tenant_id": tenant_id, "invited_by": ctx.principal.id} | vars(body)
     ctx.tx.execute(insert(invitations).values(**row, expires_at=ctx.now + INVITATION_MS, created_at=ctx.now))
@@ -77,7 +78,7 @@ def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_
     if inviter.disabled_at is not None:
         raise InvitationInvalid("Whoever invited you is no longer active.")
     try:
-        ctx.principal = identity.principal_of(ctx.tx, inviter)
+        ctx.principal = principal_of(ctx.tx, inviter)
         ctx.allow("tenancy.user.create")
         scope = _check_role(ctx, invitation.tenant_id, invitation.role, invitation.project_id)
     except Problem as error:
@@ -112,9 +113,11 @@ def state_of(row: Row[Any], now: int) -> str:
     return "expired" if row.expires_at <= now else "open"
 
 
-def _check_free(tx: Connection, email: str) -> None:
-    if tx.execute(select(principals.c.id).where(principals.c.email == email)).first():
-        raise EmailTaken(f"{email} already has an account.")
+def _check_free(tx: Connection, tenant_id: str, email: str) -> None:
+    """Only here: what other tenants have is not told, and does not matter."""
+    mine = (principals.c.email == email) & (principals.c.tenant_id == tenant_id)
+    if tx.execute(select(principals.c.id).where(mine)).first():
+        raise EmailTaken(f"{email} already has an account in this tenant.")
 
 
 def _check_role(ctx: Context, tenant_id: str, role: str | None, project_id: str | None) -> Scope:

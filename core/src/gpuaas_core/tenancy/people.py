@@ -10,7 +10,7 @@ from ..ledger.events import declare
 from . import identity, schemas
 from .errors import NotYourself
 from .reads import tenant_scope
-from .tables import principals, sessions
+from .tables import principals, sessions, tenants
 
 declare(
     {
@@ -18,8 +18,12 @@ declare(
         "tenancy.user.enabled": "A user can sign in again.",
         "tenancy.user.password_changed": "A user has a new password; all other sessions ended.",
         "tenancy.session.revoked": "A person ended one of their sessions.",
+        "tenancy.session.closed": "Somebody signed out.",
     }
 )
+
+
+MOST_ACCOUNTS = 3  # that one sign-in compares the password with
 
 
 def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) -> Row[Any]:
@@ -48,6 +52,23 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
     ended = identity.close_sessions(ctx.tx, others, sessions.c.expires_at > ctx.now, now=ctx.now)
     ctx.emit("tenancy.user.password_changed", me, {"ended_sessions": ended})
     return schemas.SessionsEnded(ended_sessions=ended)
+
+
+def sign_out(ctx: Context, token: str) -> None:
+    _at_home(ctx)
+    query = select(sessions.c.id).where(sessions.c.token_hash == identity.token_hash(token))
+    ctx.resource_id = ctx.tx.execute(query).scalar_one()
+    identity.close_session(ctx.tx, token, ctx.now)
+    ctx.emit("tenancy.session.closed", str(ctx.resource_id), {"principal_id": ctx.principal.id})
+
+
+def with_address(tx: Connection, email: str, tenant: str | None) -> list[Row[Any]]:
+    """An address may have one account per tenant; more than a few are told apart by the tenant's name only."""
+    mine = select(principals).where(principals.c.email == email).order_by(principals.c.id)
+    if tenant is not None:
+        mine = mine.join(tenants, tenants.c.id == principals.c.tenant_id).where(tenants.c.slug == tenant)
+    found = list(tx.execute(mine.limit(MOST_ACCOUNTS + 1)))
+    return found if len(found) <= MOST_ACCOUNTS else []
 
 
 def my_sessions(ctx: Context) -> Select[Any]:

@@ -1,10 +1,10 @@
 """What tenancy takes in and shows."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from ..kit.wire import Id, Input, Moment, Slug, Title, View, said
+from ..kit.wire import Id, Input, Moment, Slug, Title, View, Whole, said
 
 _EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
 
@@ -21,6 +21,12 @@ Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True), AfterVa
 class SignIn(Input):
     email: Email
     password: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    tenant: Slug | None = Field(default=None, description="needed only if the address has accounts in several tenants")
+
+
+class ConsoleSessionView(View):
+    principal_id: str
+    csrf_token: str | None = Field(description="send it as X-CSRF-Token with every request that changes something")
 
 
 class TokenView(View):
@@ -160,6 +166,9 @@ class ServiceAccountView(PrincipalView):
     last_used_at: Moment | None = None
 
 
+_WORD = said(r"^[A-Za-z0-9._:/#-]{1,80}$", "1 to 80 letters, digits and . _ : / # -")
+Word = Annotated[str, StringConstraints(pattern=_WORD)]
+Reason = Annotated[str, StringConstraints(min_length=3, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
 PermissionKey = Annotated[str, StringConstraints(min_length=3, max_length=80)]
 
 
@@ -179,7 +188,7 @@ class CreateDeny(Input):
     permissions: list[PermissionKey] = Field(
         min_length=1, max_length=100, description="keys, or families like `apps.*`"
     )
-    reason: Annotated[str, StringConstraints(min_length=3, max_length=400, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    reason: Reason
 
 
 class CreateTenantDeny(CreateDeny):
@@ -196,8 +205,57 @@ class DenyView(View):
     created_at: Moment
 
 
+class CreateDelegation(Input):
+    grantee_id: Id = Field(description="a service account of this or another project of the tenant")
+    permissions: list[PermissionKey] = Field(min_length=1, max_length=100, description="keys you hold here")
+    subject: Word | None = Field(default=None, description="what it is for, such as a runtime's id; said, not checked")
+    reason: Reason
+    expires_in_s: Whole = Field(ge=60, le=90 * 24 * 3600, description="at most 90 days")
+
+
+class DelegationView(View):
+    id: str
+    project_id: str
+    grantor_id: str
+    grantee_id: str
+    permissions: list[str]
+    effective: list[str] = Field(description="what it gives now: what the grantor has lost is not in it")
+    subject: str | None = None
+    reason: str
+    state: str = Field(description="active, revoked or expired")
+    expires_at: Moment
+    revoked_at: Moment | None = None
+    revoked_by: str | None = None
+    created_at: Moment
+
+
+class OpenBreakGlass(Input):
+    tenant_id: Id
+    mode: Literal["look", "operate"] = Field(description="what each gives: `break_glass` in contracts/permissions.json")
+    reason: Reason = Field(description="the tenant reads it")
+    ticket: Word
+    minutes: Whole = Field(ge=1, le=60)
+
+
+class BreakGlassView(View):
+    id: str
+    tenant_id: str
+    mode: str
+    state: str = Field(description="awaiting_approval, active, closed or expired")
+    reason: str
+    ticket: str
+    minutes: int
+    opened_by: str
+    approved_by: str | None = None
+    closed_by: str | None = None
+    created_at: Moment
+    active_at: Moment | None = None
+    expires_at: Moment
+    ended_at: Moment | None = None
+
+
 class MatchedRule(View):
-    kind: str = Field(description="binding or deny")
+    kind: str = Field(description="binding, delegation, break_glass or deny")
     id: str
     role: str | None = None
     scope_kind: str
@@ -213,7 +271,7 @@ class ExplainView(View):
     scope_id: str
     allowed: bool
     visible: bool = Field(description="if not allowed: whether the answer is 403 (seen) or 404 (not even seen)")
-    decided_by: str = Field(description="containment, deny, binding, everybody or default")
+    decided_by: str = Field(description="containment, deny, binding, delegation, break_glass, everybody, default")
     reason: str
     matched: list[MatchedRule]
     roles_that_hold_it: list[str] = Field(description="roles that can be bound here and hold the permission")

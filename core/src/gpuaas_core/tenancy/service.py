@@ -12,6 +12,7 @@ from ..access.rules import decide
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
+from ..ledger import audit
 from ..ledger.events import declare
 from . import roles, schemas
 from .errors import EmailTaken, RoleNotBindable, SlugTaken
@@ -50,7 +51,7 @@ def create_project(ctx: Context, tenant_id: str, body: schemas.CreateProject) ->
 def create_user(ctx: Context, tenant_id: str, body: schemas.CreateUser, password_hash: str) -> Row[Any]:
     user_id = ctx.resource_id = new_id("usr")
     row = {"id": user_id, "kind": "user", "name": body.name, "tenant_id": tenant_id, "created_at": ctx.now}
-    taken = EmailTaken(f"{body.email} already has an account.")
+    taken = EmailTaken(f"{body.email} already has an account in this tenant.")
     _insert(ctx.tx, principals, taken, **row, email=body.email, password_hash=password_hash)
     ctx.emit("tenancy.user.created", user_id, {})
     return _one(ctx.tx, principals, user_id)
@@ -122,7 +123,8 @@ def principal_view(row: Row[Any]) -> schemas.PrincipalView:
 
 def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) -> str:
     """The first platform administrator, made on the platform's own machine; running it again changes the password."""
-    row = tx.execute(select(principals).where(principals.c.email == email)).first()
+    ours = (principals.c.email == email) & principals.c.tenant_id.is_(None)
+    row = tx.execute(select(principals).where(ours)).first()
     if row is None:
         user_id = new_id("usr")
         person = {"id": user_id, "kind": "user", "name": "Platform administrator", "email": email}
@@ -131,6 +133,7 @@ def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) ->
         user_id = row.id
         tx.execute(update(principals).where(principals.c.id == user_id).values(password_hash=password_hash))
     bind(tx, user_id, PLATFORM_ADMIN, *PLATFORM, None, now)
+    audit.by_operator(tx, "platform.admin.create", f"{'new' if row is None else 'new password for'} {user_id}", now)
     return user_id
 
 

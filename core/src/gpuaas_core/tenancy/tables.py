@@ -32,12 +32,14 @@ principals = Table(
     Column("name", String(120), nullable=False),
     Column("tenant_id", String(40)),
     Column("project_id", String(40)),
-    Column("email", String(254), unique=True),
+    Column("email", String(254)),
     Column("password_hash", Text),
     Column("disabled_at", BigInteger),
     Column("deleted_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("tenant_id", "email"),  # per tenant: nobody learns of an account elsewhere
     Index("ix_principals_tenant", "tenant_id", "kind"),
+    Index("ix_principals_email", "email"),
 )
 
 principal_keys = Table(  # public keys of service accounts and nodes; several at once while one follows the other
@@ -103,6 +105,47 @@ role_bindings = Table(
     Index("ix_role_bindings_tenant", "tenant_id"),
 )
 
+delegations = Table(
+    "delegations",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
+    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # the one it reaches into
+    Column("grantor_id", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("grantee_id", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("permissions", JSON, nullable=False),
+    Column("subject", String(80)),
+    Column("reason", String(400), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+    Column("revoked_by", String(40)),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_delegations_grantee", "grantee_id"),
+    Index("ix_delegations_project", "project_id"),
+)
+
+break_glass = Table(
+    "break_glass",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
+    Column("mode", String(20), nullable=False),
+    Column("reason", String(400), nullable=False),
+    Column("ticket", String(80), nullable=False),
+    Column("minutes", Integer, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("opened_by", String(40), ForeignKey("principals.id"), nullable=False),
+    Column("approved_by", String(40)),
+    Column("closed_by", String(40)),
+    Column("created_at", BigInteger, nullable=False),
+    Column("active_at", BigInteger),
+    Column("expires_at", BigInteger, nullable=False),  # while it waits: when the wait is over
+    Column("ended_at", BigInteger),
+    Index("ix_break_glass_opened_by", "opened_by"),
+    Index("ix_break_glass_tenant", "tenant_id"),
+    Index("ix_break_glass_state", "state", "expires_at"),
+)
+
 sessions = Table(
     "sessions",
     metadata,
@@ -112,6 +155,7 @@ sessions = Table(
     Column("address", String(64)),
     Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
+    Column("idle_until", BigInteger),  # of console sessions: moved on while they are used
     Column("revoked_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_sessions_expires", "expires_at"),

@@ -1,4 +1,4 @@
-"""One small loop: machines that fell silent become unknown; old request ids, sessions and telemetry are forgotten."""
+"""One small loop: silent machines become unknown, an expired break-glass is announced, old rows are forgotten."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from ..edge.call import Platform
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
-from ..tenancy import guesses
+from ..tenancy import break_glass, guesses
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
 
@@ -48,6 +48,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
         return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
+    break_glass.expire_due(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)

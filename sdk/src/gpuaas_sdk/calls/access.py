@@ -1,9 +1,9 @@
-"""Who may do what: role bindings, roles, deny rules, members, explanations. For administrators, `gpuaas iam`."""
+"""Who may do what: role bindings, roles, delegations, deny rules, members. For administrators, `gpuaas iam`."""
 
 from __future__ import annotations
 
 from ..call import call
-from ..models import BindingView, DenyView, ExplainView, ProjectMemberView, RoleView
+from ..models import BindingView, BreakGlassView, DelegationView, DenyView, ExplainView, ProjectMemberView, RoleView
 from ..request import Page, Request, get, post
 
 
@@ -70,6 +70,59 @@ class AccessCalls:
     @call
     def remove_deny_rule(self, tenant_id: str, rule_id: str) -> Request[DenyView]:
         return post(DenyView, "/v1/tenants/{}/deny-rules/{}/remove", tenant_id, rule_id)
+
+    @call
+    def create_delegation(
+        self,
+        project_id: str,
+        *,
+        grantee_id: str,
+        permissions: list[str],
+        reason: str,
+        expires_in_s: int,
+        subject: str | None = None,
+    ) -> Request[DelegationView]:
+        """Lends a service account permissions you hold in the project; it acts on your behalf; the audit says so."""
+        body = {"grantee_id": grantee_id, "permissions": permissions, "reason": reason, "subject": subject}
+        return post(DelegationView, "/v1/projects/{}/delegations", project_id, expires_in_s=expires_in_s, **body)
+
+    @call
+    def list_delegations(
+        self, project_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[DelegationView]]:
+        """What is and was lent in the project; `effective` says what of it still gives something."""
+        return get(Page[DelegationView], "/v1/projects/{}/delegations", project_id, limit=limit, cursor=cursor)
+
+    @call
+    def revoke_delegation(self, project_id: str, delegation_id: str) -> Request[DelegationView]:
+        return post(DelegationView, "/v1/projects/{}/delegations/{}/revoke", project_id, delegation_id)
+
+    @call
+    def open_break_glass(
+        self, *, tenant_id: str, mode: str, reason: str, ticket: str, minutes: int
+    ) -> Request[BreakGlassView]:
+        """`look` begins at once, `operate` when somebody else has approved it. The tenant is told."""
+        body = {"tenant_id": tenant_id, "mode": mode, "reason": reason, "ticket": ticket, "minutes": minutes}
+        return post(BreakGlassView, "/v1/platform/break-glass", **body)
+
+    @call
+    def list_break_glass(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[BreakGlassView]]:
+        return get(Page[BreakGlassView], "/v1/platform/break-glass", limit=limit, cursor=cursor)
+
+    @call
+    def approve_break_glass(self, break_glass_id: str) -> Request[BreakGlassView]:
+        return post(BreakGlassView, "/v1/platform/break-glass/{}/approve", break_glass_id)
+
+    @call
+    def close_break_glass(self, break_glass_id: str) -> Request[BreakGlassView]:
+        return post(BreakGlassView, "/v1/platform/break-glass/{}/close", break_glass_id)
+
+    @call
+    def list_tenant_break_glass(
+        self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[BreakGlassView]]:
+        """Who of the platform could look into the tenant, when and why."""
+        return get(Page[BreakGlassView], "/v1/tenants/{}/break-glass", tenant_id, limit=limit, cursor=cursor)
 
     @call
     def create_platform_deny_rule(self, *, permissions: list[str], reason: str) -> Request[DenyView]:

@@ -6,7 +6,7 @@ from types import NoneType
 
 from ..call import call
 from ..models import AboutView, ExplainView, PrincipalView, SessionsEnded, SessionView, TokenView, WhoamiView
-from ..request import Page, Request, get, post
+from ..request import Page, Request, get, given, post
 
 
 class IdentityCalls:
@@ -16,8 +16,10 @@ class IdentityCalls:
         return Request("GET", "/v1", AboutView, anonymous=True)
 
     @call
-    def sign_in(self, email: str, password: str) -> Request[TokenView]:
-        return Request("POST", "/v1/sign-in", TokenView, body={"email": email, "password": password}, anonymous=True)
+    def sign_in(self, email: str, password: str, tenant: str | None = None) -> Request[TokenView]:
+        """The tenant's short name is needed only if the address has accounts in several."""
+        body = given(email=email, password=password, tenant=tenant)
+        return Request("POST", "/v1/sign-in", TokenView, body=body, anonymous=True)
 
     @call
     def sign_out(self) -> Request[None]:

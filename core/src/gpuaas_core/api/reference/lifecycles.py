@@ -3,6 +3,7 @@
 from ...capacity.states import ALLOCATION, NODE
 from ...instances.states import INSTANCE, MEMBER, OPERATION
 from ...kit.lifecycle import Lifecycle
+from ...tenancy.states import BREAK_GLASS
 from .markdown import code, table
 
 HEAD = """# Lifecycles
@@ -18,6 +19,7 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
     "Operation": (OPERATION, "One piece of work on an instance. It ends once, and a retry is a new operation."),
     "Allocation": (ALLOCATION, "A machine held for a project. It is active once the machine itself trusts it."),
     "Node": (NODE, "An enrolled machine. It is `ready` while it reports."),
+    "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
 }
 
 

@@ -1,0 +1,71 @@
+"""What is lent: `gpuaas delegation create`, `list`, `revoke`."""
+
+from __future__ import annotations
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common
+from ..session import session
+
+app = App(name="delegation", help="What service accounts may do on somebody's behalf.")
+
+
+@app.command
+def create(account: str, *permissions: str, reason: str, days: int = 30, common: Common = Common()) -> None:
+    """Lend a service account permissions you hold in the project. It acts on your behalf, and the audit says so.
+
+    What you lose, you have not lent any more: the account loses it with you.
+
+    Example: gpuaas delegation create sa_01h… apps.instance.read tenancy.project.read --reason "shared runtime"
+
+    Parameters
+    ----------
+    account
+        Id of the service account, of this or of another project of the tenant.
+    permissions
+        Keys of contracts/permissions.json that you hold here.
+    reason
+        Why; it is kept and shown.
+    days
+        How long, at most 90.
+    """
+    with session(common) as at:
+        lasts = {"expires_in_s": days * 24 * 3600, "reason": reason}
+        made = at.client.create_delegation(at.project_id, grantee_id=account, permissions=list(permissions), **lasts)
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.id}: {account} may {', '.join(made.permissions)} until {made.expires_at}.")
+    return None
+
+
+@app.command(name="list")
+def list_delegations(*, common: Common = Common()) -> None:
+    """What is and was lent in the project, by whom and to whom.
+
+    Example: gpuaas delegation list --project red
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_delegations, at.project_id))
+    if common.json:
+        return show.as_json(found)
+    rows = [
+        (d.id, d.state, d.grantor_id, d.grantee_id, f"{len(d.effective)} of {len(d.permissions)}", d.reason)
+        for d in found
+    ]
+    return show.table(("ID", "STATE", "LENT BY", "LENT TO", "GIVES NOW", "WHY"), rows)
+
+
+@app.command
+def revoke(delegation: str, *, common: Common = Common()) -> None:
+    """End a delegation; the account loses what it was lent at once.
+
+    Example: gpuaas delegation revoke dlg_01h…
+    """
+    with session(common) as at:
+        gone = at.client.revoke_delegation(at.project_id, delegation)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{gone.grantee_id} no longer acts on behalf of {gone.grantor_id} here.")
+    return None

@@ -1,0 +1,128 @@
+"""Console sessions: the same opaque token, kept by the browser in a cookie that no script can read.
+
+A browser sends a cookie by itself, also when another page asked it to. So a request that changes something must carry
+the session's CSRF token in a header, and must say that it comes from this very address. Bearer tokens are not touched
+by any of this, and win when both are sent.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import Request, Response
+from sqlalchemy import Connection
+
+from ..kit.problems import Problem
+
+PREFIX = "gpc_"  # such a token is no bearer token, and a bearer token is no cookie
+HEADER = "x-csrf-token"
+SAFE = frozenset({"GET", "HEAD"})
+RENEW_MS = 60_000
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class CsrfTokenWrong(Problem):
+    status, code, title = 403, "csrf_token_wrong", "The request does not prove that the console sent it"
+    way_out = "Send the session's CSRF token (GET /v1/auth/session) as X-CSRF-Token, or use a bearer token."
+
+
+class CsrfOriginRefused(Problem):
+    status, code, title = 403, "csrf_origin_refused", "The request comes from another site"
+    way_out = "Send it from the console's own address, or use a bearer token."
+
+
+class Renewals:
+    """An idle session ends; one in use is renewed, at most once a minute and core."""
+
+    def __init__(self, renew: Callable[[Connection, str, int], None]) -> None:
+        self.renew = renew
+        self._last: dict[str, int] = {}
+
+    def due(self, token: str, now: int) -> bool:
+        name = hashlib.sha256(token.encode()).hexdigest()
+        if now - self._last.get(name, 0) < RENEW_MS:
+            return False
+        if len(self._last) > 10_000:
+            self._last.clear()
+        self._last[name] = now
+        return True
+
+
+def plain(request: Request) -> bool:
+    """Only a person at the machine itself may go without TLS; everywhere else the browser must refuse to."""
+    return request.url.scheme == "http" and request.url.hostname in LOOPBACK
+
+
+def cookie_name(request: Request, what: str) -> str:
+    return f"gpuaas-{what}" if plain(request) else f"__Host-gpuaas-{what}"
+
+
+def cookie_token(request: Request) -> str | None:
+    token = request.cookies.get(cookie_name(request, "session"), "")
+    return token if token.startswith(PREFIX) else None
+
+
+def csrf_token(vault: Any, token: str) -> str:
+    return vault.mac(f"csrf:{token}")
+
+
+def give(response: Response, request: Request, vault: Any, token: str, lives_s: int) -> None:
+    set_cookie(response, request, "session", token, lives_s)
+    set_cookie(response, request, "csrf", csrf_token(vault, token), lives_s, script=True, same_site="strict")
+
+
+def take_back(response: Response, request: Request) -> None:
+    for what in ("session", "csrf"):
+        set_cookie(response, request, what, "", 0)
+
+
+def set_cookie(
+    response: Response,
+    request: Request,
+    what: str,
+    value: str,
+    lives_s: int,
+    *,
+    script: bool = False,
+    same_site: Any = "lax",
+) -> None:
+    response.set_cookie(
+        cookie_name(request, what),
+        value,
+        max_age=lives_s,
+        path="/",
+        secure=not plain(request),
+        httponly=not script,
+        samesite=same_site,
+    )
+    response.headers["Cache-Control"] = "no-store"
+
+
+def check(request: Request, vault: Any, public_url: str, token: str) -> None:
+    """What a cookie alone does not prove: that the console, and nobody else's page, sent this."""
+    if request.method in SAFE:
+        return
+    check_origin(request, public_url, required=True)
+    sent = request.headers.get(HEADER, "")
+    if not hmac.compare_digest(sent.encode(), csrf_token(vault, token).encode()):
+        raise CsrfTokenWrong("The X-CSRF-Token header is missing or belongs to another session.")
+
+
+def check_origin(request: Request, public_url: str, *, required: bool) -> None:
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    own = site in (None, "same-origin") and (origin is None or _netloc(origin) in _ours(request, public_url))
+    if not own or (required and site is None and origin is None):
+        raise CsrfOriginRefused("The browser says that another site asked for this, or does not say who did.")
+
+
+def _ours(request: Request, public_url: str) -> set[str]:
+    return {request.headers.get("host", ""), _netloc(public_url)} - {""}
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
