@@ -43,6 +43,7 @@ class Context:
     topics: set[str] = field(default_factory=set)
     resource_id: str | None = None
     reason: str = ""
+    keeps: str | None = None  # the operation or batch that was asked for; the answer is remembered as long as that
 
     def allow(self, key: str, scope: Scope | None = None) -> None:
         """Invisible is 404; visible but not permitted is 403 (the edge records it)."""

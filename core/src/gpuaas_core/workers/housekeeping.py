@@ -1,4 +1,4 @@
-"""One small loop: machines that fell silent become unknown; old request ids, sessions and telemetry are forgotten."""
+"""One small loop: silent machines become unknown, work that stands still is marked, and what is old is forgotten."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
 from ..edge.call import Platform
+from ..instances import watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
@@ -48,6 +49,8 @@ def tidy(tx: Connection, now: int) -> set[str]:
         return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
+    watch.look_after(ctx)
+    watch.forget_old(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
