@@ -10,7 +10,7 @@ import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
 from gpuaas_core.capacity.states import ALLOCATION, NODE
-from gpuaas_core.instances import claims, schemas, service
+from gpuaas_core.instances import claims, reads, recovery, schemas, service
 from gpuaas_core.instances.states import INSTANCE, LIVE, MEMBER, OPERATION, REPORTED
 from gpuaas_core.instances.tables import allocation_holds, instances, operations
 from gpuaas_core.kit.lifecycle import Lifecycle, WrongMoment
@@ -225,7 +225,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(lie=LIES)
     def complete(self, lie: str) -> None:
-        members = service.members_of(self.tx, self.instance_id)
+        members = reads.members_of(self.tx, self.instance_id)
         if self.model.op["kind"] == "deploy":
             content: Any = {"members": [schemas.MemberReport(member_id=m.id, state="ready") for m in members]}
         else:
@@ -246,7 +246,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def cancel(self) -> None:
-        result = self.do(lambda ctx: service.cancel(ctx, self.world.red, self._operation_id()))
+        result = self.do(lambda ctx: recovery.cancel(ctx, self.world.red, self._operation_id()))
         op = self.model.op
         if op["status"] not in LIVE:
             assert result == "not_cancelable"
@@ -257,7 +257,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def retry(self) -> None:
-        result = self.do(lambda ctx: service.retry(ctx, self.world.red, self._operation_id()))
+        result = self.do(lambda ctx: recovery.retry(ctx, self.world.red, self._operation_id()))
         op = self.model.op
         if op["status"] not in ("failed", "canceled", "needs_attention"):
             assert result == "not_retryable"

@@ -238,7 +238,12 @@ async def machine_token(api: Api, key: OKPKey, principal: str, now: int) -> Api:
     return api.as_(answer.json()["access_token"])
 
 
-MANIFEST = {
+INSTANCE_ACTIONS = ("stop", "start", "restart", "update", "upgrade", "rollback")
+MEMBER_ACTIONS = [("instance", "add_worker")] + [
+    ("member", key) for key in ("drain", "undrain", "restart", "remove", "replace")
+]
+ONE_MACHINE = "On one machine there is nothing to add or take away."
+MANIFEST: dict[str, Any] = {
     "manifest_version": 1,
     "app_slug": "echo",
     "version": "1.0.0",
@@ -262,6 +267,13 @@ MANIFEST = {
         "additionalProperties": False,
         "properties": {"greeting": {"type": "string", "maxLength": 20}},
     },
+    "actions": [
+        *({"key": key, "title": key, "target": "instance"} for key in INSTANCE_ACTIONS),
+        *(
+            {"key": key, "title": key, "target": target, "valid_in": ["multi_node"], "reason_when_not": ONE_MACHINE}
+            for target, key in MEMBER_ACTIONS
+        ),
+    ],
 }
 
 
@@ -326,6 +338,29 @@ class World:
         accepted = await self.deploy(allocation, name)
         await self.complete(await self.claim())
         return await self.instance(accepted["instance"]["id"])
+
+    async def several(self, *workers: str) -> Any:
+        """An instance on several machines that runs: the head on the first allocation, workers on the others."""
+        body = self.deploy_body(self.allocations[0], "wide", topology="multi_node")
+        body["placement_intent"]["worker"] = list(workers)
+        accepted = await self.boss.ok(f"/v1/projects/{self.red}/instances", body)
+        await self.complete(await self.claim())
+        return await self.instance(accepted["instance"]["id"])
+
+    async def more_machines(self, number: int) -> list[str]:
+        """Allocations of the red project on machines of their own."""
+        found = []
+        for _ in range(number):
+            node, machine, _ = await add_node(self, f"more-{secrets.token_hex(3)}")
+            found.append(await hold(self, self.red, node, machine))
+        return found
+
+    def of(self, instance: Any, *more: str) -> str:
+        return "/".join((f"/v1/projects/{self.red}/instances", instance["id"], *more))
+
+    async def done(self, claim: Any, **more: Any) -> Any:
+        """A member's operation, or any that reports on no member, is done."""
+        return await self.complete(claim, **({"members": []} | more))
 
     async def decommission(self, instance_id: str) -> Any:
         return await self.boss.ok(f"/v1/projects/{self.red}/instances/{instance_id}/decommission")

@@ -37,6 +37,12 @@ class AddKey(msgspec.Struct, kw_only=True, omit_defaults=True):
     public_jwk: dict[str, Any]
 
 
+class AddMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
+    component_key: str
+    allocation_ids: list[str]
+    validate_only: bool = False
+
+
 class AllocationView(msgspec.Struct, kw_only=True):
     id: str
     name: str
@@ -106,6 +112,18 @@ class AuditView(msgspec.Struct, kw_only=True):
     hash: str
 
 
+class BatchView(msgspec.Struct, kw_only=True):
+    """One operation per member, all of one request."""
+
+    batch_id: str
+    instance: InstanceView
+    operations: list[OperationView]
+
+
+class Because(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str | None = None
+
+
 class BindingView(msgspec.Struct, kw_only=True):
     id: str
     principal_id: str
@@ -167,6 +185,7 @@ class Complete(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     health: Health | None = None
     conditions: list[Condition] = []
+    observed_generation: int | None = None
     access: dict[str, Any] | None = None
     runtime_version: str | None = None
     adapter_detail: dict[str, Any] | None = None
@@ -241,6 +260,9 @@ class CreateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     version: str | None = None
     topology: str = "single_node"
     operating_mode: str | None = None
+    control_plane_scope: str | None = None
+    runtime_backend: str | None = None
+    tenant_boundary_mode: str | None = None
     inputs: dict[str, Any] = {}
     placement_intent: dict[str, Any]
     validate_only: bool = False
@@ -293,6 +315,7 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+    validate_only: bool = False
 
 
 class DelegationView(msgspec.Struct, kw_only=True):
@@ -319,6 +342,11 @@ class DenyView(msgspec.Struct, kw_only=True):
     reason: str
     created_by: str
     created_at: str
+
+
+class DrainMember(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str | None = None
+    deadline_s: int | None = None
 
 
 class Enrol(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -461,6 +489,7 @@ class HeldRole(msgspec.Struct, kw_only=True):
 
 class InstanceView(msgspec.Struct, kw_only=True):
     id: str
+    etag: str = ""
     name: str
     project_id: str
     org_id: str
@@ -478,10 +507,13 @@ class InstanceView(msgspec.Struct, kw_only=True):
     control_plane_scope: str
     runtime_backend: str
     tenant_boundary_mode: str
+    requested: dict[str, str]
+    previous_version: str | None
     runtime_version: str | None
     access: dict[str, Any] | None
     adapter_detail: dict[str, Any] | None
     members: list[MemberView]
+    members_total: int
     current_operation_id: str | None
     last_operation_id: str | None
     available_actions: list[ActionView]
@@ -513,6 +545,12 @@ class InvitedView(msgspec.Struct, kw_only=True):
     expires_at: str
     created_at: str
     token: str = ""
+
+
+class Justified(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
+
+    reason: str
 
 
 class KeptView(msgspec.Struct, kw_only=True):
@@ -555,6 +593,12 @@ class MatchedRule(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
+class MemberRemovedView(msgspec.Struct, kw_only=True):
+    member_id: str
+    state: str
+    orphan_id: str
+
+
 class MemberReport(msgspec.Struct, kw_only=True, omit_defaults=True):
     member_id: str
     state: str
@@ -577,7 +621,10 @@ class MemberView(msgspec.Struct, kw_only=True):
     runtime_state: str | None
     runtime_version: str | None
     adapter_detail: dict[str, Any] | None
+    replaces: str | None
+    current_operation_id: str | None
     last_operation_id: str | None
+    available_actions: list[ActionView]
     correlation_id: str
 
 
@@ -623,6 +670,11 @@ class OperationView(msgspec.Struct, kw_only=True):
     kind: str
     instance_id: str
     member_id: str | None
+    old_member_id: str | None
+    batch_id: str | None
+    from_version: str | None
+    to_version: str | None
+    params: dict[str, Any]
     target: TargetView
     status: str
     phase: str
@@ -634,6 +686,8 @@ class OperationView(msgspec.Struct, kw_only=True):
     claim_epoch: int
     claimed_by: str | None
     cancel_requested: bool
+    stuck: StuckView | None
+    deadline_at: str | None
     retry_of: str | None
     correlation_id: str
     requested_by: str
@@ -641,6 +695,23 @@ class OperationView(msgspec.Struct, kw_only=True):
     created_at: str
     started_at: str | None
     finished_at: str | None
+
+
+class OrphanView(msgspec.Struct, kw_only=True):
+    id: str
+    instance_id: str
+    member_id: str
+    operation_id: str | None
+    allocation_id: str
+    node_id: str
+    node_name: str
+    address: str
+    reason: str
+    created_by: str
+    created_at: str
+    resolved_by: str | None
+    resolved_at: str | None
+    resolution: str | None
 
 
 class PlanView(msgspec.Struct, kw_only=True):
@@ -684,6 +755,7 @@ class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
     adapter_detail: dict[str, Any] | None = None
     members: list[MemberReport] = []
     health: Health | None = None
+    conditions: list[Condition] = []
 
 
 class ProgressView(msgspec.Struct, kw_only=True):
@@ -725,6 +797,16 @@ class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     retry_in_s: int = 0
     reason: str = ""
+
+
+class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str | None = None
+    validate_only: bool = False
+
+
+class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
+    allocation_id: str
+    reason: str | None = None
 
 
 class RoleView(msgspec.Struct, kw_only=True):
@@ -785,6 +867,12 @@ class StatusView(msgspec.Struct, kw_only=True):
     status: str
 
 
+class StuckView(msgspec.Struct, kw_only=True):
+    reason: str
+    message: str
+    since: str
+
+
 class TargetView(msgspec.Struct, kw_only=True):
     app_slug: str
     version: str
@@ -830,6 +918,14 @@ class TrustView(msgspec.Struct, kw_only=True):
     host_certificate: str
     host_ca_public_key: str
     login_user: str
+
+
+class UpdateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
+    inputs: dict[str, Any]
+
+
+class UpgradeInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
+    version: str
 
 
 class UsedBy(msgspec.Struct, kw_only=True):

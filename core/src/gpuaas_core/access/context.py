@@ -45,6 +45,7 @@ class Context:
     reason: str = ""
     via: Grant | None = None  # the delegation or break-glass this is done through
     notes: list[audit.Entry] = field(default_factory=list)
+    keeps: str | None = None  # the operation or batch that was asked for; the answer is remembered as long as that
 
     def allow(self, key: str, scope: Scope | None = None) -> None:
         """Invisible is 404; visible but not permitted is 403 (the edge records it)."""

@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from .. import __version__
 from ..edge.call import Caller, public
+from ..instances import watch
 from ..kit.wire import View
 from ..tenancy.identity import ISSUER
 
@@ -31,7 +32,7 @@ async def about(call: Caller) -> AboutView:
         name="GPUaaS",
         version=__version__,
         issuer=ISSUER,
-        retention={"events_days": 7, "idempotency_days": 7, "operations_days": 30, "telemetry_days": 7},
+        retention={"events_days": 7, "idempotency_days": 7, "operations_days": watch.KEPT_DAYS, "telemetry_days": 7},
         features={"machine_access": "ssh_certificate", "events": ["list", "long_poll", "sse"]},
     )
 

@@ -23,7 +23,7 @@ from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
-from ..instances import allocation_routes, work_routes
+from ..instances import allocation_routes, member_routes, work_routes
 from ..instances import routes as instances
 from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
@@ -54,6 +54,7 @@ ROUTERS = [
     allocation_routes.router,
     work_routes.router,
     instances.router,
+    member_routes.router,
     history.router,
     triage.router,
     otlp_routes.router,

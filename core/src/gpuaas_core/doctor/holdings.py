@@ -7,8 +7,9 @@ from sqlalchemy import Connection, Table, and_, exists, func, or_, select
 from ..capacity.states import ALLOCATION, NODE
 from ..capacity.tables import allocations, nodes
 from ..history.verify import streams, verify
-from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, LIVE, MEMBER, OPERATION
-from ..instances.tables import allocation_holds, instances, members, operations
+from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, LIVE, MEMBER, OF_INSTANCE, OPERATION
+from ..instances.tables import allocation_holds, instances, members, operations, orphans
+from ..instances.watch import KEPT_DAYS
 from ..kit.lifecycle import Lifecycle
 from ..ledger.tables import event_heads, events
 from ..tenancy.tables import projects
@@ -127,7 +128,7 @@ def trust(patient: Patient) -> list[Violation]:
 
 def agreement(patient: Patient) -> list[Violation]:
     unknown = [found for life in LIVES for found in patient.read(lambda tx, life=life: _unknown(tx, *life))]
-    return unknown + patient.read(_disagreeing) + patient.read(_not_gone)
+    return unknown + patient.read(_disagreeing) + _not_gone(patient)
 
 
 def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list[Violation]:
@@ -137,7 +138,11 @@ def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list
 
 def _disagreeing(tx: Connection) -> list[Violation]:
     """A live deploy is on its way up, a live decommission on its way down."""
-    fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)}
+    fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)} | {
+        kind: (INSTANCE.moves["running" if known.ask != "start" else "stopped"][str(known.ask)],)
+        for kind, known in KINDS.items()
+        if known.target == OF_INSTANCE and known.ask and kind != DECOMMISSION
+    }
     o, i = operations.c, instances.c
     query = select(o.id, o.kind, i.id.label("instance"), i.state).join(instances, i.id == o.instance_id)
     rows = tx.execute(query.where(o.status.in_(LIVE), o.kind.in_(list(fitting))))
@@ -145,11 +150,14 @@ def _disagreeing(tx: Connection) -> list[Violation]:
     return each(wrong, lambda row: f"The {row.kind} {row.id} is under way, but {row.instance} is {row.state}.")
 
 
-def _not_gone(tx: Connection) -> list[Violation]:
+def _not_gone(patient: Patient) -> list[Violation]:
     i, o, m = instances.c, operations.c, members.c
     last = instances.outerjoin(operations, o.id == i.last_operation_id)
-    torn_down = and_(o.kind == DECOMMISSION, o.status == "succeeded")
+    given_up = exists().where(orphans.c.instance_id == i.id)
+    torn_down = and_(o.kind == DECOMMISSION, or_(o.status == "succeeded", given_up))
     left = exists().where(m.instance_id == i.id, m.state != "removed")
-    query = select(i.id).select_from(last).where(i.state == "deleted", or_(o.id.is_(None), ~torn_down, left))
+    forgotten = i.updated_at < patient.now - KEPT_DAYS * 24 * 3600 * 1000
+    unproven = or_(and_(o.id.is_(None), ~forgotten), ~torn_down, left)
+    query = select(i.id).select_from(last).where(i.state == "deleted", unproven)
     way_out = f"Look at its machines: something may still run there. {REPORT}"
-    return each(list(tx.execute(query)), lambda row: f"{row.id} is deleted, but its teardown did not succeed.", way_out)
+    return each(patient.rows(query), lambda row: f"{row.id} is deleted, but its teardown did not succeed.", way_out)

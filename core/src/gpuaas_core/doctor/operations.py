@@ -13,7 +13,8 @@ from ..ledger.tables import audit, events, seen_requests
 from .findings import REPORT, Patient, Violation, each
 
 ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
-UNAUDITED = ("capacity.node.ready", "capacity.node.unknown")  # what a heartbeat or its absence says, not an act
+# what a heartbeat or its absence says, not an act
+UNAUDITED = ("capacity.node.ready", "capacity.node.unknown", "apps.operation.stuck", "apps.operation.unstuck")
 PREFIX = "apps.operation."
 
 
@@ -137,8 +138,16 @@ def _unaudited(tx: Connection) -> list[Violation]:
 
 
 def waiting(patient: Patient) -> list[Violation]:
-    """No deadlines yet; but nothing may stand where neither a controller nor a person can move it."""
-    return patient.read(_without_lease) + patient.read(_left_alone)
+    """Nothing is late without being marked, and nothing stands where neither a controller nor a person can move it."""
+    return _silently_stuck(patient) + patient.read(_without_lease) + patient.read(_left_alone)
+
+
+def _silently_stuck(patient: Patient) -> list[Violation]:
+    o, since = operations.c, patient.now - 60_000
+    late = or_(o.deadline_at < since, and_(o.status == "running", o.lease_expires_at < since))
+    query = select(o.id).where(o.status.in_(LIVE), o.stuck_reason.is_(None), late)
+    way_out = "Is a core running? Its housekeeping marks such operations; then retry, take the claim away or abandon."
+    return each(patient.rows(query), lambda row: f"{row.id} is late, but is not marked as stuck.", way_out)
 
 
 def _without_lease(tx: Connection) -> list[Violation]:

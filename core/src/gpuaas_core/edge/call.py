@@ -206,7 +206,13 @@ class Call:
             ctx.flush(audited=audited)
             if key and result is not None:
                 requests.remember(
-                    tx, key, status=answer.status, body=answer.body, location=answer.location, now=ctx.now
+                    tx,
+                    key,
+                    status=answer.status,
+                    body=answer.body,
+                    location=answer.location,
+                    now=ctx.now,
+                    kept_for=ctx.keeps,
                 )
             topics.update(ctx.topics)
             return answer

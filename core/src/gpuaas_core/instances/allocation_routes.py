@@ -11,7 +11,7 @@ from ..capacity import service as capacity_service
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import reads, service
+from . import holds, reads
 
 router = APIRouter(prefix="/v1/projects/{project_id}/allocations", tags=["capacity"])
 
@@ -55,7 +55,7 @@ async def get_allocation(call: Caller, project_id: str, allocation_id: str) -> s
 async def release_allocation(call: Caller, project_id: str, allocation_id: str) -> Response:
     def release(ctx: Context) -> schemas.AllocationView:
         capacity_service.hold_allocation(ctx, project_id, allocation_id)
-        service.check_not_in_use(ctx, allocation_id)
+        holds.check_not_in_use(ctx, allocation_id)
         return _view(ctx, capacity_service.release_allocation(ctx, project_id, allocation_id))
 
     return await call.write(release)

@@ -14,19 +14,22 @@ from ..capacity.trust import LOGIN_USER
 from ..custody import authorities, grants
 from ..custody.vault import Vault
 from . import schemas
-from .errors import AllocationNotOfOperation, EvidenceMissing, MembersNotReady, OutcomeConflict, StaleClaim
-from .reads import hold_operation, instance_row, instance_view, members_of, operation_view
-from .record import emit_operation, instance_facts, move_instance, move_member, move_operation
-from .states import DECOMMISSION, DEPLOY, REPORTED
-from .tables import allocation_holds, instances, operations
+from .endings import finish_instance, finish_member, leave_failed, leave_undone
+from .errors import AllocationNotOfOperation, ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
+from .reads import hold_operation, instance_row, member_row, members_of
+from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, unstick
+from .states import APPLIES_SPEC, DECOMMISSION, KINDS, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
+from .tables import instances, operations
+from .views import instance_view, operation_view
 
 LEASE_S = 30
 MAX_ATTEMPTS = 8  # claims in a row without a step further
+READY = ("Ready", "True")
 
 
 def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimView | None:
-    while (row := _next(ctx, project_id, body)) is not None and row.attempts >= MAX_ATTEMPTS:
-        _give_up(ctx, instance_row(ctx.tx, project_id, row.instance_id), row)
+    while (row := _next(ctx, project_id, body)) is not None and _tried_enough(ctx, row):
+        give_up(ctx, instance_row(ctx.tx, project_id, row.instance_id), row)
     if row is None:
         return None
     instance = instance_row(ctx.tx, project_id, row.instance_id)
@@ -38,15 +41,26 @@ def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimVi
         "lease_expires_at": ctx.now + LEASE_S * 1000,
         "attempts": row.attempts + 1,
         "started_at": row.started_at or ctx.now,
+        "progressed_at": ctx.now,
     }
     row = move_operation(ctx, instance, row, "claim", event="claimed", **lease)
-    instance = move_instance(ctx, instance, "claim", operation_id=row.id)
+    instance = _begin(ctx, instance, row)
     return schemas.ClaimView(
         operation=operation_view(ctx.tx, row),
-        instance=instance_view(ctx.tx, instance),
+        instance=instance_view(ctx.tx, instance, most=None),
         claim_epoch=row.claim_epoch,
         lease_expires_in_s=LEASE_S,
     )
+
+
+def _begin(ctx: Context, instance: Row[Any], row: Row[Any]) -> Row[Any]:
+    kind = KINDS[row.kind]
+    if kind.target == OF_INSTANCE:
+        return move_instance(ctx, instance, "claim", operation_id=row.id)
+    if kind.begin:
+        move_member(ctx, instance, member_row(ctx.tx, instance.id, row.member_id), kind.begin, operation_id=row.id)
+    ctx.ring(f"work:{row.project_id}")  # others passed over this instance while we held its row: let them look again
+    return instance
 
 
 def work_waits(ctx: Context, project_id: str, body: schemas.Claim) -> bool:
@@ -71,16 +85,26 @@ def _waiting(ctx: Context, project_id: str, body: schemas.Claim) -> Select[Any]:
     return query.order_by(o.id).limit(1)
 
 
-def _give_up(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
+def _tried_enough(ctx: Context, row: Row[Any]) -> bool:
+    return row.attempts >= MAX_ATTEMPTS or (row.deadline_at is not None and row.deadline_at <= ctx.now)
+
+
+def give_up(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
+    """Nobody holds it and it will not be handed out again: how it ended is unknown, and a person must look."""
+    code, message = "deadline_passed", f"It was not done in time; it got as far as step {row.furthest_step}."
+    if row.attempts >= MAX_ATTEMPTS:
+        code = "attempts_exhausted"
+        message = f"{row.attempts} attempts ended without getting further than step {row.furthest_step}."
+    elif row.claim_epoch == 0:
+        message = "No controller asked for it in time."
     error = {
-        "code": "attempts_exhausted",
-        "message": f"{row.attempts} attempts ended without getting further than step {row.furthest_step}.",
+        "code": code,
+        "message": message,
         "way_out": "Look at the operation's detail and the controller's log, then retry or decommission.",
         "retryable": True,
     }
     move_operation(ctx, instance, row, "lose", error=error)
-    health = {"health_status": "unknown", "health_sentence": error["message"]}
-    move_instance(ctx, instance, "fail", operation_id=row.id, **health)
+    leave_failed(ctx, instance, row, "unknown", message)
 
 
 def held(ctx: Context, project_id: str, operation_id: str, epoch: int) -> tuple[Row[Any], Row[Any]]:
@@ -93,59 +117,75 @@ def held(ctx: Context, project_id: str, operation_id: str, epoch: int) -> tuple[
 
 
 def heartbeat(ctx: Context, project_id: str, operation_id: str, body: schemas.ClaimReport) -> schemas.LeaseView:
-    row, _ = held(ctx, project_id, operation_id, body.claim_epoch)
-    _renew(ctx, row)
+    row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    silent = row.stuck_reason == "heartbeats_missed"
+    _renew(ctx, row, unstick(ctx, instance, row) if silent else {})
     return schemas.LeaseView(lease_expires_in_s=LEASE_S, cancel_requested=bool(row.cancel_requested))
 
 
 def progress(ctx: Context, project_id: str, operation_id: str, body: schemas.Progress) -> schemas.LeaseView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
     further = body.step > row.furthest_step
+    late = row.stuck_reason == "deadline_passed"  # a step further does not bring the time back
     change = {"phase": body.phase, "step": body.step, "steps": body.of, "message": body.message}
+    change |= {} if late else unstick(ctx, instance, row)
+    if further or body.phase != row.phase:
+        change["progressed_at"] = ctx.now
     if further:
         change |= {"furthest_step": body.step, "attempts": 1}
     if body.adapter_detail is not None:
         change["adapter_detail"] = body.adapter_detail
-    ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change))
+    _renew(ctx, row, change)
     moved = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
     emit_operation(ctx, instance, moved, "progressed")
-    _report_members(ctx, instance, row.id, body.members)
-    sentence = body.health.sentence if body.health else body.message
-    status = body.health.status if body.health else "progressing"
-    health = {"health_status": status, "health_sentence": sentence, "updated_at": ctx.now}
-    ctx.tx.execute(update(instances).where(instances.c.id == instance.id).values(**health))
-    _renew(ctx, row)
+    _report_members(ctx, instance, row, body.members)
+    seen = _seen(ctx, instance, row, body)
+    ctx.tx.execute(update(instances).where(instances.c.id == instance.id).values(**seen, updated_at=ctx.now))
     return schemas.LeaseView(lease_expires_in_s=LEASE_S, cancel_requested=bool(row.cancel_requested))
+
+
+def _seen(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Progress) -> dict[str, Any]:
+    """What a report under way says of the instance; work on one member says nothing of the others' health."""
+    health = body.health
+    if health is None and KINDS[row.kind].target == OF_INSTANCE:
+        health = schemas.Health(status="progressing", sentence=body.message)
+    seen: dict[str, Any] = {}
+    if health:
+        seen |= {"health_status": health.status, "health_sentence": health.sentence}
+    if body.conditions:
+        named = {one.type for one in body.conditions}
+        others = [one for one in instance.conditions if one["type"] not in named]
+        seen["conditions"] = [*others, *_conditions(ctx, instance, body.conditions)]
+    return seen
 
 
 def complete(ctx: Context, project_id: str, operation_id: str, body: schemas.Complete) -> schemas.OperationView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
-    _report_members(ctx, instance, row.id, body.members)
-    if row.kind == DECOMMISSION:
-        _finish_teardown(ctx, instance, row, body)
-    elif row.kind == DEPLOY:
-        _check_all_ready(ctx, instance)
+    _report_members(ctx, instance, row, body.members)
     moved = move_operation(
         ctx, instance, row, "succeed", message="Done", evidence=body.evidence, **_detail(body.adapter_detail)
     )
-    move_instance(ctx, instance, "succeed", operation_id=row.id, **_observed(ctx, instance, row.kind, body))
+    observed = _observed(ctx, instance, row, body)
+    if KINDS[row.kind].target == OF_INSTANCE:
+        finish_instance(ctx, instance, row, body.evidence, **observed)
+    else:
+        finish_member(ctx, instance, row, body.evidence)
+        if observed:
+            ctx.tx.execute(
+                update(instances).where(instances.c.id == instance.id).values(**observed, updated_at=ctx.now)
+            )
     return operation_view(ctx.tx, moved)
 
 
 def fail(ctx: Context, project_id: str, operation_id: str, body: schemas.Fail) -> schemas.OperationView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
-    _report_members(ctx, instance, row.id, body.members)
-    action = "cancel" if row.cancel_requested and body.error.code == "canceled" else "fail"
-    if row.kind == DEPLOY:
-        for member in members_of(ctx.tx, instance.id):
-            if member.state in ("pending", "provisioning"):
-                move_member(ctx, instance, member, "fail", operation_id=row.id)
+    _report_members(ctx, instance, row, body.members)
+    undone = bool(row.cancel_requested and body.error.code == "canceled")
     error = body.error.model_dump()
-    moved = move_operation(
-        ctx, instance, row, action, message=body.error.message, error=error, **_detail(body.adapter_detail)
-    )
-    health = {"health_status": "unhealthy", "health_sentence": body.error.message}
-    move_instance(ctx, instance, action, operation_id=row.id, **health)
+    more = {"message": body.error.message, "error": error} | _detail(body.adapter_detail)
+    moved = move_operation(ctx, instance, row, "cancel" if undone else "fail", **more)
+    leave = leave_undone if undone else leave_failed
+    leave(ctx, instance, row, "unhealthy", body.error.message)
     return operation_view(ctx.tx, moved)
 
 
@@ -212,58 +252,85 @@ def _record_grant(
     return grant_id
 
 
-def _renew(ctx: Context, row: Row[Any]) -> None:
-    change = {"lease_expires_at": ctx.now + LEASE_S * 1000}
-    ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change))
+def _renew(ctx: Context, row: Row[Any], change: dict[str, Any]) -> None:
+    lease = {"lease_expires_at": ctx.now + LEASE_S * 1000}
+    ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change, **lease))
 
 
-def _report_members(ctx: Context, instance: Row[Any], operation_id: str, reports: list[schemas.MemberReport]) -> None:
-    known = {member.id: member for member in members_of(ctx.tx, instance.id)}
+def _report_members(ctx: Context, instance: Row[Any], row: Row[Any], reports: list[schemas.MemberReport]) -> None:
+    known = {member.id: member for member in members_of(ctx.tx, instance.id)} if reports else {}
     for report in reports:
         member = known.get(report.member_id)
-        if member is None:
-            raise OutcomeConflict(f"{report.member_id!r} is not a member of {instance.name!r}.")
+        if member is None and report.state == "removed" and _was_removed(ctx, row, report.member_id):
+            continue
+        if member is None or not _may_report(row, report):
+            raise OutcomeConflict(f"{report.member_id!r} cannot be reported {report.state} by this {row.kind}.")
         more = report.model_dump(include={"runtime_state", "runtime_version", "adapter_detail"}, exclude_none=True)
-        move_member(ctx, instance, member, REPORTED[report.state], operation_id=operation_id, **more)
+        move_member(ctx, instance, member, REPORTED[report.state], operation_id=row.id, **more)
 
 
-def _check_all_ready(ctx: Context, instance: Row[Any]) -> None:
-    waiting = [m for m in members_of(ctx.tx, instance.id) if m.state not in ("ready", "removed")]
-    if waiting:
-        first = waiting[0]
-        raise MembersNotReady(f"The member {first.component_key} {first.ordinal} is {first.state}.")
+def _may_report(row: Row[Any], report: schemas.MemberReport) -> bool:
+    """Work on one member reports on that one (beside it others are worked on); only what removes says removed."""
+    leaving = {REMOVE: row.member_id, REPLACE: row.old_member_id}.get(row.kind)
+    if report.state in ("removing", "removed"):
+        return row.kind == DECOMMISSION or report.member_id == leaving
+    return row.member_id is None or report.member_id in (row.member_id, row.old_member_id)
 
 
-def _finish_teardown(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Complete) -> None:
-    rows = members_of(ctx.tx, instance.id)
-    missing = {member.allocation_id for member in rows} - set(body.evidence or {})
-    if missing:
-        raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
-    for member in rows:
-        if member.state != "removed":
-            move_member(ctx, instance, member, "removed", operation_id=row.id)
-    ctx.tx.execute(allocation_holds.delete().where(allocation_holds.c.instance_id == instance.id))
+def _was_removed(ctx: Context, row: Row[Any], member_id: str) -> bool:
+    """By this very operation, in an earlier report."""
+    return any(
+        one.id == member_id and one.last_operation_id == row.id
+        for one in members_of(ctx.tx, row.instance_id, removed=True)
+    )
 
 
-def _observed(ctx: Context, instance: Row[Any], kind: str, body: schemas.Complete) -> dict[str, Any]:
-    sentence = "Torn down, with evidence" if kind == DECOMMISSION else "Running"
-    health = body.health or schemas.Health(status="unknown" if kind == DECOMMISSION else "healthy", sentence=sentence)
-    seen: dict[str, Any] = {
-        "health_status": health.status,
-        "health_sentence": health.sentence,
-        "observed_generation": instance.generation,
-        "conditions": _conditions(ctx, instance, body.conditions),
-        "access": None if kind == DECOMMISSION else body.access,
-    }
+def _observed(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Complete) -> dict[str, Any]:
+    """What a finished operation tells of the instance. One of a member tells only what its controller says."""
+    whole = KINDS[row.kind].target == OF_INSTANCE
+    health = body.health
+    if health is None and whole:
+        status = "unknown" if row.kind in (DECOMMISSION, "stop") else "healthy"
+        health = schemas.Health(status=status, sentence=KINDS[row.kind].sentence)
+    seen: dict[str, Any] = {"conditions": _conditions(ctx, instance, body.conditions)}
+    if not whole and not body.conditions:
+        del seen["conditions"]
+    if health:
+        seen |= {"health_status": health.status, "health_sentence": health.sentence}
+    if row.kind == DECOMMISSION:
+        seen["access"] = None
+    elif body.access is not None:
+        seen["access"] = body.access
     if body.runtime_version is not None:
         seen["runtime_version"] = body.runtime_version
-    return seen | _detail(body.adapter_detail)
+    detail = _detail(body.adapter_detail) if whole else {}
+    return seen | detail | _applied(instance, row, body) | _versions(instance, row)
+
+
+def _applied(instance: Row[Any], row: Row[Any], body: schemas.Complete) -> dict[str, Any]:
+    """Which generation runs now: the newest after a change of the spec, otherwise only what the controller says."""
+    newest, said = instance.generation, body.observed_generation
+    if said is not None and (said > newest or (row.kind in APPLIES_SPEC and said < newest)):
+        raise GenerationOutdated(f"The instance is at generation {newest}; the report is about {said}.")
+    if row.kind in APPLIES_SPEC or row.kind == DECOMMISSION:
+        return {"observed_generation": newest}
+    return {} if said is None else {"observed_generation": max(said, instance.observed_generation)}
+
+
+def _versions(instance: Row[Any], row: Row[Any]) -> dict[str, Any]:
+    """Only a success changes the version. Back from half an upgrade, what was before stays what was before."""
+    if row.kind not in NEW_VERSION:
+        return {}
+    if row.to_version == instance.version:
+        return {"version": instance.version}
+    return {"version": row.to_version, "previous_version": row.from_version if row.kind == "upgrade" else None}
 
 
 def _conditions(ctx: Context, instance: Row[Any], reported: list[schemas.Condition]) -> list[dict[str, Any]]:
     before = {one["type"]: one for one in instance.conditions}
     result = []
     for condition in reported:
+        _check_condition(instance, condition)
         known = before.get(condition.type)
         same = known is not None and known["status"] == condition.status
         since = known["last_transition_at"] if known is not None and same else ctx.now
@@ -271,6 +338,18 @@ def _conditions(ctx: Context, instance: Row[Any], reported: list[schemas.Conditi
         facts["observed_generation"] = condition.observed_generation or instance.generation
         result.append(facts)
     return result
+
+
+def _check_condition(instance: Row[Any], condition: schemas.Condition) -> None:
+    """Status never lies about its age: nobody is told Ready for a generation that nobody has looked at."""
+    if condition.type == "Stuck":
+        raise ConditionReserved("`Stuck` is reported by the platform itself.")
+    seen = condition.observed_generation
+    outdated = seen is not None and seen < instance.generation and (condition.type, condition.status) == READY
+    if outdated or (seen is not None and seen > instance.generation):
+        raise GenerationOutdated(
+            f"{condition.type}={condition.status} is about generation {seen}; the instance is at {instance.generation}."
+        )
 
 
 def _detail(adapter_detail: dict[str, Any] | None) -> dict[str, Any]:

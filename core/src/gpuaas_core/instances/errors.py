@@ -64,10 +64,45 @@ class EvidenceMissing(Problem):
 
 
 class OutcomeConflict(Problem):
-    status, code, title = 422, "member_unknown", "A reported member does not belong to this instance"
-    way_out = "Report only members of the claimed operation's instance."
+    status, code, title = 422, "member_unknown", "This operation cannot report on this member"
+    way_out = "Report only members of the claimed operation; only what removes a member can say that it is gone."
 
 
 class AllocationNotOfOperation(Problem):
     status, code, title = 404, "allocation_not_of_operation", "The claimed operation does not touch this allocation"
     way_out = "Ask for access only to the allocations of the claimed operation's instance."
+
+
+class ActionNotSupported(Problem):
+    status, code, title = 409, "action_not_supported", "The app does not offer this here"
+    way_out = "See `actions` in the app's manifest and `available_actions` of the instance for what it offers."
+
+
+class NothingToRollBack(Problem):
+    status, code, title = 409, "nothing_to_roll_back", "There is no version to go back to"
+    way_out = "Only an instance that was upgraded, or whose upgrade failed, can go back."
+
+
+class VersionUnchanged(Problem):
+    status, code, title = 422, "version_unchanged", "The instance has this version already"
+    way_out = "Name another published version of the app (`gpuaas catalog`)."
+
+
+class MemberNeeded(Problem):
+    status, code, title = 409, "member_needed", "The instance cannot do without this member"
+    way_out = "Add another member of the component first, replace this one, or decommission the instance."
+
+
+class MachineNotClean(Problem):
+    status, code, title = 409, "machine_not_clean", "Something may be left on this machine"
+    way_out = "Look at the machine, then resolve its record (`gpuaas orphan list`, `gpuaas orphan resolve`)."
+
+
+class GenerationOutdated(Problem):
+    status, code, title = 422, "generation_outdated", "The report is about another generation of the instance"
+    way_out = "Read the claimed instance again, apply its newest inputs, and report the generation you applied."
+
+
+class ConditionReserved(Problem):
+    status, code, title = 422, "condition_reserved", "The platform itself reports this condition"
+    way_out = "Report conditions of your own; `Stuck` is worked out from heartbeats and progress."

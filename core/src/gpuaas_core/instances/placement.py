@@ -6,21 +6,21 @@ from sqlalchemy import Connection, Row, select
 
 from ..capacity.errors import AllocationInUse
 from ..capacity.reads import allocations_by_id
-from .errors import AllocationNotActive, AllocationUnknown, PlacementInvalid, TopologyUnknown
-from .tables import allocation_holds, instances
+from .errors import AllocationNotActive, AllocationUnknown, MachineNotClean, PlacementInvalid, TopologyUnknown
+from .tables import allocation_holds, instances, orphans
 
 Placement = dict[str, list[str]]
 
 
 def place(manifest: dict[str, Any], topology: str, intent: Placement) -> Placement:
     """The full placement: what was asked for, plus components that by the topology share a machine with another."""
-    rules = _rules(manifest, topology)
+    rules = rules_of(manifest, topology)
     unknown = sorted(set(intent) - set(rules))
     if unknown:
         raise PlacementInvalid(f"The topology {topology!r} has no component {unknown[0]!r}; it has {', '.join(rules)}.")
     full = {key: _chosen(key, rule, intent) for key, rule in rules.items()}
     for key, rule in rules.items():
-        _check_count(key, rule, full[key])
+        check_count(key, rule, full[key])
     _check_disjoint(rules, full)
     return {key: chosen for key, chosen in full.items() if chosen}
 
@@ -36,6 +36,7 @@ def check_allocations(tx: Connection, project_id: str, placement: Placement, *, 
         if row.state != "active":
             raise AllocationNotActive(f"The allocation {row.name!r} is {row.state}.")
     _check_free(tx, found)
+    _check_clean(tx, found)
     return found
 
 
@@ -50,7 +51,17 @@ def _check_free(tx: Connection, found: dict[str, Row[Any]]) -> None:
         raise AllocationInUse(f"The allocation {name!r} is in use by the instance {row.name!r}.")
 
 
-def _rules(manifest: dict[str, Any], topology: str) -> dict[str, dict[str, Any]]:
+def _check_clean(tx: Connection, found: dict[str, Row[Any]]) -> None:
+    """Whatever was given up on a machine without evidence may still be there, whoever held the machine then."""
+    names = {row.node_id: row.name for row in found.values()}
+    left = select(orphans.c.node_id).where(orphans.c.node_id.in_(list(names)), orphans.c.resolved_at.is_(None))
+    for row in tx.execute(left.limit(1)):
+        raise MachineNotClean(
+            f"An instance was abandoned on {names[row.node_id]!r}, and nobody has looked at it since."
+        )
+
+
+def rules_of(manifest: dict[str, Any], topology: str) -> dict[str, dict[str, Any]]:
     known = {one["key"]: one["components"] for one in manifest["topologies"]}
     if topology not in known:
         raise TopologyUnknown(f"{topology!r} is not one of: {', '.join(known)}.")
@@ -66,7 +77,7 @@ def _chosen(key: str, rule: dict[str, Any], intent: Placement) -> list[str]:
     return list(intent[partner])
 
 
-def _check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
+def check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
     least, most = rule["min"], rule.get("max")
     if len(set(chosen)) != len(chosen):
         raise PlacementInvalid(f"An allocation is named twice for {key!r}.")

@@ -1,15 +1,16 @@
-"""What may be read of instances and operations: rows for the services, views for everybody."""
+"""Rows of instances, members, operations and orphans, for the services and for `views`."""
 
+from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
+from ..catalog.reads import version_row
 from ..kit.problems import NotFound
-from . import schemas
-from .states import INSTANCE, LIVE, OPERATION, RETRYABLE
-from .tables import allocation_holds, instances, members, operations
+from .states import LIVE
+from .tables import allocation_holds, instances, members, operations, orphans
 
 
 def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
@@ -41,21 +42,68 @@ def instances_of(project_id: str, *, deleted: bool) -> Select[Any]:
     return query if deleted else query.where(instances.c.state != "deleted")
 
 
-def operations_of(project_id: str, instance_id: str | None, status: str | None) -> Select[Any]:
-    query = select(operations).where(operations.c.project_id == project_id)
-    if instance_id:
-        query = query.where(operations.c.instance_id == instance_id)
-    return query.where(operations.c.status == status) if status else query
+def operations_of(
+    project_id: str,
+    *,
+    instance_id: str | None = None,
+    member_id: str | None = None,
+    batch_id: str | None = None,
+    status: str | None = None,
+    history: bool | None = None,
+) -> Select[Any]:
+    """`history`: only those that ended (True) or are under way (False)."""
+    o = operations.c
+    query = select(operations).where(o.project_id == project_id)
+    wanted = {o.instance_id: instance_id, o.member_id: member_id, o.batch_id: batch_id, o.status: status}
+    query = query.where(*(column == value for column, value in wanted.items() if value))
+    if history is None:
+        return query
+    return query.where(o.status.not_in(LIVE) if history else o.status.in_(LIVE))
 
 
-def members_of(tx: Connection, instance_id: str) -> list[Row[Any]]:
+def members_query(instance_id: str, *, removed: bool = False) -> Select[Any]:
+    """Those that are there; with `removed` only those that were."""
+    state = members.c.state
     query = joined_with_node(members, members.c.node_id).where(members.c.instance_id == instance_id)
-    return list(tx.execute(query.order_by(members.c.id)))
+    return query.where(state == "removed" if removed else state != "removed")
 
 
-def live_operation(tx: Connection, instance_id: str) -> Row[Any] | None:
+def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[Row[Any]]:
+    return list(tx.execute(members_query(instance_id, removed=removed).order_by(members.c.id)))
+
+
+def staying_in(tx: Connection, instance_id: str) -> Counter[str]:
+    """How many of each component are there and not on their way out."""
+    m = members.c
+    there = (m.instance_id == instance_id) & m.state.not_in(["removing", "removed"])
+    return Counter(dict(tx.execute(select(m.component_key, func.count()).where(there).group_by(m.component_key)).all()))
+
+
+def member_row(tx: Connection, instance_id: str, member_id: str) -> Row[Any]:
+    """Of the present or the past."""
+    query = joined_with_node(members, members.c.node_id)
+    row = tx.execute(query.where(members.c.instance_id == instance_id, members.c.id == member_id)).first()
+    if row is None:
+        raise NotFound("There is no such member in this instance.")
+    return row
+
+
+def member_of(tx: Connection, operation: Row[Any]) -> Row[Any] | None:
+    return member_row(tx, operation.instance_id, operation.member_id) if operation.member_id else None
+
+
+def live_operations(tx: Connection, instance_id: str) -> list[Row[Any]]:
     query = select(operations).where(operations.c.instance_id == instance_id, operations.c.status.in_(LIVE))
-    return tx.execute(query).first()
+    return list(tx.execute(query.order_by(operations.c.id)))
+
+
+def last_operation(tx: Connection, instance: Row[Any]) -> Row[Any] | None:
+    """The newest of the instance itself; members have their own."""
+    return tx.execute(select(operations).where(operations.c.id == instance.last_operation_id)).first()
+
+
+def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:
+    return version_row(tx, instance.app_slug, instance.version).manifest
 
 
 def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:
@@ -67,63 +115,15 @@ def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:
     return {row.allocation_id: UsedBy(instance_id=row.id, instance_name=row.name) for row in tx.execute(query)}
 
 
-def instance_view(tx: Connection, row: Row[Any]) -> schemas.InstanceView:
-    live = live_operation(tx, row.id)
-    facts = dict(row._mapping) | {
-        "org_id": row.tenant_id,
-        "health": {"status": row.health_status, "sentence": row.health_sentence},
-        "members": [schemas.MemberView.model_validate(member) for member in members_of(tx, row.id)],
-        "current_operation_id": live.id if live else None,
-        "available_actions": _instance_actions(row, live),
-    }
-    return schemas.InstanceView.model_validate(facts)
+def orphans_of(project_id: str, *, resolved: bool) -> Select[Any]:
+    at = orphans.c.resolved_at
+    query = joined_with_node(orphans, orphans.c.node_id).where(orphans.c.project_id == project_id)
+    return query.where(at.is_not(None) if resolved else at.is_(None))
 
 
-def operation_view(tx: Connection, row: Row[Any]) -> schemas.OperationView:
-    facts = dict(row._mapping) | {
-        "target": {"app_slug": row.app_slug, "version": row.version},
-        "progress": _progress(row),
-        "cancel_requested": bool(row.cancel_requested),
-        "available_actions": _operation_actions(tx, row),
-    }
-    return schemas.OperationView.model_validate(facts)
-
-
-def _progress(row: Row[Any]) -> schemas.ProgressView:
-    done = row.status == "succeeded"
-    percent = 100 if done else min(99, round(100 * row.furthest_step / row.steps)) if row.steps else 0
-    return schemas.ProgressView(step=row.step, of=row.steps, message=row.message, percent=percent)
-
-
-def _instance_actions(row: Row[Any], live: Row[Any] | None) -> list[schemas.ActionView]:
-    can_delete = INSTANCE.allows(row.state, "delete")
-    can_retry = live is None and INSTANCE.allows(row.state, "retry")
-    return [
-        _action("decommission", can_delete, f"the instance is {row.state}"),
-        _action("retry", can_retry, f"the instance is {row.state}" if live is None else "an operation is under way"),
-    ]
-
-
-def _operation_actions(tx: Connection, row: Row[Any]) -> list[schemas.ActionView]:
-    ended = f"the operation is {row.status}"
-    why_not_cancel = ended if OPERATION.terminal(row.status) else "it was asked to stop already"
-    why_not_retry = _why_not_retry(tx, row)
-    return [
-        _action("retry", not why_not_retry, why_not_retry),
-        _action("cancel", not OPERATION.terminal(row.status) and not row.cancel_requested, why_not_cancel),
-    ]
-
-
-def _why_not_retry(tx: Connection, row: Row[Any]) -> str:
-    """The same questions as service.retry asks; empty when it would be done."""
-    if row.status not in RETRYABLE:
-        return f"the operation is {row.status}"
-    columns = (instances.c.state, instances.c.last_operation_id)
-    instance = tx.execute(select(*columns).where(instances.c.id == row.instance_id)).one()
-    if instance.last_operation_id != row.id:
-        return f"a newer operation of the instance exists: {instance.last_operation_id}"
-    return "" if INSTANCE.allows(instance.state, "retry") else f"the instance is {instance.state}"
-
-
-def _action(name: str, allowed: bool, why_not: str) -> schemas.ActionView:
-    return schemas.ActionView(action=name, allowed=allowed, reason="" if allowed else why_not)
+def orphan_row(tx: Connection, project_id: str, orphan_id: str) -> Row[Any]:
+    query = joined_with_node(orphans, orphans.c.node_id)
+    row = tx.execute(query.where(orphans.c.project_id == project_id, orphans.c.id == orphan_id)).first()
+    if row is None:
+        raise NotFound("There is no such orphan record in this project.")
+    return row

@@ -7,6 +7,7 @@ from sqlalchemy import Row, insert, select, update
 from ..access.context import Context
 from ..kit.ids import new_id
 from ..ledger.events import declare
+from .actions import Manifest, timing
 from .states import INSTANCE, MEMBER, OPERATION
 from .tables import instances, members, operations
 
@@ -15,17 +16,28 @@ declare(
         "apps.instance.requested": "An instance is asked for; its operation waits for the app's controller.",
         "apps.instance.provisioning": "The app's controller is bringing the instance up.",
         "apps.instance.running": "The instance runs and was proven usable by its app.",
+        "apps.instance.stopping": "The instance is being stopped.",
+        "apps.instance.stopped": "The instance is stopped; its machines stay held for it.",
+        "apps.instance.starting": "The instance is being started, or started again.",
+        "apps.instance.updating": "New inputs are being applied to the instance.",
+        "apps.instance.upgrading": "The instance is going to another version of its app.",
         "apps.instance.failed": "The instance could not be brought up, or broke; `operation_id` says why.",
         "apps.instance.deleting": "The instance is being torn down.",
-        "apps.instance.deleted": "The instance is gone from its hosts, with evidence.",
+        "apps.instance.deleted": "The instance is gone from its hosts, with evidence, or was abandoned.",
+        "apps.instance.abandoned": "Somebody gave the teardown up: `deleted` without evidence, see its orphan records.",
         "apps.instance.updated": "What is known of the instance changed (health, access, detail).",
         "apps.member.added": "A member of an instance is planned on an allocation.",
         "apps.member.changed": "A member changed its state.",
         "apps.member.removed": "A member is gone from its host.",
+        "apps.member.abandoned": "Somebody gave a member up without evidence; see its orphan record.",
+        "apps.orphan.recorded": "Something may be left on a machine: nobody has proven that it is gone.",
+        "apps.orphan.resolved": "Somebody has looked at what was left on a machine.",
         "apps.operation.queued": "Work waits for the app's controller.",
         "apps.operation.claimed": "A controller works on the operation under a new claim epoch.",
         "apps.operation.progressed": "The operation reached a step.",
-        "apps.operation.released": "The controller gave the operation back, to be claimed again.",
+        "apps.operation.released": "The claim was given back or taken away, to be claimed again.",
+        "apps.operation.stuck": "The operation does not move: `reason` says why, its actions say what can be done.",
+        "apps.operation.unstuck": "The operation moves again, or has ended.",
         "apps.operation.cancel_requested": "Somebody asked the operation to stop.",
         "apps.operation.succeeded": "The operation did what was asked.",
         "apps.operation.failed": "The operation failed; `error` says why and what to do.",
@@ -79,7 +91,7 @@ def move_operation(
 ) -> Row[Any]:
     """The correlation id of the events is the request's own; the operation keeps the one it was asked under."""
     status = OPERATION.after(row.status, action)
-    change = {"status": status} | more
+    change = {"status": status} | unstick(ctx, instance, row) | more
     if OPERATION.terminal(status):
         change |= {"finished_at": ctx.now, "lease_expires_at": None}
     ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change))
@@ -99,22 +111,40 @@ def emit_operation(ctx: Context, instance: Row[Any], row: Row[Any], what: str) -
         "message": row.message,
         "claim_epoch": row.claim_epoch,
     }
+    if row.member_id:
+        facts["member_id"] = row.member_id
     if row.error:
         facts["error"] = row.error
     ctx.emit(f"apps.operation.{what}", row.id, instance_facts(instance) | facts)
 
 
-def queue_operation(ctx: Context, instance: Row[Any], kind: str, *, retry_of: str | None = None) -> Row[Any]:
+def unstick(ctx: Context, instance: Row[Any], row: Row[Any]) -> dict[str, Any]:
+    """What changes when the operation moves; nothing, if it did not stand still."""
+    if row.stuck_reason is None:
+        return {}
+    facts = {"operation_id": row.id, "kind": row.kind, "reason": row.stuck_reason}
+    ctx.emit("apps.operation.unstuck", row.id, instance_facts(instance) | facts)
+    return {"stuck_reason": None, "stuck_since": None}
+
+
+def queue_operation(
+    ctx: Context, instance: Row[Any], kind: str, manifest: Manifest, *, member: Row[Any] | None = None, **more: Any
+) -> Row[Any]:
+    """`more`: retry_of, batch_id, params, from_version and to_version, old_member_id."""
+    target = instance if member is None else member
+    deadline_s, phase_s = timing(manifest, kind)
     operation_id = new_id("op")
     values = {
         "id": operation_id,
         "project_id": instance.project_id,
         "tenant_id": instance.tenant_id,
         "instance_id": instance.id,
-        "target_id": instance.id,
+        "member_id": None if member is None else member.id,
+        "target_id": target.id,
+        "from_state": target.state,
         "kind": kind,
         "app_slug": instance.app_slug,
-        "version": instance.version,
+        "version": more.get("to_version") or instance.version,
         "status": "queued",
         "phase": "waiting",
         "step": 0,
@@ -125,15 +155,18 @@ def queue_operation(ctx: Context, instance: Row[Any], kind: str, *, retry_of: st
         "claim_epoch": 0,
         "not_before": 0,
         "cancel_requested": 0,
-        "retry_of": retry_of,
+        "deadline_at": ctx.now + deadline_s * 1000,
+        "expected_phase_s": phase_s,
         "correlation_id": ctx.correlation.correlation_id,
         "requested_by": ctx.principal.id,
         "created_at": ctx.now,
     }
-    ctx.tx.execute(insert(operations).values(**values))
+    ctx.tx.execute(insert(operations).values(**values, **more))
+    table = instances if member is None else members
     change = {"last_operation_id": operation_id, "updated_at": ctx.now}
-    ctx.tx.execute(update(instances).where(instances.c.id == instance.id).values(**change))
+    ctx.tx.execute(update(table).where(table.c.id == target.id).values(**change))
     row = ctx.tx.execute(select(operations).where(operations.c.id == operation_id)).one()
     emit_operation(ctx, instance, row, "queued")
     ctx.ring(f"work:{instance.project_id}")
+    ctx.keeps = row.batch_id or row.id
     return row

@@ -1,16 +1,18 @@
 """HTTP in, HTTP out: instances and operations as people ask for them."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
 from ..edge.call import Caller, needs
+from ..edge.etags import tagged
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import reads, schemas, service
-from .tables import instances, operations
+from . import changes, reads, recovery, schemas, service, views
+from .tables import instances, operations, orphans
 
 router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"])
+_ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.AcceptedView}
 
 
 @router.post(
@@ -35,33 +37,100 @@ async def list_instances(
     """Current instances; with `deleted` the history too."""
     query = reads.instances_of(project_id, deleted=deleted)
     return await call.read(
-        lambda ctx: page(ctx, query, instances.c.id, limit, cursor, lambda row: reads.instance_view(ctx.tx, row))
+        lambda ctx: page(ctx, query, instances.c.id, limit, cursor, lambda row: views.instance_view(ctx.tx, row))
     )
 
 
-@router.get("/instances/{instance_id}", **needs("apps.instance.read", "project"))
-async def get_instance(call: Caller, project_id: str, instance_id: str) -> schemas.InstanceView:
-    return await call.read(lambda ctx: reads.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id)))
-
-
-@router.get("/instances/{instance_id}/members", **needs("apps.instance.read", "project"))
-async def list_members(call: Caller, project_id: str, instance_id: str) -> Page[schemas.MemberView]:
-    instance = await get_instance(call, project_id, instance_id)
-    return Page(items=instance.members)
+@router.get("/instances/{instance_id}", response_model=schemas.InstanceView, **needs("apps.instance.read", "project"))
+async def get_instance(call: Caller, project_id: str, instance_id: str) -> Response:
+    """With a strong ETag, which an update sends back as If-Match."""
+    view = await call.read(lambda ctx: views.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id)))
+    return tagged(view, view.etag)
 
 
 @router.post(
     "/instances/{instance_id}/decommission",
     status_code=202,
     response_model=schemas.AcceptedView,
+    responses={200: {"model": schemas.PlannedView, "description": "the plan, when `validate_only` is true"}},
     **needs("apps.instance.decommission", "project"),
 )
 async def decommission_instance(
     call: Caller, project_id: str, instance_id: str, body: schemas.Decommission | None = None
 ) -> Response:
     """Tears the instance down on its hosts; `deleted` only with evidence."""
+    if body and body.validate_only:
+        planned = await call.read(lambda ctx: service.plan_decommission(ctx, project_id, instance_id))
+        return Response(planned.model_dump_json(), media_type="application/json")
     return await call.write(
-        lambda ctx: service.decommission(ctx, project_id, instance_id), status=202, location=_where(project_id)
+        lambda ctx: service.decommission(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
+    )
+
+
+@router.post("/instances/{instance_id}/stop", **_ACCEPTED, **needs("apps.instance.operate", "project"))
+async def stop_instance(
+    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+) -> Response:
+    return await _ask(call, project_id, instance_id, "stop", body)
+
+
+@router.post("/instances/{instance_id}/start", **_ACCEPTED, **needs("apps.instance.operate", "project"))
+async def start_instance(
+    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+) -> Response:
+    return await _ask(call, project_id, instance_id, "start", body)
+
+
+@router.post("/instances/{instance_id}/restart", **_ACCEPTED, **needs("apps.instance.operate", "project"))
+async def restart_instance(
+    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+) -> Response:
+    return await _ask(call, project_id, instance_id, "restart", body)
+
+
+async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: schemas.Because | None) -> Response:
+    reason = body.reason if body else None
+    return await call.write(
+        lambda ctx: changes.ask(ctx, project_id, instance_id, kind, reason=reason),
+        status=202,
+        location=_where(project_id),
+    )
+
+
+@router.post("/instances/{instance_id}/update", **_ACCEPTED, **needs("apps.instance.update", "project"))
+async def update_instance(
+    call: Caller,
+    project_id: str,
+    instance_id: str,
+    body: schemas.UpdateInstance,
+    if_match: Annotated[str | None, Header(max_length=200, description="the ETag the change is based on")] = None,
+) -> Response:
+    """All inputs anew: a new generation. 428 without If-Match, 412 if the instance has changed since."""
+    return await call.write(
+        lambda ctx: changes.change_inputs(ctx, project_id, instance_id, body, if_match),
+        status=202,
+        location=_where(project_id),
+    )
+
+
+@router.post("/instances/{instance_id}/upgrade", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
+async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> Response:
+    """To another published version of the same app; the instance has it once the operation succeeds."""
+    return await call.write(
+        lambda ctx: changes.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
+    )
+
+
+@router.post("/instances/{instance_id}/rollback", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
+async def roll_back_instance(
+    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+) -> Response:
+    """To the version before the last upgrade, or out of an upgrade that failed."""
+    reason = body.reason if body else None
+    return await call.write(
+        lambda ctx: changes.roll_back(ctx, project_id, instance_id, reason=reason),
+        status=202,
+        location=_where(project_id),
     )
 
 
@@ -70,33 +139,34 @@ async def list_operations(
     call: Caller,
     project_id: str,
     instance_id: Annotated[str | None, Query(max_length=40)] = None,
+    member_id: Annotated[str | None, Query(max_length=40)] = None,
+    batch_id: Annotated[str | None, Query(max_length=40)] = None,
     status: Annotated[str | None, Query(max_length=20)] = None,
+    history: Annotated[bool | None, Query(description="only what has ended, or only what is under way")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.OperationView]:
-    query = reads.operations_of(project_id, instance_id, status)
+    wanted: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
+    query = reads.operations_of(project_id, **wanted, status=status, history=history)
     return await call.read(
-        lambda ctx: page(ctx, query, operations.c.id, limit, cursor, lambda row: reads.operation_view(ctx.tx, row))
+        lambda ctx: page(ctx, query, operations.c.id, limit, cursor, lambda row: views.operation_view(ctx.tx, row))
     )
 
 
-@router.get("/operations/{operation_id}", **needs("apps.instance.read", "project"))
-async def get_operation(call: Caller, project_id: str, operation_id: str) -> schemas.OperationView:
-    return await call.read(
-        lambda ctx: reads.operation_view(ctx.tx, reads.operation_row(ctx.tx, project_id, operation_id))
-    )
-
-
-@router.post(
-    "/operations/{operation_id}/retry",
-    status_code=202,
-    response_model=schemas.AcceptedView,
-    **needs("apps.operation.retry", "project"),
+@router.get(
+    "/operations/{operation_id}", response_model=schemas.OperationView, **needs("apps.instance.read", "project")
 )
+async def get_operation(call: Caller, project_id: str, operation_id: str) -> Response:
+    return tagged(
+        await call.read(lambda ctx: views.operation_view(ctx.tx, reads.operation_row(ctx.tx, project_id, operation_id)))
+    )
+
+
+@router.post("/operations/{operation_id}/retry", **_ACCEPTED, **needs("apps.operation.retry", "project"))
 async def retry_operation(call: Caller, project_id: str, operation_id: str) -> Response:
     """A new operation of the same kind; the failed one stays as it ended."""
     return await call.write(
-        lambda ctx: service.retry(ctx, project_id, operation_id), status=202, location=_where(project_id)
+        lambda ctx: recovery.retry(ctx, project_id, operation_id), status=202, location=_where(project_id)
     )
 
 
@@ -106,7 +176,45 @@ async def retry_operation(call: Caller, project_id: str, operation_id: str) -> R
     **needs("apps.operation.cancel", "project"),
 )
 async def cancel_operation(call: Caller, project_id: str, operation_id: str) -> Response:
-    return await call.write(lambda ctx: service.cancel(ctx, project_id, operation_id))
+    return await call.write(lambda ctx: recovery.cancel(ctx, project_id, operation_id))
+
+
+@router.post(
+    "/operations/{operation_id}/take-claim",
+    response_model=schemas.OperationView,
+    **needs("apps.operation.release", "project"),
+)
+async def take_claim(call: Caller, project_id: str, operation_id: str, body: schemas.Because | None = None) -> Response:
+    """Takes the claim away from a controller that holds on to it: the next epoch, and waiting again."""
+    reason = body.reason if body else None
+    return await call.write(lambda ctx: recovery.take_claim(ctx, project_id, operation_id, reason))
+
+
+@router.post(
+    "/operations/{operation_id}/abandon",
+    response_model=schemas.OperationView,
+    **needs("apps.operation.abandon", "project"),
+)
+async def abandon_operation(call: Caller, project_id: str, operation_id: str, body: schemas.Justified) -> Response:
+    """Gives up without evidence. A teardown ends as `deleted`, and each machine gets an orphan record."""
+    return await call.write(lambda ctx: recovery.abandon(ctx, project_id, operation_id, body.reason))
+
+
+@router.get("/orphans", **needs("apps.orphan.read", "project"))
+async def list_orphans(
+    call: Caller, project_id: str, resolved: bool = False, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.OrphanView]:
+    """What was given up without evidence and nobody has looked at; with `resolved` the others."""
+    query = reads.orphans_of(project_id, resolved=resolved)
+    return await call.read(lambda ctx: page(ctx, query, orphans.c.id, limit, cursor, schemas.OrphanView.model_validate))
+
+
+@router.post(
+    "/orphans/{orphan_id}/resolve", response_model=schemas.OrphanView, **needs("apps.orphan.resolve", "project")
+)
+async def resolve_orphan(call: Caller, project_id: str, orphan_id: str, body: schemas.Justified) -> Response:
+    """Somebody has looked at the machine; until then nothing new is placed on it."""
+    return await call.write(lambda ctx: recovery.resolve_orphan(ctx, project_id, orphan_id, body.reason))
 
 
 def _where(project_id: str):

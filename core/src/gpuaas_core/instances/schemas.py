@@ -22,13 +22,56 @@ class CreateInstance(Input):
     app_slug: Slug
     version: Annotated[str, StringConstraints(max_length=40)] | None = None
     topology: Key = "single_node"
-    operating_mode: Literal["tenant_dedicated", "platform_managed"] | None = None
+    operating_mode: Literal["tenant_dedicated", "platform_managed"] | None = Field(None, description="a hint")
+    control_plane_scope: Literal["project", "tenant", "platform"] | None = Field(None, description="a hint")
+    runtime_backend: Literal["k8s", "slurm", "ray", "bare_metal"] | None = Field(None, description="a hint")
+    tenant_boundary_mode: Literal["tenant_isolated", "shared_substrate"] | None = Field(None, description="a hint")
     inputs: Detail = Field(default_factory=dict)
     placement_intent: dict[Key, Annotated[list[Id], Field(min_length=1, max_length=500)]] = Field(min_length=1)
     validate_only: YesNo = False
 
 
 class Decommission(Input):
+    reason: Sentence | None = None
+    validate_only: YesNo = False
+
+
+class Because(Input):
+    reason: Sentence | None = None
+
+
+class Justified(Input):
+    """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
+
+    reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
+
+
+class UpdateInstance(Input):
+    inputs: Detail
+
+
+class UpgradeInstance(Input):
+    version: Annotated[str, StringConstraints(max_length=40)]
+
+
+class AddMembers(Input):
+    component_key: Key
+    allocation_ids: Annotated[list[Id], Field(min_length=1, max_length=100)]
+    validate_only: YesNo = False
+
+
+class DrainMember(Input):
+    reason: Sentence | None = None
+    deadline_s: Whole | None = Field(None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
+
+
+class RemoveMember(Input):
+    reason: Sentence | None = None
+    validate_only: YesNo = False
+
+
+class ReplaceMember(Input):
+    allocation_id: Id
     reason: Sentence | None = None
 
 
@@ -79,12 +122,16 @@ class MemberView(View):
     runtime_state: str | None
     runtime_version: str | None
     adapter_detail: Detail | None
+    replaces: str | None
+    current_operation_id: str | None
     last_operation_id: str | None
+    available_actions: list[ActionView]
     correlation_id: str
 
 
 class InstanceView(View):
     id: str
+    etag: Annotated[str, Field(description="send it as If-Match with an update")] = ""
     name: str
     project_id: str
     org_id: str
@@ -102,10 +149,13 @@ class InstanceView(View):
     control_plane_scope: str
     runtime_backend: str
     tenant_boundary_mode: str
+    requested: dict[str, str]
+    previous_version: str | None
     runtime_version: str | None
     access: Detail | None
     adapter_detail: Detail | None
     members: list[MemberView]
+    members_total: int
     current_operation_id: str | None
     last_operation_id: str | None
     available_actions: list[ActionView]
@@ -140,11 +190,22 @@ class TargetView(View):
     version: str
 
 
+class StuckView(View):
+    reason: str
+    message: str
+    since: Moment
+
+
 class OperationView(View):
     id: str
     kind: str
     instance_id: str
     member_id: str | None
+    old_member_id: str | None
+    batch_id: str | None
+    from_version: str | None
+    to_version: str | None
+    params: Detail
     target: TargetView
     status: str
     phase: str
@@ -156,6 +217,8 @@ class OperationView(View):
     claim_epoch: int
     claimed_by: str | None
     cancel_requested: bool
+    stuck: StuckView | None
+    deadline_at: Moment | None
     retry_of: str | None
     correlation_id: str
     requested_by: str
@@ -168,6 +231,37 @@ class OperationView(View):
 class AcceptedView(View):
     instance: InstanceView
     operation: OperationView
+
+
+class BatchView(View):
+    """One operation per member, all of one request."""
+
+    batch_id: str
+    instance: InstanceView
+    operations: list[OperationView]
+
+
+class MemberRemovedView(View):
+    member_id: str
+    state: str
+    orphan_id: str
+
+
+class OrphanView(View):
+    id: str
+    instance_id: str
+    member_id: str
+    operation_id: str | None
+    allocation_id: str
+    node_id: str
+    node_name: str
+    address: str
+    reason: str
+    created_by: str
+    created_at: Moment
+    resolved_by: str | None
+    resolved_at: Moment | None
+    resolution: str | None
 
 
 class PlannedHost(View):
@@ -230,11 +324,13 @@ class Progress(ClaimReport):
     adapter_detail: Detail | None = None
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
     health: Health | None = None
+    conditions: list[Condition] = Field(default_factory=list, max_length=50)
 
 
 class Complete(ClaimReport):
     health: Health | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=50)
+    observed_generation: Whole | None = Field(None, ge=1, description="of the inputs that were applied")
     access: Detail | None = None
     runtime_version: Short | None = None
     adapter_detail: Detail | None = None

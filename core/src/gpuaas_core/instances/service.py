@@ -1,126 +1,108 @@
-"""What people ask of instances: deploy, plan, decommission, retry, cancel. Each act queues or moves one operation."""
+"""The beginning and the end of an instance: plan, deploy, decommission. What lies between is in `changes`."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
-from ..capacity.errors import AllocationInUse
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
 from ..kit.ids import new_id
 from ..kit.wire import counted
-from . import schemas
-from .errors import NameTaken, NotCancelable, NotRetryable, OperatingModeRefused
+from . import actions, modes, schemas
+from .errors import NameTaken
+from .holds import hold
+from .membership import add_member
 from .placement import Placement, check_allocations, place
-from .reads import hold_operation, instance_row, instance_view, live_operation, members_of, operation_view
-from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, queue_operation
-from .states import DECOMMISSION, DEPLOY, INSTANCE, OPERATION, RETRYABLE
-from .tables import allocation_holds, instances, members, operations
+from .plans import hosts_of, planned
+from .reads import instance_row, live_operations, manifest_of, members_of
+from .record import instance_facts, move_instance, move_member, move_operation, queue_operation
+from .states import DECOMMISSION, DEPLOY
+from .tables import instances
+from .views import accepted_view
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a deploy was found to be, before anything is written."""
+
+    version: Row[Any]
+    placement: Placement
+    found: dict[str, Row[Any]]
+    requested: dict[str, str]
+    modes: modes.Modes
 
 
 def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.PlannedView:
     """The same checks as a deploy; nothing is written."""
-    version, placement, found = _check(ctx, project_id, body)
-    on: dict[str, list[str]] = {}
-    for component, chosen in placement.items():
-        for allocation in chosen:
-            on.setdefault(allocation, []).append(component)
-    hosts = [
-        schemas.PlannedHost(
-            allocation_id=a, node_name=found[a].node_name, address=found[a].address, components=components
-        )
-        for a, components in on.items()
-    ]
-    return schemas.PlannedView(
-        plan=schemas.PlanView(
-            summary=f"Deploy {body.app_slug} {version.version} as {body.name!r} on {counted(len(hosts), 'machine')}.",
-            app_slug=body.app_slug,
-            version=version.version,
-            topology=body.topology,
-            hosts=hosts,
-            inputs=body.inputs,
-            charged_to=project_id,
-        )
-    )
+    checked = _check(ctx, project_id, body)
+    version = checked.version.version
+    hosts = hosts_of(checked.placement, checked.found)
+    summary = f"Deploy {body.app_slug} {version} as {body.name!r} on {counted(len(hosts), 'machine')}."
+    said = {"app_slug": body.app_slug, "version": version, "topology": body.topology, "inputs": body.inputs}
+    return planned(summary, hosts, project_id, **said)
 
 
 def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.AcceptedView:
-    version, placement, found = _check(ctx, project_id, body, lock=True)
-    instance = _add_instance(ctx, project_id, body, version, placement)
-    _hold(ctx, instance, placement, found)
-    _add_members(ctx, instance, placement, found)
-    operation = queue_operation(ctx, instance, DEPLOY)
+    checked = _check(ctx, project_id, body, lock=True)
+    instance = _add_instance(ctx, project_id, body, checked)
+    hold(ctx, instance, checked.placement, checked.found)
+    for component, chosen in checked.placement.items():
+        for ordinal, allocation in enumerate(chosen):
+            add_member(ctx, instance, component, ordinal, checked.found[allocation])
+    operation = queue_operation(ctx, instance, DEPLOY, checked.version.manifest)
     facts = instance_facts(instance) | {"operation_id": operation.id, "state": "requested"}
     ctx.emit("apps.instance.requested", instance.id, facts)
-    return _accepted(ctx, instance.id, operation)
+    return accepted_view(ctx.tx, operation)
 
 
-def decommission(ctx: Context, project_id: str, instance_id: str) -> schemas.AcceptedView:
-    """From any state that is not final; an operation under way gives way, and its controller's claim is dead."""
+def plan_decommission(ctx: Context, project_id: str, instance_id: str) -> schemas.PlannedView:
+    instance = instance_row(ctx.tx, project_id, instance_id)
+    live = live_operations(ctx.tx, instance_id)
+    _check_decommission(ctx, instance, live)
+    there = members_of(ctx.tx, instance_id)
+    placement: Placement = {}
+    for member in there:
+        placement.setdefault(member.component_key, []).append(member.allocation_id)
+    hosts = hosts_of(placement, {member.allocation_id: member for member in there})
+    gives_way = f" {counted(len(live), 'operation')} under way would give way to it." if live else ""
+    summary = f"Tear {instance.name!r} down on {counted(len(hosts), 'machine')}.{gives_way}"
+    return planned(summary, hosts, project_id, instance=instance)
+
+
+def decommission(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.Decommission | None = None
+) -> schemas.AcceptedView:
+    """From any state that is not final; operations under way give way, and their controllers' claims are dead."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     ctx.resource_id = instance_id
-    INSTANCE.after(instance.state, "delete")
-    live = live_operation(ctx.tx, instance_id)
-    if live is not None:
-        gone = {"claim_epoch": live.claim_epoch + 1, "message": "Gave way to the decommission"}
-        move_operation(ctx, instance, live, "supersede", **gone)
-    operation = queue_operation(ctx, instance, DECOMMISSION)
+    live = live_operations(ctx.tx, instance_id)
+    manifest = _check_decommission(ctx, instance, live)
+    for one in live:
+        gone = {"claim_epoch": one.claim_epoch + 1, "message": "Gave way to the decommission"}
+        move_operation(ctx, instance, one, "supersede", **gone)
+    params = {"reason": body.reason} if body and body.reason else None
+    operation = queue_operation(ctx, instance, DECOMMISSION, manifest, params=params)
     health = {"health_status": "progressing", "health_sentence": "Being torn down"}
     move_instance(ctx, instance, "delete", operation_id=operation.id, **health)
     for member in members_of(ctx.tx, instance_id):
-        if member.state != "removed":
-            move_member(ctx, instance, member, "remove", operation_id=operation.id)
-    return _accepted(ctx, instance_id, operation)
+        move_member(ctx, instance, member, "remove", operation_id=operation.id)
+    return accepted_view(ctx.tx, operation)
 
 
-def retry(ctx: Context, project_id: str, operation_id: str) -> schemas.AcceptedView:
-    old, instance = hold_operation(ctx.tx, project_id, operation_id)
-    ctx.resource_id = operation_id
-    if old.status not in RETRYABLE or instance.last_operation_id != old.id:
-        raise NotRetryable(f"The operation is {old.status}, or a newer one exists.")
-    INSTANCE.after(instance.state, "retry")
-    operation = queue_operation(ctx, instance, old.kind, retry_of=old.id)
-    health = {"health_status": "progressing", "health_sentence": "Trying again"}
-    move_instance(ctx, instance, "retry", operation_id=operation.id, **health)
-    for member in members_of(ctx.tx, instance.id):
-        if member.state == "failed" and old.kind == DEPLOY:
-            move_member(ctx, instance, member, "retry", operation_id=operation.id)
-    return _accepted(ctx, instance.id, operation)
+def _check_decommission(ctx: Context, instance: Row[Any], live: actions.Live) -> actions.Manifest:
+    manifest = manifest_of(ctx.tx, instance)
+    if refusal := actions.of_instance(DECOMMISSION, instance, manifest, live, None):
+        raise refusal
+    return manifest
 
 
-def cancel(ctx: Context, project_id: str, operation_id: str) -> schemas.OperationView:
-    """Waiting work is canceled at once; a controller that holds it is asked to stop at its next heartbeat."""
-    row, instance = hold_operation(ctx.tx, project_id, operation_id)
-    ctx.resource_id = operation_id
-    if OPERATION.terminal(row.status):
-        raise NotCancelable(f"The operation is {row.status}.")
-    if row.status == "queued" and row.claim_epoch == 0:
-        moved = move_operation(ctx, instance, row, "cancel", message="Canceled before it began")
-        sentence = "Canceled before anything was done"
-        health = {"health_status": "unknown", "health_sentence": sentence}
-        move_instance(ctx, instance, "cancel", operation_id=row.id, **health)
-        return operation_view(ctx.tx, moved)
-    ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(cancel_requested=1))
-    asked = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
-    emit_operation(ctx, instance, asked, "cancel_requested")
-    return operation_view(ctx.tx, asked)
-
-
-def check_not_in_use(ctx: Context, allocation_id: str) -> None:
-    held = select(instances.c.name).join(allocation_holds, allocation_holds.c.instance_id == instances.c.id)
-    name = ctx.tx.execute(held.where(allocation_holds.c.allocation_id == allocation_id)).scalar()
-    if name:
-        raise AllocationInUse(f"The instance {name!r} is on this allocation.")
-
-
-def _check(
-    ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False
-) -> tuple[Row[Any], Placement, dict[str, Row[Any]]]:
-    if body.operating_mode == "platform_managed":
-        raise OperatingModeRefused("No platform policy enables platform_managed for this app.")
+def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False) -> Checked:
+    requested = modes.requested(body)
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
+    effective = modes.effective(requested, version.manifest)
     check_inputs(version.manifest, body.inputs)
     placement = place(version.manifest, body.topology, body.placement_intent)
     taken = select(instances.c.id).where(
@@ -128,12 +110,11 @@ def _check(
     )
     if ctx.tx.execute(taken).first():
         raise NameTaken(f"The project has an instance named {body.name!r}.")
-    return version, placement, check_allocations(ctx.tx, project_id, placement, lock=lock)
+    found = check_allocations(ctx.tx, project_id, placement, lock=lock)
+    return Checked(version, placement, found, requested, effective)
 
 
-def _add_instance(
-    ctx: Context, project_id: str, body: schemas.CreateInstance, version: Row[Any], placement: Placement
-) -> Row[Any]:
+def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, checked: Checked) -> Row[Any]:
     instance_id = ctx.resource_id = new_id("inst")
     values = {
         "id": instance_id,
@@ -141,7 +122,7 @@ def _add_instance(
         "tenant_id": ctx.scope.tenant_id,
         "name": body.name,
         "app_slug": body.app_slug,
-        "version": version.version,
+        "version": checked.version.version,
         "topology": body.topology,
         "state": "requested",
         "health_status": "progressing",
@@ -150,11 +131,8 @@ def _add_instance(
         "generation": 1,
         "observed_generation": 0,
         "inputs": body.inputs,
-        "placement_intent": placement,
-        "operating_mode": "tenant_dedicated",
-        "control_plane_scope": "project",
-        "runtime_backend": version.manifest["runtime_backend"],
-        "tenant_boundary_mode": "tenant_isolated",
+        "placement_intent": checked.placement,
+        "requested": checked.requested,
         "correlation_id": ctx.correlation.correlation_id,
         "created_by": ctx.principal.id,
         "created_at": ctx.now,
@@ -162,43 +140,7 @@ def _add_instance(
     }
     try:
         with ctx.tx.begin_nested():
-            ctx.tx.execute(insert(instances).values(**values))
+            ctx.tx.execute(insert(instances).values(**values, **checked.modes.columns()))
     except IntegrityError as error:
         raise NameTaken(f"The project has an instance named {body.name!r}.") from error
     return ctx.tx.execute(select(instances).where(instances.c.id == instance_id)).one()
-
-
-def _hold(ctx: Context, instance: Row[Any], placement: Placement, found: dict[str, Row[Any]]) -> None:
-    wanted = sorted({allocation for chosen in placement.values() for allocation in chosen})
-    rows = [{"allocation_id": allocation, "instance_id": instance.id} for allocation in wanted]
-    try:
-        with ctx.tx.begin_nested():
-            ctx.tx.execute(insert(allocation_holds), rows)
-    except IntegrityError as error:
-        names = ", ".join(found[allocation].name for allocation in wanted)
-        raise AllocationInUse(f"Another instance took one of {names} a moment ago.") from error
-
-
-def _add_members(ctx: Context, instance: Row[Any], placement: Placement, found: dict[str, Row[Any]]) -> None:
-    for component, chosen in placement.items():
-        for ordinal, allocation in enumerate(chosen):
-            values = {
-                "id": new_id("mem"),
-                "instance_id": instance.id,
-                "component_key": component,
-                "ordinal": ordinal,
-                "state": "pending",
-                "allocation_id": allocation,
-                "node_id": found[allocation].node_id,
-                "correlation_id": ctx.correlation.correlation_id,
-                "created_at": ctx.now,
-                "updated_at": ctx.now,
-            }
-            ctx.tx.execute(insert(members).values(**values))
-            facts = {"member_id": values["id"], "component_key": component, "allocation_id": allocation}
-            ctx.emit("apps.member.added", values["id"], instance_facts(instance) | facts)
-
-
-def _accepted(ctx: Context, instance_id: str, operation: Row[Any]) -> schemas.AcceptedView:
-    instance = ctx.tx.execute(select(instances).where(instances.c.id == instance_id)).one()
-    return schemas.AcceptedView(instance=instance_view(ctx.tx, instance), operation=operation_view(ctx.tx, operation))

@@ -1,6 +1,15 @@
-"""The lives of an instance, a member and an operation."""
+"""The lives of an instance, a member and an operation, and what each kind of operation does to its target."""
+
+from dataclasses import dataclass
 
 from ..kit.lifecycle import Lifecycle
+
+
+def _on_the_way(to: str, at: str, *undone: str) -> dict[str, str]:
+    """A state in which an operation works: it ends well, badly, or is undone to where it came from."""
+    moves = {"claim": at, "succeed": to, "fail": "failed", "delete": "deleting"}
+    return moves | {f"back_to_{state}": state for state in undone}
+
 
 INSTANCE = Lifecycle(
     "instance",
@@ -16,21 +25,34 @@ INSTANCE = Lifecycle(
         "running": {
             "stop": "stopping",
             "restart": "starting",
+            "reconfigure": "updating",
             "upgrade": "upgrading",
-            "fail": "failed",
+            "rollback": "upgrading",
             "delete": "deleting",
         },
-        "stopping": {"claim": "stopping", "succeed": "stopped", "fail": "failed", "delete": "deleting"},
+        "stopping": _on_the_way("stopped", "stopping", "running", "failed"),
         "stopped": {"start": "starting", "delete": "deleting"},
-        "starting": {"claim": "starting", "succeed": "running", "fail": "failed", "delete": "deleting"},
-        "upgrading": {"claim": "upgrading", "succeed": "running", "fail": "failed", "delete": "deleting"},
-        "failed": {"retry": "requested", "delete": "deleting"},
+        "starting": _on_the_way("running", "starting", "running", "stopped", "failed"),
+        "updating": _on_the_way("running", "updating", "running", "failed"),
+        "upgrading": _on_the_way("running", "upgrading", "running", "failed"),
+        "failed": {
+            "retry": "requested",
+            "retry_stop": "stopping",
+            "retry_start": "starting",
+            "retry_restart": "starting",
+            "retry_reconfigure": "updating",
+            "retry_upgrade": "upgrading",
+            "retry_rollback": "upgrading",
+            "rollback": "upgrading",
+            "delete": "deleting",
+        },
         "deleting": {
             "claim": "deleting",
             "succeed": "deleted",
             "fail": "deleting",
             "cancel": "deleting",
             "retry": "deleting",
+            "abandon": "deleted",
         },
         "deleted": {},
     },
@@ -39,19 +61,71 @@ INSTANCE = Lifecycle(
 MEMBER = Lifecycle(
     "member",
     {
-        "pending": {"provision": "provisioning", "ready": "ready", "fail": "failed", "remove": "removing"},
-        "provisioning": {"provision": "provisioning", "ready": "ready", "fail": "failed", "remove": "removing"},
+        "pending": {
+            "provision": "provisioning",
+            "ready": "ready",
+            "fail": "failed",
+            "remove": "removing",
+            "cancel": "removed",
+            "back_to_failed": "failed",
+        },
+        "provisioning": {
+            "provision": "provisioning",
+            "ready": "ready",
+            "fail": "failed",
+            "remove": "removing",
+            "cancel": "removed",
+            "back_to_ready": "ready",
+            "back_to_drained": "drained",
+            "back_to_failed": "failed",
+        },
         "ready": {
             "ready": "ready",
             "drain": "draining",
+            "restart": "provisioning",
             "fail": "failed",
             "remove": "removing",
+            "take_out": "removing",
             "provision": "provisioning",
         },
-        "draining": {"drained": "drained", "ready": "ready", "fail": "failed", "remove": "removing"},
-        "drained": {"ready": "ready", "fail": "failed", "remove": "removing"},
-        "removing": {"remove": "removing", "removed": "removed", "fail": "failed"},
-        "failed": {"retry": "pending", "remove": "removing", "removed": "removed"},
+        "draining": {
+            "drain": "draining",
+            "drained": "drained",
+            "ready": "ready",
+            "fail": "failed",
+            "remove": "removing",
+            "back_to_ready": "ready",
+            "back_to_failed": "failed",
+        },
+        "drained": {
+            "drained": "drained",
+            "undrain": "provisioning",
+            "ready": "ready",
+            "fail": "failed",
+            "remove": "removing",
+            "take_out": "removing",
+        },
+        "removing": {
+            "remove": "removing",
+            "removed": "removed",
+            "abandon": "removed",
+            "fail": "failed",
+            "back_to_ready": "ready",
+            "back_to_drained": "drained",
+            "back_to_failed": "failed",
+        },
+        "failed": {
+            "fail": "failed",
+            "retry": "pending",
+            "retry_drain_member": "draining",
+            "retry_undrain_member": "provisioning",
+            "retry_restart_member": "provisioning",
+            "remove": "removing",
+            "take_out": "removing",
+            "removed": "removed",
+            "tombstone": "removed",
+            "abandon": "removed",
+        },
         "removed": {},
     },
 )
@@ -70,7 +144,13 @@ REPORTED = {
 OPERATION = Lifecycle(
     "operation",
     {
-        "queued": {"claim": "running", "cancel": "canceled", "supersede": "superseded", "lose": "needs_attention"},
+        "queued": {
+            "claim": "running",
+            "cancel": "canceled",
+            "supersede": "superseded",
+            "lose": "needs_attention",
+            "abandon": "needs_attention",
+        },
         "running": {
             "claim": "running",
             "release": "queued",
@@ -79,6 +159,7 @@ OPERATION = Lifecycle(
             "cancel": "canceled",
             "supersede": "superseded",
             "lose": "needs_attention",
+            "abandon": "needs_attention",
         },
         "succeeded": {},
         "failed": {},
@@ -89,5 +170,58 @@ OPERATION = Lifecycle(
 )
 
 DEPLOY, DECOMMISSION = "deploy", "decommission"
+ADD, REMOVE, REPLACE = "add_member", "remove_member", "replace_member"
 RETRYABLE = ("failed", "needs_attention", "canceled")
 LIVE = tuple(OPERATION.live_states)
+OF_INSTANCE, OF_MEMBER = "instance", "member"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The moves of the target when the operation is asked for, claimed, done, undone, and asked for again."""
+
+    target: str
+    key: str  # what an app's manifest calls it; empty: every app does it
+    ask: str | None
+    begin: str | None
+    done: str
+    again: str
+    sentence: str  # how the target is when it is done
+    undo: str | None = None  # instead of going back to where it came from
+    deadline_s: int = 3600
+    phase_s: int = 300
+
+
+KINDS: dict[str, Kind] = {
+    DEPLOY: Kind(OF_INSTANCE, "", None, "claim", "succeed", "retry", "Running", undo="cancel", deadline_s=7200),
+    DECOMMISSION: Kind(
+        OF_INSTANCE, "", "delete", "claim", "succeed", "retry", "Torn down, with evidence", undo="cancel"
+    ),
+    "stop": Kind(OF_INSTANCE, "stop", "stop", "claim", "succeed", "retry_stop", "Stopped"),
+    "start": Kind(OF_INSTANCE, "start", "start", "claim", "succeed", "retry_start", "Running"),
+    "restart": Kind(OF_INSTANCE, "restart", "restart", "claim", "succeed", "retry_restart", "Running"),
+    "reconfigure": Kind(OF_INSTANCE, "update", "reconfigure", "claim", "succeed", "retry_reconfigure", "Running"),
+    "upgrade": Kind(OF_INSTANCE, "upgrade", "upgrade", "claim", "succeed", "retry_upgrade", "Running", deadline_s=7200),
+    "rollback": Kind(
+        OF_INSTANCE, "rollback", "rollback", "claim", "succeed", "retry_rollback", "Running", deadline_s=7200
+    ),
+    ADD: Kind(OF_MEMBER, "add", None, "provision", "ready", "retry", "Ready", undo="cancel"),
+    "drain_member": Kind(OF_MEMBER, "drain", "drain", None, "drained", "retry_drain_member", "Drained"),
+    "undrain_member": Kind(OF_MEMBER, "undrain", "undrain", None, "ready", "retry_undrain_member", "Ready"),
+    "restart_member": Kind(OF_MEMBER, "restart", "restart", None, "ready", "retry_restart_member", "Ready"),
+    REMOVE: Kind(OF_MEMBER, "remove", "take_out", None, "removed", "take_out", "Removed, with evidence"),
+    REPLACE: Kind(OF_MEMBER, "replace", None, "provision", "ready", "retry", "Ready", undo="cancel"),
+}
+NEW_VERSION = ("upgrade", "rollback")
+APPLIES_SPEC = (DEPLOY, "reconfigure", *NEW_VERSION)  # afterwards the newest generation is what runs
+assert all(kind.target in (OF_INSTANCE, OF_MEMBER) for kind in KINDS.values())
+
+
+def undone(kind: str, from_state: str | None) -> str:
+    """The move of the target when nothing was done, or all of it was taken back.
+
+    A second try that is called off leaves what the first try left: that is not gone, whatever the kind says.
+    """
+    known = KINDS[kind]
+    second_try = known.target == OF_MEMBER and from_state == "failed"
+    return known.undo if known.undo and not second_try else f"back_to_{from_state}"

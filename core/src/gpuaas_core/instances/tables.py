@@ -26,6 +26,8 @@ instances = Table(
     Column("control_plane_scope", String(20), nullable=False),
     Column("runtime_backend", String(20), nullable=False),
     Column("tenant_boundary_mode", String(30), nullable=False),
+    Column("requested", JSON),  # the modes somebody asked for; the columns above are what policy made of it
+    Column("previous_version", String(40)),  # to roll back to
     Column("runtime_version", String(120)),
     Column("access", JSON),
     Column("adapter_detail", JSON),
@@ -58,6 +60,7 @@ members = Table(
     Column("runtime_state", String(120)),
     Column("runtime_version", String(120)),
     Column("adapter_detail", JSON),
+    Column("replaces", String(40)),
     Column("last_operation_id", String(40)),
     Column("correlation_id", String(128), nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -101,6 +104,17 @@ operations = Table(
     Column("not_before", BigInteger, nullable=False),
     Column("cancel_requested", Integer, nullable=False),
     Column("retry_of", String(40)),
+    Column("batch_id", String(40)),
+    Column("old_member_id", String(40)),  # of a replacement: the member that goes
+    Column("from_state", String(20)),  # of the target, to go back to when nothing was done
+    Column("from_version", String(40)),
+    Column("to_version", String(40)),
+    Column("params", JSON),
+    Column("deadline_at", BigInteger),
+    Column("expected_phase_s", Integer),
+    Column("progressed_at", BigInteger),
+    Column("stuck_reason", String(40)),
+    Column("stuck_since", BigInteger),
     Column("correlation_id", String(128), nullable=False),
     Column("requested_by", String(40), nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -109,6 +123,8 @@ operations = Table(
     Index("ix_operations_work", "project_id", "app_slug", "status"),
     Index("ix_operations_instance", "instance_id", "id"),
     Index("ix_operations_correlation", "correlation_id"),
+    Index("ix_operations_status", "status", "finished_at"),
+    Index("ix_operations_batch", "batch_id"),
     Index(
         "uq_operations_live_target",
         "target_id",
@@ -116,4 +132,26 @@ operations = Table(
         sqlite_where=text("status in ('queued', 'running')"),
         postgresql_where=text("status in ('queued', 'running')"),
     ),
+)
+
+# What was given up without evidence: something may still be on the machine. Listed until somebody has looked.
+orphans = Table(
+    "orphans",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), nullable=False),
+    Column("project_id", String(40), nullable=False),
+    Column("instance_id", String(40), ForeignKey("instances.id"), nullable=False),
+    Column("member_id", String(40), nullable=False),
+    Column("operation_id", String(40)),
+    Column("allocation_id", String(40), nullable=False),
+    Column("node_id", String(40), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_by", String(40), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("resolved_by", String(40)),
+    Column("resolved_at", BigInteger),
+    Column("resolution", Text),
+    Index("ix_orphans_project", "project_id", "id"),
+    Index("ix_orphans_node", "node_id"),
 )

@@ -66,13 +66,29 @@ def _seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
     return row
 
 
-def remember(tx: Connection, request: RequestKey, *, status: int, body: str, location: str | None, now: int) -> None:
-    columns = {"status": status, "body": body, "location": location, "at": now}
+def remember(
+    tx: Connection,
+    request: RequestKey,
+    *,
+    status: int,
+    body: str,
+    location: str | None,
+    now: int,
+    kept_for: str | None = None,
+) -> None:
+    """`kept_for`: the operation or batch that was asked for; the answer is kept as long as that."""
+    columns = {"status": status, "body": body, "location": location, "at": now, "kept_for": kept_for}
     tx.execute(insert(seen_requests).values(**vars(request), **columns))
 
 
 def forget_old(tx: Connection, now: int) -> int:
-    return tx.execute(delete(seen_requests).where(seen_requests.c.at < now - KEPT_MS)).rowcount
+    old = (seen_requests.c.at < now - KEPT_MS) & seen_requests.c.kept_for.is_(None)
+    return tx.execute(delete(seen_requests).where(old)).rowcount
+
+
+def forget(tx: Connection, kept_for: list[str]) -> int:
+    """What was kept for these is gone."""
+    return tx.execute(delete(seen_requests).where(seen_requests.c.kept_for.in_(kept_for))).rowcount
 
 
 def _same(request: RequestKey) -> list[Any]:

@@ -74,5 +74,7 @@ seen_requests = Table(
     Column("body", Text, nullable=False),
     Column("location", Text),
     Column("at", BigInteger, nullable=False),
+    Column("kept_for", String(40)),  # the operation or batch that lives longer than the usual days
     Index("ix_seen_requests_at", "at"),
+    Index("ix_seen_requests_kept_for", "kept_for"),
 )

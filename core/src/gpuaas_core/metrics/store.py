@@ -10,8 +10,9 @@ from sqlalchemy import Connection, func, select
 from ..capacity.states import NODE
 from ..capacity.tables import nodes
 from ..history.fanout import lag
-from ..instances.states import OPERATION
+from ..instances.states import LIVE, OPERATION
 from ..instances.tables import operations
+from ..instances.views import STUCK
 from ..kit.clock import Clock
 from ..kit.db import Database
 from ..ledger.tables import event_heads
@@ -34,11 +35,18 @@ class StoreMetrics(Collector):
         return [
             _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, _counted(tx, o.status)),
             _one("gpuaas_queue_age_seconds", "Age of the oldest operation that waits", (now - (oldest or now)) / 1000),
+            _by("gpuaas_stuck_operations", "Operations that stand still", "reason", STUCK, _stuck(tx)),
             _one("gpuaas_live_claims", "Operations a controller holds right now", tx.execute(live).scalar_one()),
             _by("gpuaas_nodes", "Machines by state", "state", NODE.moves, _counted(tx, nodes.c.state)),
             _heads(tx),
             _one("gpuaas_fanout_waiting_events", "Events that wait for the broker", lag(tx, now)),
         ]
+
+
+def _stuck(tx: Connection) -> dict[str, int]:
+    reason = operations.c.stuck_reason
+    live = select(reason, func.count()).where(reason.is_not(None), operations.c.status.in_(LIVE)).group_by(reason)
+    return {row[0]: row[1] for row in tx.execute(live)}
 
 
 def _counted(tx: Connection, column: Any) -> dict[str, int]:

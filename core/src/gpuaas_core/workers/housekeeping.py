@@ -1,4 +1,4 @@
-"""One small loop: silent machines become unknown, an expired break-glass is announced, old rows are forgotten."""
+"""One small loop: silent machines become unknown, still work is marked, what ends by itself is told, old rows go."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
 from ..edge.call import Platform
+from ..instances import watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
@@ -49,6 +50,8 @@ def tidy(tx: Connection, now: int) -> set[str]:
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
     break_glass.expire_due(ctx)
+    watch.look_after(ctx)
+    watch.forget_old(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)

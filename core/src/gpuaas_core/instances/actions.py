@@ -1,0 +1,169 @@
+"""What can be done now, and why not: the services ask here before they act, and the views before they show.
+
+A check answers with the problem that would be raised, or with nothing. It looks, in this order, at what the app's
+manifest offers, at the state, and at operations under way. Permission is asked by the edge.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Row
+
+from ..kit.lifecycle import WrongMoment
+from ..kit.problems import Problem
+from .errors import ActionNotSupported, MemberNeeded, NotCancelable, NothingToRollBack, NotRetryable, OperationLive
+from .placement import rules_of
+from .states import ADD, DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, RETRYABLE
+
+Manifest = dict[str, Any]
+Live = Sequence[Row[Any]]
+
+
+def declared(manifest: Manifest, key: str, target: str, topology: str) -> Problem | None:
+    """An app says which actions it has, in which topologies, and why not in the others."""
+    for action in manifest.get("actions", ()):
+        if (action["key"], action["target"]) == (key, target):
+            if topology in action.get("valid_in", [topology]):
+                return None
+            reason = action.get("reason_when_not") or f"The app does not offer {key!r} in the topology {topology!r}."
+            return ActionNotSupported(reason)
+    return ActionNotSupported(f"The app {manifest['app_slug']} {manifest['version']} does not offer {key!r}.")
+
+
+def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
+    """Seconds for the whole operation, and for one of its phases: what the app says, otherwise our own guess."""
+    known = KINDS[kind]
+    said = next((a for a in manifest.get("actions", ()) if _says(a, kind)), {})
+    return said.get("deadline_s", known.deadline_s), said.get("expected_phase_s", known.phase_s)
+
+
+def _says(action: dict[str, Any], kind: str) -> bool:
+    known = KINDS[kind]
+    if kind == ADD:
+        return action["key"].startswith("add_")
+    return (action["key"], action["target"]) == (known.key or kind, known.target)
+
+
+def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, last: Row[Any] | None) -> Problem | None:
+    """`last`: the instance's newest operation."""
+    known = KINDS[kind]
+    unsupported = declared(manifest, known.key, OF_INSTANCE, instance.topology) if known.key else None
+    if unsupported:
+        return unsupported
+    if not INSTANCE.allows(instance.state, known.ask or ""):
+        return _wrong(INSTANCE.noun, instance.state, known.key or kind)
+    if kind == "rollback" and not (instance.previous_version or half_upgraded(instance, last)):
+        return NothingToRollBack("The instance was never upgraded, so there is no version before.")
+    return None if kind == DECOMMISSION else _blocked(live)
+
+
+def half_upgraded(instance: Row[Any], last: Row[Any] | None) -> bool:
+    """Its upgrade did not end well: the version is the old one, but nobody can say what is on the machines."""
+    return instance.state == "failed" and last is not None and last.kind == "upgrade" and last.status in RETRYABLE
+
+
+def of_member(
+    kind: str, member: Row[Any], instance: Row[Any], manifest: Manifest, live: Live, staying: Counter[str]
+) -> Problem | None:
+    """`staying`: how many of each component are not on their way out."""
+    known = KINDS[kind]
+    unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology)
+    if unsupported:
+        return unsupported
+    if known.ask and not MEMBER.allows(member.state, known.ask):
+        return _wrong(MEMBER.noun, member.state, known.key)
+    if not known.ask and member.state in ("removing", "removed"):
+        return _wrong(MEMBER.noun, member.state, known.key)
+    return (
+        _not_running(instance)
+        or _blocked(live, member.id)
+        or (_needed(member, instance, manifest, staying) if kind == REMOVE else None)
+    )
+
+
+def _needed(member: Row[Any], instance: Row[Any], manifest: Manifest, staying: Counter[str]) -> Problem | None:
+    component = member.component_key
+    least = rules_of(manifest, instance.topology)[component]["min"]
+    if staying[component] - 1 >= least:
+        return None
+    return MemberNeeded(f"The topology {instance.topology!r} needs at least {least} {component!r}.")
+
+
+def adding(component: str, instance: Row[Any], manifest: Manifest, live: Live) -> Problem | None:
+    return (
+        declared(manifest, f"add_{component}", OF_INSTANCE, instance.topology)
+        or _not_running(instance)
+        or _blocked([one for one in live if one.member_id is None])
+    )
+
+
+def tombstone(member: Row[Any], instance: Row[Any], live: Live) -> Problem | None:
+    if not MEMBER.allows(member.state, "tombstone"):
+        return _wrong(MEMBER.noun, member.state, "tombstone")
+    if instance.state == "deleting":
+        return _wrong(INSTANCE.noun, instance.state, "tombstone")
+    return _blocked(live, member.id)
+
+
+def retry(operation: Row[Any], instance: Row[Any], member: Row[Any] | None, live: Live) -> Problem | None:
+    """The newest operation of its target, ended without success, and the target where it can begin again."""
+    if operation.status not in RETRYABLE:
+        return NotRetryable(f"The operation is {operation.status}.")
+    target = instance if member is None else member
+    if target.last_operation_id != operation.id:
+        return NotRetryable(f"A newer operation exists: {target.last_operation_id}.")
+    life = INSTANCE if member is None else MEMBER
+    if not life.allows(target.state, again(operation.kind, target.state) or ""):
+        return NotRetryable(f"The {life.noun} is {target.state}.")
+    if member is None:
+        return _blocked(live)
+    return _not_running(instance) or _blocked(live, member.id)
+
+
+def again(kind: str, state: str) -> str | None:
+    """The move of the target for another try: from where it failed, or from where it was canceled."""
+    known = KINDS[kind]
+    return known.again if state in ("failed", "deleting") else known.ask
+
+
+def cancel(operation: Row[Any]) -> Problem | None:
+    if OPERATION.terminal(operation.status):
+        return NotCancelable(f"The operation is {operation.status}.")
+    return NotCancelable("It was asked to stop already.") if operation.cancel_requested else None
+
+
+def release(operation: Row[Any]) -> Problem | None:
+    allowed = OPERATION.allows(operation.status, "release")
+    return None if allowed else _wrong(OPERATION.noun, operation.status, "release_claim")
+
+
+def abandon(operation: Row[Any], instance: Row[Any], member: Row[Any] | None) -> Problem | None:
+    """Live work always; ended work only where it left its target in the middle of going away."""
+    if not OPERATION.terminal(operation.status):
+        return None
+    stands = {
+        DECOMMISSION: instance.state == "deleting" and instance.last_operation_id == operation.id,
+        REMOVE: member is not None and member.state == "failed" and member.last_operation_id == operation.id,
+    }
+    if operation.status in RETRYABLE and stands.get(operation.kind):
+        return None
+    return _wrong(OPERATION.noun, operation.status, "abandon")
+
+
+def _not_running(instance: Row[Any]) -> Problem | None:
+    if instance.state == "running":
+        return None
+    return WrongMoment(f"The instance is {instance.state}; its members can be changed while it is running.")
+
+
+def _blocked(live: Live, member_id: str | None = None) -> Problem | None:
+    """An operation of the instance excludes all others; one of a member, those of the same member."""
+    for one in live:
+        if member_id is None or one.member_id is None or member_id in (one.member_id, one.old_member_id):
+            return OperationLive(f"The {one.kind} {one.id} is under way.", extra={"operation_id": one.id})
+    return None
+
+
+def _wrong(noun: str, state: str, action: str) -> Problem:
+    return WrongMoment(f"The {noun} is {state}: {action!r} is not possible now.")

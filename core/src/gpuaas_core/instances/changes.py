@@ -1,0 +1,78 @@
+"""What people ask of an instance that runs: stop, start, restart, new inputs, another version. One operation each."""
+
+from typing import Any
+
+from sqlalchemy import Row, update
+
+from ..access.context import Context
+from ..catalog.manifest import check_inputs
+from ..catalog.reads import deployable
+from ..edge.etags import check_match
+from . import actions, schemas
+from .errors import VersionUnchanged
+from .reads import instance_row, last_operation, live_operations, manifest_of
+from .record import move_instance, queue_operation
+from .states import KINDS
+from .tables import instances
+from .views import accepted_view, instance_view
+
+
+def ask(
+    ctx: Context, project_id: str, instance_id: str, kind: str, *, reason: str | None = None
+) -> schemas.AcceptedView:
+    """Stop, start or restart."""
+    instance, manifest = _allowed(ctx, project_id, instance_id, kind)
+    return _queue(ctx, instance, kind, manifest, params={"reason": reason} if reason else None)
+
+
+def change_inputs(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
+) -> schemas.AcceptedView:
+    """New inputs are a new generation, whoever gets to apply it and when."""
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    check_match(if_match, instance_view(ctx.tx, instance).etag)
+    _, manifest = _allowed(ctx, project_id, instance_id, "reconfigure")
+    check_inputs(manifest, body.inputs)
+    change = {"inputs": body.inputs, "generation": instance.generation + 1}
+    ctx.tx.execute(update(instances).where(instances.c.id == instance_id).values(**change))
+    return _queue(ctx, instance, "reconfigure", manifest, params={"generation": change["generation"]})
+
+
+def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> schemas.AcceptedView:
+    instance, manifest = _allowed(ctx, project_id, instance_id, "upgrade")
+    if body.version == instance.version:
+        raise VersionUnchanged(f"{instance.name!r} has {instance.app_slug} {instance.version}.")
+    wanted = deployable(ctx.tx, project_id, instance.app_slug, body.version)
+    check_inputs(wanted.manifest, instance.inputs)
+    versions = {"from_version": instance.version, "to_version": wanted.version}
+    return _queue(ctx, instance, "upgrade", manifest, **versions)
+
+
+def roll_back(ctx: Context, project_id: str, instance_id: str, *, reason: str | None = None) -> schemas.AcceptedView:
+    """To the version before the last upgrade; after an upgrade that failed, to the version it started from."""
+    instance, manifest = _allowed(ctx, project_id, instance_id, "rollback")
+    versions = {"from_version": instance.version, "to_version": instance.previous_version}
+    last = last_operation(ctx.tx, instance)
+    if last is not None and actions.half_upgraded(instance, last):
+        versions = {"from_version": last.to_version, "to_version": last.from_version}
+    params = {"reason": reason} if reason else None
+    return _queue(ctx, instance, "rollback", manifest, params=params, **versions)
+
+
+def _allowed(ctx: Context, project_id: str, instance_id: str, kind: str) -> tuple[Row[Any], actions.Manifest]:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    ctx.resource_id = instance_id
+    manifest = manifest_of(ctx.tx, instance)
+    live, last = live_operations(ctx.tx, instance_id), last_operation(ctx.tx, instance)
+    if refusal := actions.of_instance(kind, instance, manifest, live, last):
+        raise refusal
+    return instance, manifest
+
+
+def _queue(
+    ctx: Context, instance: Row[Any], kind: str, manifest: actions.Manifest, **more: Any
+) -> schemas.AcceptedView:
+    operation = queue_operation(ctx, instance, kind, manifest, **more)
+    health = {"health_status": "progressing", "health_sentence": f"Waiting for the app's controller: {kind}"}
+    move_instance(ctx, instance, KINDS[kind].ask or "", operation_id=operation.id, **health)
+    return accepted_view(ctx.tx, operation)

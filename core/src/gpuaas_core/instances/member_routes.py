@@ -1,0 +1,147 @@
+"""HTTP in, HTTP out: the members of an instance, one by one or many at once."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from ..access.context import Context
+from ..edge.call import Caller, needs
+from ..edge.etags import tagged
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from . import membership, reads, recovery, schemas, views
+from .tables import members
+
+router = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"])
+_ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.AcceptedView}
+_PLAN: dict[int | str, dict[str, Any]] = {
+    200: {"model": schemas.PlannedView, "description": "the plan, when `validate_only` is true"}
+}
+
+
+@router.get("", **needs("apps.instance.read", "project"))
+async def list_members(
+    call: Caller,
+    project_id: str,
+    instance_id: str,
+    history: Annotated[bool, Query(description="those that were removed")] = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[schemas.MemberView]:
+    def read(ctx: Context) -> Page[schemas.MemberView]:
+        instance = reads.instance_row(ctx.tx, project_id, instance_id)
+        query = reads.members_query(instance_id, removed=history)
+        return page(ctx, query, members.c.id, limit, cursor, views.member_views(ctx.tx, instance))
+
+    return await call.read(read)
+
+
+@router.get("/{member_id}", response_model=schemas.MemberView, **needs("apps.instance.read", "project"))
+async def get_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
+    def read(ctx: Context) -> schemas.MemberView:
+        instance = reads.instance_row(ctx.tx, project_id, instance_id)
+        return views.member_views(ctx.tx, instance)(reads.member_row(ctx.tx, instance_id, member_id))
+
+    return tagged(await call.read(read))
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=schemas.BatchView,
+    responses=_PLAN,
+    **needs("apps.member.add", "project"),
+)
+async def add_members(call: Caller, project_id: str, instance_id: str, body: schemas.AddMembers) -> Response:
+    """One operation per allocation under one batch id; all of them are accepted, or none."""
+    if body.validate_only:
+        planned = await call.read(lambda ctx: membership.plan_add(ctx, project_id, instance_id, body))
+        return Response(planned.model_dump_json(), media_type="application/json")
+    return await call.write(
+        lambda ctx: membership.add(ctx, project_id, instance_id, body),
+        status=202,
+        location=lambda view: f"/v1/projects/{project_id}/operations?batch_id={view.batch_id}",
+    )
+
+
+@router.post("/{member_id}/drain", **_ACCEPTED, **needs("apps.member.operate", "project"))
+async def drain_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.DrainMember | None = None
+) -> Response:
+    """Nothing new begins there; `deadline_s` says how long the app may wait for what goes on."""
+    params = body.model_dump() if body else {}
+    return await _ask(call, project_id, instance_id, member_id, "drain_member", params)
+
+
+@router.post("/{member_id}/undrain", **_ACCEPTED, **needs("apps.member.operate", "project"))
+async def undrain_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Because | None = None
+) -> Response:
+    return await _ask(call, project_id, instance_id, member_id, "undrain_member", body.model_dump() if body else {})
+
+
+@router.post("/{member_id}/restart", **_ACCEPTED, **needs("apps.member.operate", "project"))
+async def restart_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Because | None = None
+) -> Response:
+    return await _ask(call, project_id, instance_id, member_id, "restart_member", body.model_dump() if body else {})
+
+
+@router.post("/{member_id}/remove", responses=_PLAN, **_ACCEPTED, **needs("apps.member.remove", "project"))
+async def remove_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember | None = None
+) -> Response:
+    """Gone only with evidence for its machine; then the allocation is free again."""
+    if body and body.validate_only:
+        planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id))
+        return Response(planned.model_dump_json(), media_type="application/json")
+    params = {"reason": body.reason} if body else {}
+    return await _ask(call, project_id, instance_id, member_id, "remove_member", params)
+
+
+@router.post("/{member_id}/replace", **_ACCEPTED, **needs("apps.member.remove", "project"))
+async def replace_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
+) -> Response:
+    """One operation: a new member on the new allocation, then the old one goes."""
+    return await call.write(
+        lambda ctx: membership.replace(ctx, project_id, instance_id, member_id, body),
+        status=202,
+        location=_where(project_id),
+    )
+
+
+@router.post("/{member_id}/retry", **_ACCEPTED, **needs("apps.member.operate", "project"))
+async def retry_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
+    """What failed on it, again."""
+    return await call.write(
+        lambda ctx: recovery.retry_member(ctx, project_id, instance_id, member_id),
+        status=202,
+        location=_where(project_id),
+    )
+
+
+@router.post(
+    "/{member_id}/tombstone",
+    response_model=schemas.MemberRemovedView,
+    **needs("apps.operation.abandon", "project"),
+)
+async def tombstone_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Justified
+) -> Response:
+    """Counts a failed member as removed without evidence; its machine gets an orphan record."""
+    return await call.write(lambda ctx: recovery.tombstone(ctx, project_id, instance_id, member_id, body.reason))
+
+
+async def _ask(
+    call: Caller, project_id: str, instance_id: str, member_id: str, kind: str, params: dict[str, Any]
+) -> Response:
+    return await call.write(
+        lambda ctx: membership.ask(ctx, project_id, instance_id, member_id, kind, params),
+        status=202,
+        location=_where(project_id),
+    )
+
+
+def _where(project_id: str):
+    return lambda view: f"/v1/projects/{project_id}/operations/{view.operation.id}"

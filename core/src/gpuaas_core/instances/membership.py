@@ -1,0 +1,135 @@
+"""What people ask of members: add, drain, undrain, restart, remove, replace. One operation per member, side by side."""
+
+from typing import Any
+
+from sqlalchemy import Row, func, insert, select
+
+from ..access.context import Context
+from ..kit.ids import new_id
+from ..kit.wire import counted
+from . import actions, schemas
+from .holds import hold
+from .placement import check_allocations, check_count, rules_of
+from .plans import hosts_of, planned
+from .reads import instance_row, live_operations, manifest_of, member_row, members_of, staying_in
+from .record import instance_facts, move_member, queue_operation
+from .states import ADD, KINDS, REMOVE, REPLACE
+from .tables import members
+from .views import accepted_view, batch_view
+
+Found = dict[str, Row[Any]]
+
+
+def add_member(
+    ctx: Context, instance: Row[Any], component: str, ordinal: int, allocation: Row[Any], replaces: str | None = None
+) -> Row[Any]:
+    values = {
+        "id": new_id("mem"),
+        "instance_id": instance.id,
+        "component_key": component,
+        "ordinal": ordinal,
+        "state": "pending",
+        "allocation_id": allocation.id,
+        "node_id": allocation.node_id,
+        "replaces": replaces,
+        "correlation_id": ctx.correlation.correlation_id,
+        "created_at": ctx.now,
+        "updated_at": ctx.now,
+    }
+    ctx.tx.execute(insert(members).values(**values))
+    facts = {"member_id": values["id"], "component_key": component, "allocation_id": allocation.id}
+    ctx.emit("apps.member.added", values["id"], instance_facts(instance) | facts)
+    return member_row(ctx.tx, instance.id, values["id"])
+
+
+def plan_add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.PlannedView:
+    instance, _, found = _check_add(ctx, project_id, instance_id, body)
+    hosts = hosts_of({body.component_key: body.allocation_ids}, found)
+    summary = f"Add {counted(len(hosts), body.component_key)} to {instance.name!r}, one operation each."
+    return planned(summary, hosts, project_id, instance=instance)
+
+
+def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.BatchView:
+    """All of them or none; each has its own operation, and they go on beside each other."""
+    instance, manifest, found = _check_add(ctx, project_id, instance_id, body, lock=True)
+    ctx.resource_id = instance_id
+    hold(ctx, instance, {body.component_key: body.allocation_ids}, found)
+    first, batch_id = _next_ordinal(ctx, instance_id, body.component_key), new_id("batch")
+    queued = []
+    for ordinal, allocation in enumerate(body.allocation_ids, first):
+        member = add_member(ctx, instance, body.component_key, ordinal, found[allocation])
+        queued.append(queue_operation(ctx, instance, ADD, manifest, member=member, batch_id=batch_id))
+    return batch_view(ctx.tx, batch_id, queued)
+
+
+def _check_add(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers, *, lock: bool = False
+) -> tuple[Row[Any], actions.Manifest, Found]:
+    """Looked at before the machines are locked, and again under the instance's own lock: that is the order of locks."""
+    _allowed_to_add(ctx, instance_row(ctx.tx, project_id, instance_id), body)
+    found = check_allocations(ctx.tx, project_id, {body.component_key: body.allocation_ids}, lock=lock)
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
+    return instance, _allowed_to_add(ctx, instance, body), found
+
+
+def _allowed_to_add(ctx: Context, instance: Row[Any], body: schemas.AddMembers) -> actions.Manifest:
+    manifest, live = manifest_of(ctx.tx, instance), live_operations(ctx.tx, instance.id)
+    if refusal := actions.adding(body.component_key, instance, manifest, live):
+        raise refusal
+    there = [m.allocation_id for m in members_of(ctx.tx, instance.id) if m.component_key == body.component_key]
+    rule = rules_of(manifest, instance.topology)[body.component_key]
+    check_count(body.component_key, rule, [*there, *body.allocation_ids])
+    return manifest
+
+
+def _next_ordinal(ctx: Context, instance_id: str, component: str) -> int:
+    """Never one that was used before: names on hosts may be made of it."""
+    mine = (members.c.instance_id == instance_id) & (members.c.component_key == component)
+    highest = ctx.tx.execute(select(func.max(members.c.ordinal)).where(mine)).scalar()
+    return 0 if highest is None else highest + 1
+
+
+def ask(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, params: dict[str, Any]
+) -> schemas.AcceptedView:
+    """Drain, undrain, restart or remove."""
+    instance, member, manifest = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
+    said = {name: value for name, value in params.items() if value is not None}
+    operation = queue_operation(ctx, instance, kind, manifest, member=member, params=said or None)
+    move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=operation.id)
+    return accepted_view(ctx.tx, operation)
+
+
+def plan_remove(ctx: Context, project_id: str, instance_id: str, member_id: str) -> schemas.PlannedView:
+    instance, member, _ = _allowed(ctx, project_id, instance_id, member_id, REMOVE)
+    hosts = hosts_of({member.component_key: [member.allocation_id]}, {member.allocation_id: member})
+    summary = f"Remove {member.component_key} {member.ordinal} of {instance.name!r} from {member.node_name}."
+    return planned(summary, hosts, project_id, instance=instance)
+
+
+def replace(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
+) -> schemas.AcceptedView:
+    """One operation: the new member comes, then the old one goes."""
+    _allowed(ctx, project_id, instance_id, member_id, REPLACE)
+    found = check_allocations(ctx.tx, project_id, {"new": [body.allocation_id]}, lock=True)
+    instance, old, manifest = _allowed(ctx, project_id, instance_id, member_id, REPLACE, lock=True)
+    hold(ctx, instance, {old.component_key: [body.allocation_id]}, found)
+    ordinal = _next_ordinal(ctx, instance_id, old.component_key)
+    allocation = found[body.allocation_id]
+    fresh = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
+    more = {"old_member_id": old.id, "params": {"reason": body.reason} if body.reason else None}
+    return accepted_view(ctx.tx, queue_operation(ctx, instance, REPLACE, manifest, member=fresh, **more))
+
+
+def _allowed(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, *, lock: bool = False
+) -> tuple[Row[Any], Row[Any], actions.Manifest]:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
+    member = member_row(ctx.tx, instance_id, member_id)
+    ctx.resource_id = member_id
+    manifest = manifest_of(ctx.tx, instance)
+    live, staying = live_operations(ctx.tx, instance_id), staying_in(ctx.tx, instance_id)
+    if refusal := actions.of_member(kind, member, instance, manifest, live, staying):
+        raise refusal
+    return instance, member, manifest

@@ -1,0 +1,168 @@
+"""What everybody is shown of instances, members and operations, with what can be done about them now."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select
+
+from ..edge.etags import etag_of
+from ..kit.problems import Problem
+from . import actions, schemas
+from .errors import NotRetryable
+from .placement import rules_of
+from .reads import instance_row, last_operation, live_operations, manifest_of, member_of, members_query, staying_in
+from .states import KINDS, OF_INSTANCE, OF_MEMBER
+from .tables import instances, members
+
+MOST_MEMBERS = 200  # inside an instance; the list of members has them all
+_OF_INSTANCE = [kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask]
+_OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
+
+
+def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMBERS) -> schemas.InstanceView:
+    """`most=None`: with every member, for the controller that works on it."""
+    live = live_operations(tx, row.id)
+    manifest = manifest_of(tx, row)
+    shown, total = _members(tx, row, most)
+    staying = Counter(one.component_key for one in shown if one.state != "removing")
+    facts = dict(row._mapping) | {
+        "org_id": row.tenant_id,
+        "health": {"status": row.health_status, "sentence": row.health_sentence},
+        "conditions": [*row.conditions, *_stuck_condition(row, live)],
+        "requested": row.requested or {},
+        "members": [member_view(one, row, manifest, live, staying) for one in shown],
+        "members_total": total,
+        "current_operation_id": live[0].id if live else None,
+        "available_actions": _instance_actions(tx, row, manifest, live),
+    }
+    view = schemas.InstanceView.model_validate(facts)
+    view.etag = etag_of(view)
+    return view
+
+
+def _members(tx: Connection, row: Row[Any], most: int | None) -> tuple[list[Row[Any]], int]:
+    query = members_query(row.id, removed=row.state == "deleted").order_by(members.c.id)
+    shown = list(tx.execute(query.limit(most) if most else query))
+    if most is None or len(shown) < most:
+        return shown, len(shown)
+    return shown, tx.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+
+
+def member_views(tx: Connection, instance: Row[Any]) -> Callable[[Row[Any]], schemas.MemberView]:
+    """For a page of members: what they have in common is looked up once."""
+    manifest, live = manifest_of(tx, instance), live_operations(tx, instance.id)
+    staying = staying_in(tx, instance.id)
+    return lambda row: member_view(row, instance, manifest, live, staying)
+
+
+def member_view(
+    row: Row[Any],
+    instance: Row[Any],
+    manifest: actions.Manifest,
+    live: actions.Live,
+    staying: Counter[str],
+) -> schemas.MemberView:
+    possible = {KINDS[kind].key: actions.of_member(kind, row, instance, manifest, live, staying) for kind in _OF_MEMBER}
+    possible["tombstone"] = actions.tombstone(row, instance, live)
+    facts = dict(row._mapping) | {
+        "current_operation_id": next((one.id for one in live if row.id in (one.member_id, one.old_member_id)), None),
+        "available_actions": _shown(possible.items()),
+    }
+    return schemas.MemberView.model_validate(facts)
+
+
+def operation_view(tx: Connection, row: Row[Any]) -> schemas.OperationView:
+    facts = dict(row._mapping) | {
+        "target": {"app_slug": row.app_slug, "version": row.version},
+        "progress": _progress(row),
+        "cancel_requested": bool(row.cancel_requested),
+        "params": row.params or {},
+        "stuck": _stuck(row),
+        "available_actions": _operation_actions(tx, row),
+    }
+    return schemas.OperationView.model_validate(facts)
+
+
+def _progress(row: Row[Any]) -> schemas.ProgressView:
+    done = row.status == "succeeded"
+    percent = 100 if done else min(99, round(100 * row.furthest_step / row.steps)) if row.steps else 0
+    return schemas.ProgressView(step=row.step, of=row.steps, message=row.message, percent=percent)
+
+
+STUCK = {
+    "heartbeats_missed": "Its controller has missed three heartbeats.",
+    "deadline_passed": "It should have ended by now.",
+    "no_progress": "It has not got further for twice the time a phase should take.",
+    "nobody_claims": "No controller has asked for it.",
+}
+
+
+def _stuck(row: Row[Any]) -> schemas.StuckView | None:
+    if row.stuck_reason is None:
+        return None
+    return schemas.StuckView(reason=row.stuck_reason, message=STUCK[row.stuck_reason], since=row.stuck_since)
+
+
+def _stuck_condition(row: Row[Any], live: actions.Live) -> list[dict[str, Any]]:
+    """Worked out from the operations under way; absent while all of them move."""
+    for one in live:
+        if one.stuck_reason is not None:
+            return [
+                {
+                    "type": "Stuck",
+                    "status": "True",
+                    "reason": one.stuck_reason,
+                    "message": f"The {one.kind} {one.id} stands still. {STUCK[one.stuck_reason]}",
+                    "observed_generation": row.generation,
+                    "last_transition_at": one.stuck_since,
+                }
+            ]
+    return []
+
+
+def _instance_actions(
+    tx: Connection, row: Row[Any], manifest: actions.Manifest, live: actions.Live
+) -> list[schemas.ActionView]:
+    last = last_operation(tx, row)
+    possible = {KINDS[k].key or k: actions.of_instance(k, row, manifest, live, last) for k in _OF_INSTANCE}
+    for component in rules_of(manifest, row.topology):
+        possible[f"add_{component}"] = actions.adding(component, row, manifest, live)
+    possible["retry"] = NotRetryable("It has no operation that could be retried.")
+    if last is not None:
+        possible["retry"] = actions.retry(last, row, None, live)
+    return _shown(possible.items())
+
+
+def _operation_actions(tx: Connection, row: Row[Any]) -> list[schemas.ActionView]:
+    instance = instance_row(tx, row.project_id, row.instance_id)
+    member = member_of(tx, row)
+    live = live_operations(tx, row.instance_id)
+    possible = {
+        "retry": actions.retry(row, instance, member, live),
+        "cancel": actions.cancel(row),
+        "release_claim": actions.release(row),
+        "abandon": actions.abandon(row, instance, member),
+    }
+    return _shown(possible.items())
+
+
+def _shown(possible: Iterable[tuple[str, Problem | None]]) -> list[schemas.ActionView]:
+    return [
+        schemas.ActionView(action=name, allowed=problem is None, reason=problem.detail if problem else "")
+        for name, problem in possible
+    ]
+
+
+def accepted_view(tx: Connection, operation: Row[Any]) -> schemas.AcceptedView:
+    instance = tx.execute(select(instances).where(instances.c.id == operation.instance_id)).one()
+    return schemas.AcceptedView(instance=instance_view(tx, instance), operation=operation_view(tx, operation))
+
+
+def batch_view(tx: Connection, batch_id: str, queued: list[Row[Any]]) -> schemas.BatchView:
+    instance = tx.execute(select(instances).where(instances.c.id == queued[0].instance_id)).one()
+    return schemas.BatchView(
+        batch_id=batch_id,
+        instance=instance_view(tx, instance),
+        operations=[operation_view(tx, one) for one in queued],
+    )

@@ -1,0 +1,241 @@
+"""Members one by one: added in a batch, drained, replaced, removed with evidence; side by side, never two on one."""
+
+from typing import Any
+
+import pytest
+from test_instances import actions, check_problem
+from world import HOST_KEY, World, dump, rows
+
+
+async def wide(world: World) -> tuple[Any, list[str]]:
+    """An instance with one worker, and two machines to spare."""
+    return await world.several(world.allocations[1]), await world.more_machines(2)
+
+
+def worker(instance: Any, number: int = 0) -> Any:
+    return [m for m in instance["members"] if m["component_key"] == "worker"][number]
+
+
+async def add(world: World, instance: Any, *allocations: str) -> Any:
+    body = {"component_key": "worker", "allocation_ids": list(allocations)}
+    return await world.boss.ok(world.of(instance, "members"), body)
+
+
+def holds(world: World) -> set[str]:
+    return {row["allocation_id"] for row in rows(world.platform, "select allocation_id from allocation_holds")}
+
+
+async def test_members_are_added_in_one_batch_and_their_operations_run_side_by_side(world: World) -> None:
+    instance, spare = await wide(world)
+    batch = await add(world, instance, *spare)
+    assert [one["kind"] for one in batch["operations"]] == ["add_member"] * 2
+    assert {one["batch_id"] for one in batch["operations"]} == {batch["batch_id"]}
+    assert len({one["member_id"] for one in batch["operations"]}) == 2
+    first, second = await world.claim("one"), await world.claim("two")
+    assert {first["operation"]["id"], second["operation"]["id"]} == {one["id"] for one in batch["operations"]}
+    await world.done(second)
+    await world.done(first)
+    after = await world.instance(instance["id"])
+    assert [(m["ordinal"], m["state"]) for m in after["members"] if m["component_key"] == "worker"] == [
+        (0, "ready"),
+        (1, "ready"),
+        (2, "ready"),
+    ]
+    assert (after["state"], after["members_total"]) == ("running", 4)
+    listed = (await world.boss.get(f"/v1/projects/{world.red}/operations?batch_id={batch['batch_id']}")).json()
+    assert {one["status"] for one in listed["items"]} == {"succeeded"}
+
+
+async def test_a_batch_is_accepted_as_a_whole_or_not_at_all(world: World) -> None:
+    instance, spare = await wide(world)
+    before = dump(world.platform)
+    for wrong, code in ((world.blue_allocation, "allocation_unknown"), (world.allocations[0], "allocation_in_use")):
+        body = {"component_key": "worker", "allocation_ids": [*spare, wrong]}
+        assert (await world.boss.post(world.of(instance, "members"), body)).json()["code"] == code
+    body = {"component_key": "worker", "allocation_ids": [spare[0], spare[0]]}
+    check_problem(await world.boss.post(world.of(instance, "members"), body), 422, "placement_invalid")
+    body = {"component_key": "head", "allocation_ids": [spare[0]]}
+    check_problem(await world.boss.post(world.of(instance, "members"), body), 409, "action_not_supported")
+    assert dump(world.platform) == before
+
+
+async def test_adding_and_removing_can_be_planned(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.done(await world.claim())
+    before = dump(world.platform)
+    body = {"component_key": "worker", "allocation_ids": [spare[1]], "validate_only": True}
+    plan = (await world.boss.ok(world.of(instance, "members"), body))["plan"]
+    assert plan["summary"] == "Add 1 worker to 'wide', one operation each."
+    assert [host["allocation_id"] for host in plan["hosts"]] == [spare[1]]
+    path = world.of(instance, "members", worker(instance)["id"], "remove")
+    plan = (await world.boss.ok(path, {"validate_only": True}))["plan"]
+    assert plan["summary"] == "Remove worker 0 of 'wide' from node-1."
+    assert dump(world.platform) == before
+
+
+async def test_a_member_is_drained_and_comes_back(world: World) -> None:
+    instance, _ = await wide(world)
+    path = world.of(instance, "members", worker(instance)["id"])
+    asked = await world.boss.ok(f"{path}/drain", {"reason": "a new fan", "deadline_s": 60})
+    assert asked["operation"]["params"] == {"reason": "a new fan", "deadline_s": 60}
+    assert (await world.boss.get(path)).json()["state"] == "draining"
+    await world.done(await world.claim())
+    drained = (await world.boss.get(path)).json()
+    assert drained["state"] == "drained"
+    assert [name for name, one in actions(drained).items() if one["allowed"]] == ["undrain", "replace"]
+    await world.boss.ok(f"{path}/undrain")
+    await world.done(await world.claim())
+    await world.boss.ok(f"{path}/restart")
+    assert (await world.boss.get(path)).json()["state"] == "provisioning"
+    await world.done(await world.claim())
+    assert (await world.boss.get(path)).json()["state"] == "ready"
+
+
+async def test_a_removed_member_leaves_evidence_frees_its_machine_and_goes_into_history(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.done(await world.claim())
+    gone = worker(instance)
+    await world.boss.ok(world.of(instance, "members", gone["id"], "remove"))
+    claim = await world.claim()
+    path = world.operation(claim["operation"]["id"], "complete")
+    removed = {"claim_epoch": 1, "members": [{"member_id": gone["id"], "state": "removed"}]}
+    check_problem(await world.controller.post(path, removed), 422, "teardown_evidence_missing")
+    await world.done(claim, evidence={gone["allocation_id"]: {"clean": True}})
+    assert gone["allocation_id"] not in holds(world)
+    listed = (await world.boss.get(world.of(instance, "members"))).json()["items"]
+    assert gone["id"] not in {one["id"] for one in listed}
+    past = (await world.boss.get(world.of(instance, "members") + "?history=true")).json()["items"]
+    assert [(one["id"], one["state"]) for one in past] == [(gone["id"], "removed")]
+    assert (await world.boss.get(world.of(instance, "members", gone["id"]))).json()["state"] == "removed"
+    await world.boss.ok(world.of(instance, "restart"))
+    grant = {"claim_epoch": 1, "allocation_id": gone["allocation_id"], "ssh_public_key": HOST_KEY}
+    again = await world.claim()
+    refused = await world.controller.post(world.operation(again["operation"]["id"], "access-grants"), grant)
+    check_problem(refused, 404, "allocation_not_of_operation")
+
+
+async def test_the_last_worker_cannot_be_removed_but_replaced(world: World) -> None:
+    instance, spare = await wide(world)
+    old = worker(instance)
+    path = world.of(instance, "members", old["id"])
+    refused = check_problem(await world.boss.post(f"{path}/remove"), 409, "member_needed")
+    assert actions((await world.boss.get(path)).json())["remove"]["reason"] == refused["detail"]
+    asked = (await world.boss.ok(f"{path}/replace", {"allocation_id": spare[0]}))["operation"]
+    assert asked["old_member_id"] == old["id"]
+    assert {old["allocation_id"], spare[0]} <= holds(world)
+    blocked = check_problem(await world.boss.post(f"{path}/drain"), 409, "operation_live")
+    assert blocked["operation_id"] == asked["id"]
+    claim = await world.claim()
+    refused = await world.controller.post(world.operation(asked["id"], "complete"), {"claim_epoch": 1})
+    check_problem(refused, 422, "teardown_evidence_missing")
+    await world.done(claim, evidence={old["allocation_id"]: {"clean": True}})
+    fresh = worker(await world.instance(instance["id"]))
+    assert (fresh["replaces"], fresh["state"], fresh["allocation_id"]) == (old["id"], "ready", spare[0])
+    assert old["allocation_id"] not in holds(world)
+
+
+async def test_instance_and_member_operations_exclude_each_other_and_name_the_blocker(world: World) -> None:
+    instance, spare = await wide(world)
+    path = world.of(instance, "members", worker(instance)["id"])
+    drain = (await world.boss.ok(f"{path}/drain"))["operation"]
+    blocked = check_problem(await world.boss.post(world.of(instance, "stop")), 409, "operation_live")
+    assert blocked["operation_id"] == drain["id"]
+    blocked = check_problem(
+        await world.boss.post(f"{path}/replace", {"allocation_id": spare[0]}), 409, "operation_live"
+    )
+    assert blocked["operation_id"] == drain["id"]
+    await add(world, instance, spare[0])
+    for _ in range(2):
+        await world.done(await world.claim())
+    restart = (await world.boss.ok(world.of(instance, "restart")))["operation"]
+    check_problem(await world.boss.post(f"{path}/undrain"), 409, "wrong_state")
+    shown = actions((await world.boss.get(path)).json())["undrain"]
+    assert (shown["allowed"], "starting" in shown["reason"]) == (False, True)
+    assert restart["kind"] == "restart"
+
+
+async def test_a_failed_member_can_be_retried_removed_or_given_up_and_the_instance_goes_on(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.fail(await world.claim())
+    after = await world.instance(instance["id"])
+    broken = worker(after, 1)
+    assert (after["state"], broken["state"]) == ("running", "failed")
+    path = world.of(instance, "members", broken["id"])
+    retried = await world.boss.ok(f"{path}/retry")
+    assert retried["operation"]["retry_of"] == broken["last_operation_id"]
+    await world.fail(await world.claim())
+    removal = await world.boss.ok(f"{path}/remove")
+    await world.boss.ok(world.operation(removal["operation"]["id"], "cancel"))
+    assert (await world.boss.get(path)).json()["state"] == "failed"
+    check_problem(await world.boss.post(f"{path}/tombstone", {}), 422, "invalid_request")
+    given_up = await world.boss.ok(f"{path}/tombstone", {"reason": "the machine burned"})
+    assert given_up["state"] == "removed"
+    assert spare[0] not in holds(world)
+    (orphan,) = (await world.boss.get(f"/v1/projects/{world.red}/orphans")).json()["items"]
+    assert (orphan["id"], orphan["reason"]) == (given_up["orphan_id"], "the machine burned")
+
+
+async def test_a_canceled_addition_leaves_no_member_and_no_hold_but_a_failed_one_stays_failed(world: World) -> None:
+    instance, spare = await wide(world)
+    batch = await add(world, instance, *spare)
+    first, second = (one["id"] for one in batch["operations"])
+    await world.boss.ok(world.operation(first, "cancel"))
+    assert len(holds(world) & set(spare)) == 1
+    await world.fail(await world.claim())
+    again = (await world.boss.ok(world.operation(second, "retry")))["operation"]
+    await world.boss.ok(world.operation(again["id"], "cancel"))
+    left = [m for m in (await world.instance(instance["id"]))["members"] if m["ordinal"] > 0]
+    assert [m["state"] for m in left] == ["failed"], "the first try may have left something on the machine"
+    check_problem(await world.boss.post(world.operation(first, "retry")), 409, "not_retryable")
+
+
+async def test_work_on_one_member_reports_on_no_other(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    claim = await world.claim()
+    other = worker(instance)
+    for state in ("failed", "removed"):
+        said = {"claim_epoch": 1, "members": [{"member_id": other["id"], "state": state}]}
+        refused = await world.controller.post(world.operation(claim["operation"]["id"], "complete"), said)
+        check_problem(refused, 422, "member_unknown")
+    await world.progress(claim, 1)
+    assert (await world.instance(instance["id"]))["health"]["status"] == "healthy"
+
+
+async def test_a_decommission_takes_the_place_of_all_member_operations(world: World) -> None:
+    instance, spare = await wide(world)
+    batch = await add(world, instance, *spare)
+    stale = await world.claim()
+    await world.decommission(instance["id"])
+    for one in batch["operations"]:
+        assert (await world.boss.get(world.operation(one["id"]))).json()["status"] == "superseded"
+    said = {"claim_epoch": 1}
+    path = world.operation(stale["operation"]["id"], "complete")
+    check_problem(await world.controller.post(path, said), 409, "stale_claim")
+    await world.torn_down(await world.claim())
+    assert holds(world) == set()
+
+
+async def test_members_are_listed_in_pages(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, *spare)
+    seen, cursor = [], ""
+    for _ in range(10):
+        page = (await world.boss.get(world.of(instance, "members") + f"?limit=1{cursor}")).json()
+        seen += [one["id"] for one in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert len(seen) == len(set(seen)) == 4
+
+
+@pytest.mark.parametrize("verb", ["drain", "undrain", "restart", "remove", "retry"])
+async def test_a_member_of_another_instance_does_not_exist(world: World, verb: str) -> None:
+    instance = await world.running()
+    other = await world.running(world.allocations[1], "second")
+    path = world.of(instance, "members", other["members"][0]["id"])
+    assert (await world.boss.post(f"{path}/{verb}")).status_code == 404
+    assert (await world.boss.get(path)).status_code == 404
