@@ -17,7 +17,7 @@ from . import schemas
 from .errors import AllocationNotOfOperation, EvidenceMissing, MembersNotReady, OutcomeConflict, StaleClaim
 from .reads import hold_operation, instance_row, instance_view, members_of, operation_view
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation
-from .states import DECOMMISSION, DEPLOY, REPORTED
+from .states import DECOMMISSION, DEPLOY, LIVE, REPORTED
 from .tables import allocation_holds, instances, operations
 
 LEASE_S = 30
@@ -67,7 +67,12 @@ def _waiting(ctx: Context, project_id: str, body: schemas.Claim) -> Select[Any]:
         and_(o.status == "queued", o.not_before <= ctx.now),
         and_(o.status == "running", or_(o.lease_expires_at <= ctx.now, mine)),
     )
-    query = select(operations).where(o.project_id == project_id, o.app_slug == body.app_slug, free)
+    here = (
+        o.project_id == project_id,
+        o.app_slug == body.app_slug,
+        o.status.in_(LIVE),
+    )  # by the index, not all there are
+    query = select(operations).where(*here, free)
     return query.order_by(o.id).limit(1)
 
 

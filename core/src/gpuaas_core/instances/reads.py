@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
@@ -11,19 +11,35 @@ from . import schemas
 from .states import INSTANCE, LIVE, OPERATION, RETRYABLE
 from .tables import allocation_holds, instances, members, operations
 
+# Asked whenever an instance is shown, so built once.
+_INSTANCE = select(instances).where(
+    instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
+)
+_LOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True)
+_OPERATION = select(operations).where(
+    operations.c.project_id == bindparam("project"), operations.c.id == bindparam("operation")
+)
+_MEMBERS = (
+    joined_with_node(members, members.c.node_id)
+    .where(members.c.instance_id == bindparam("instance"))
+    .order_by(members.c.id)
+)
+_LIVE_OPERATION = select(operations).where(
+    operations.c.instance_id == bindparam("instance"), operations.c.status.in_(LIVE)
+)
+
 
 def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
     """`lock`: to change the instance, its members or its operations. Whoever changes one of them holds this row."""
-    query = select(instances).where(instances.c.project_id == project_id, instances.c.id == instance_id)
-    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
+    wanted = {"project": project_id, "instance": instance_id}
+    row = tx.execute(_LOCKED_INSTANCE if lock else _INSTANCE, wanted).first()
     if row is None:
         raise NotFound("There is no such instance in this project.")
     return row
 
 
 def operation_row(tx: Connection, project_id: str, operation_id: str) -> Row[Any]:
-    query = select(operations).where(operations.c.project_id == project_id, operations.c.id == operation_id)
-    row = tx.execute(query).first()
+    row = tx.execute(_OPERATION, {"project": project_id, "operation": operation_id}).first()
     if row is None:
         raise NotFound("There is no such operation in this project.")
     return row
@@ -49,13 +65,11 @@ def operations_of(project_id: str, instance_id: str | None, status: str | None) 
 
 
 def members_of(tx: Connection, instance_id: str) -> list[Row[Any]]:
-    query = joined_with_node(members, members.c.node_id).where(members.c.instance_id == instance_id)
-    return list(tx.execute(query.order_by(members.c.id)))
+    return list(tx.execute(_MEMBERS, {"instance": instance_id}))
 
 
 def live_operation(tx: Connection, instance_id: str) -> Row[Any] | None:
-    query = select(operations).where(operations.c.instance_id == instance_id, operations.c.status.in_(LIVE))
-    return tx.execute(query).first()
+    return tx.execute(_LIVE_OPERATION, {"instance": instance_id}).first()
 
 
 def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:

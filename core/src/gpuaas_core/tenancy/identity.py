@@ -15,7 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Binding, Principal
@@ -32,6 +32,22 @@ ASSERTION_MAX_S = 60
 SKEW_S = 30
 
 _hasher = PasswordHasher()
+
+# Asked on every request, so built once.
+_BY_TOKEN = (
+    select(principals, sessions.c.expires_at, sessions.c.revoked_at)
+    .join(sessions, sessions.c.principal_id == principals.c.id)
+    .where(sessions.c.token_hash == bindparam("token"))
+)
+_HELD_BY = (
+    select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
+    .outerjoin(
+        custom_roles,
+        (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role),
+    )
+    .where(role_bindings.c.principal_id == bindparam("principal"))
+    .order_by(role_bindings.c.id)
+)
 
 
 @functools.cache
@@ -80,12 +96,7 @@ def forget_old_sessions(tx: Connection, now: int) -> None:
 
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
-    query = (
-        select(principals, sessions.c.expires_at, sessions.c.revoked_at)
-        .join(sessions, sessions.c.principal_id == principals.c.id)
-        .where(sessions.c.token_hash == token_hash(token))
-    )
-    row = tx.execute(query).first()
+    row = tx.execute(_BY_TOKEN, {"token": token_hash(token)}).first()
     if row is None:
         raise Unauthenticated("This bearer token is unknown.")
     if row.disabled_at is not None:
@@ -96,11 +107,7 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
 
 
 def principal_of(tx: Connection, row: Row[Any]) -> Principal:
-    own = (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role)
-    query = select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
-    held = tx.execute(
-        query.outerjoin(custom_roles, own).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.id)
-    )
+    held = tx.execute(_HELD_BY, {"principal": row.id})
     bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
     return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
 
