@@ -12,7 +12,7 @@ PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
 SOURCES := $(PACKAGES) tests bench
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
-APT_TEST := openssh-server postgresql softhsm2
+APT_TEST := openssh-server postgresql softhsm2 strace
 STACK := $(BIN)/python -m gpuaas_lab.stack
 export PYTHONDONTWRITEBYTECODE := # empty: compiled modules are kept, every start is faster
 
@@ -55,6 +55,10 @@ contracts: setup ## Generate contracts/ and the SDK's models from the code
 .PHONY: bench
 bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, in one run
 	@$(BIN)/python bench/bringup.py
+
+.PHONY: bench-api
+bench-api: setup apt-test ## What a request costs, against a bare handler, on SQLite and PostgreSQL
+	@$(BIN)/python bench/api.py
 
 .PHONY: clean
 clean: down ## Also remove the environment, the data and the lab image

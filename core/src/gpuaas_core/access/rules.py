@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import JSON, BigInteger, Column, Connection, Index, String, Table, select, tuple_
+from sqlalchemy import JSON, BigInteger, Column, Connection, Index, String, Table, bindparam, select, tuple_
 
 from ..kit.db import metadata
 from .evaluate import Decision, Deny, Place, Principal, Scope, evaluate
@@ -20,10 +20,15 @@ deny_rules = Table(
     Index("ix_deny_rules_scope", "scope_kind", "scope_id"),
 )
 
+_AT = (  # asked on every request, so built once
+    select(deny_rules)
+    .where(tuple_(deny_rules.c.scope_kind, deny_rules.c.scope_id).in_(bindparam("places", expanding=True)))
+    .order_by(deny_rules.c.id)
+)
+
 
 def rules_at(tx: Connection, places: Iterable[Place]) -> list[Deny]:
-    place = tuple_(deny_rules.c.scope_kind, deny_rules.c.scope_id)
-    rows = tx.execute(select(deny_rules).where(place.in_(list(places))).order_by(deny_rules.c.id))
+    rows = tx.execute(_AT, {"places": list(places)})
     return [Deny(row.id, (row.scope_kind, row.scope_id), row.permissions, row.reason) for row in rows]
 
 

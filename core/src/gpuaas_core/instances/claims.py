@@ -18,7 +18,7 @@ from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import AllocationNotOfOperation, ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
 from .reads import hold_operation, instance_row, member_row, members_of
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, unstick
-from .states import APPLIES_SPEC, DECOMMISSION, KINDS, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
+from .states import APPLIES_SPEC, DECOMMISSION, KINDS, LIVE, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
 from .tables import instances, operations
 from .views import instance_view, operation_view
 
@@ -81,7 +81,12 @@ def _waiting(ctx: Context, project_id: str, body: schemas.Claim) -> Select[Any]:
         and_(o.status == "queued", o.not_before <= ctx.now),
         and_(o.status == "running", or_(o.lease_expires_at <= ctx.now, mine)),
     )
-    query = select(operations).where(o.project_id == project_id, o.app_slug == body.app_slug, free)
+    here = (
+        o.project_id == project_id,
+        o.app_slug == body.app_slug,
+        o.status.in_(LIVE),
+    )  # by the index, not all there are
+    query = select(operations).where(*here, free)
     return query.order_by(o.id).limit(1)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, Select, bindparam, func, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
@@ -12,19 +12,35 @@ from ..kit.problems import NotFound
 from .states import LIVE
 from .tables import allocation_holds, instances, members, operations, orphans
 
+# Asked whenever an instance is shown, so built once.
+_INSTANCE = select(instances).where(
+    instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
+)
+_LOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True)
+_OPERATION = select(operations).where(
+    operations.c.project_id == bindparam("project"), operations.c.id == bindparam("operation")
+)
+_MEMBERS = joined_with_node(members, members.c.node_id).where(members.c.instance_id == bindparam("instance"))
+_PRESENT = _MEMBERS.where(members.c.state != "removed")
+_PAST = _MEMBERS.where(members.c.state == "removed")
+_LIVE_OPERATIONS = (
+    select(operations)
+    .where(operations.c.instance_id == bindparam("instance"), operations.c.status.in_(LIVE))
+    .order_by(operations.c.id)
+)
+
 
 def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
     """`lock`: to change the instance, its members or its operations. Whoever changes one of them holds this row."""
-    query = select(instances).where(instances.c.project_id == project_id, instances.c.id == instance_id)
-    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
+    wanted = {"project": project_id, "instance": instance_id}
+    row = tx.execute(_LOCKED_INSTANCE if lock else _INSTANCE, wanted).first()
     if row is None:
         raise NotFound("There is no such instance in this project.")
     return row
 
 
 def operation_row(tx: Connection, project_id: str, operation_id: str) -> Row[Any]:
-    query = select(operations).where(operations.c.project_id == project_id, operations.c.id == operation_id)
-    row = tx.execute(query).first()
+    row = tx.execute(_OPERATION, {"project": project_id, "operation": operation_id}).first()
     if row is None:
         raise NotFound("There is no such operation in this project.")
     return row
@@ -63,13 +79,12 @@ def operations_of(
 
 def members_query(instance_id: str, *, removed: bool = False) -> Select[Any]:
     """Those that are there; with `removed` only those that were."""
-    state = members.c.state
-    query = joined_with_node(members, members.c.node_id).where(members.c.instance_id == instance_id)
-    return query.where(state == "removed" if removed else state != "removed")
+    return (_PAST if removed else _PRESENT).params(instance=instance_id)
 
 
 def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[Row[Any]]:
-    return list(tx.execute(members_query(instance_id, removed=removed).order_by(members.c.id)))
+    query = (_PAST if removed else _PRESENT).order_by(members.c.id)
+    return list(tx.execute(query, {"instance": instance_id}))
 
 
 def staying_in(tx: Connection, instance_id: str) -> Counter[str]:
@@ -93,8 +108,7 @@ def member_of(tx: Connection, operation: Row[Any]) -> Row[Any] | None:
 
 
 def live_operations(tx: Connection, instance_id: str) -> list[Row[Any]]:
-    query = select(operations).where(operations.c.instance_id == instance_id, operations.c.status.in_(LIVE))
-    return list(tx.execute(query.order_by(operations.c.id)))
+    return list(tx.execute(_LIVE_OPERATIONS, {"instance": instance_id}))
 
 
 def last_operation(tx: Connection, instance: Row[Any]) -> Row[Any] | None:

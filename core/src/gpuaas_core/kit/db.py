@@ -129,7 +129,11 @@ def try_name(tx: Connection, name: str) -> bool:
 
 def insert_into(tx: Connection, table: Any) -> Any:
     """An insert that knows ON CONFLICT, in the words of this store."""
-    return postgresql.insert(table) if tx.dialect.name == "postgresql" else sqlite.insert(table)
+    return insert_of(tx.dialect.name, table)
+
+
+def insert_of(dialect: str, table: Any) -> Any:
+    return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
 def sqlstate(error: BaseException) -> str:

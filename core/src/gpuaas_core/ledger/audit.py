@@ -6,7 +6,7 @@ Rows are only ever added, each linked to the one before it (`chain.py`).
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..kit.clock import rfc3339
 from .chain import link
@@ -16,6 +16,10 @@ from .heads import advance
 from .tables import audit, event_heads
 
 NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
+
+# Part of every change, so built once.
+_ADD = insert(audit)
+_LINK = update(event_heads).where(event_heads.c.tenant_id == bindparam("tenant"))
 
 
 @dataclass
@@ -45,9 +49,8 @@ class Filter:
 
 def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, now: int) -> None:
     tenant_id = entry.tenant_id or PLATFORM
-    _, sequence = advance(tx, tenant_id, audits=1)  # the head stays locked: two writers never link to the same row
-    head = event_heads.c.tenant_id == tenant_id
-    previous = tx.execute(select(event_heads.c.audit_hash).where(head)).scalar_one()
+    # The head stays locked: two writers never link to the same row.
+    _, sequence, previous = advance(tx, tenant_id, audits=1)
     row = {
         "tenant_id": tenant_id,
         "sequence": sequence,
@@ -65,8 +68,8 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
         "on_behalf_of": entry.on_behalf_of,
     }
     row["hash"] = link(previous, row)
-    tx.execute(insert(audit).values(**row))
-    tx.execute(update(event_heads).where(head).values(audit_hash=row["hash"]))
+    tx.execute(_ADD, row)
+    tx.execute(_LINK, {"tenant": tenant_id, "audit_hash": row["hash"]})
 
 
 def by_operator(tx: Connection, permission: str, reason: str, now: int, tenant_id: str | None = None) -> None:

@@ -70,7 +70,7 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
             raise RuntimeError(f"event type {one.type!r} is not declared")
         by_tenant.setdefault(one.tenant_id, []).append(one)
     for tenant_id, batch in sorted(by_tenant.items()):
-        last, _ = advance(tx, tenant_id, events=len(batch))
+        last, *_ = advance(tx, tenant_id, events=len(batch))
         rows = [
             {
                 "tenant_id": tenant_id,

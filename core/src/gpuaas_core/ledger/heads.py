@@ -1,21 +1,32 @@
 """The counter row of a tenant: the last lock a transaction takes, so numbers are dense and become visible in order."""
 
+import functools
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import Connection, select
 
-from ..kit.db import insert_into
+from ..kit.db import insert_of
 from .tables import event_heads
 
 
-def advance(tx: Connection, tenant_id: str, *, events: int = 0, audits: int = 0) -> tuple[int, int]:
-    """Moves the counters on and returns them; the row is made when it is the first, also when two come first."""
+def advance(tx: Connection, tenant_id: str, *, events: int = 0, audits: int = 0) -> tuple[int, int, str]:
+    """Moves the counters on; returns them and the newest audit hash. The row is made when it is the first, also when
+    two come first."""
+    by = {"tenant_id": tenant_id, "sequence": events, "audit_sequence": audits}
+    row = tx.execute(_moving(tx.dialect.name), by).one()
+    return row.sequence, row.audit_sequence, row.audit_hash
+
+
+@functools.cache
+def _moving(dialect: str) -> Any:
+    """Part of every change, so built once per kind of store."""
     t = event_heads.c
-    first = insert_into(tx, event_heads).values(tenant_id=tenant_id, sequence=events, audit_sequence=audits)
-    moved = {"sequence": t.sequence + events, "audit_sequence": t.audit_sequence + audits}
+    first = insert_of(dialect, event_heads)
+    new = first.excluded
+    moved = {"sequence": t.sequence + new.sequence, "audit_sequence": t.audit_sequence + new.audit_sequence}
     upsert = first.on_conflict_do_update(index_elements=[t.tenant_id], set_=moved)
-    row = tx.execute(upsert.returning(t.sequence, t.audit_sequence)).one()
-    return row.sequence, row.audit_sequence
+    return upsert.returning(t.sequence, t.audit_sequence, t.audit_hash)
 
 
 def hold(tx: Connection, tenant_ids: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from sqlalchemy.exc import OperationalError
 
 from ..kit.db import LOCK_TIMEOUT, hold_name, sqlstate
@@ -17,6 +17,9 @@ from .tables import seen_requests
 
 KEPT_MS = 7 * 24 * 3600 * 1000
 KEY_PATTERN = r"^[A-Za-z0-9._:-]{16,255}$"
+
+_KEY = [seen_requests.c[name] for name in ("principal_id", "route", "scope_id", "key")]
+_SAME = select(seen_requests).where(*(column == bindparam(column.name) for column in _KEY))
 
 
 class KeyMissing(Problem):
@@ -60,7 +63,7 @@ def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
 
 
 def _seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
-    row = tx.execute(select(seen_requests).where(*_same(request))).first()
+    row = tx.execute(_SAME, vars(request)).first()
     if row is not None and row.fingerprint != request.fingerprint:
         raise KeyReused(f"The key {request.key!r} already belongs to a request with another content.")
     return row
@@ -78,7 +81,7 @@ def remember(
 ) -> None:
     """`kept_for`: the operation or batch that was asked for; the answer is kept as long as that."""
     columns = {"status": status, "body": body, "location": location, "at": now, "kept_for": kept_for}
-    tx.execute(insert(seen_requests).values(**vars(request), **columns))
+    tx.execute(insert(seen_requests), vars(request) | columns)
 
 
 def forget_old(tx: Connection, now: int) -> int:
@@ -89,13 +92,3 @@ def forget_old(tx: Connection, now: int) -> int:
 def forget(tx: Connection, kept_for: list[str]) -> int:
     """What was kept for these is gone."""
     return tx.execute(delete(seen_requests).where(seen_requests.c.kept_for.in_(kept_for))).rowcount
-
-
-def _same(request: RequestKey) -> list[Any]:
-    t = seen_requests.c
-    return [
-        t.principal_id == request.principal_id,
-        t.route == request.route,
-        t.scope_id == request.scope_id,
-        t.key == request.key,
-    ]

@@ -15,7 +15,7 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Principal
@@ -34,6 +34,13 @@ ASSERTION_MAX_S = 60
 SKEW_S = 30
 
 _hasher = PasswordHasher()
+
+# Asked on every request, so built once.
+_BY_TOKEN = (
+    select(principals, sessions.c.expires_at, sessions.c.idle_until, sessions.c.revoked_at, HAS_GRANTS)
+    .join(sessions, sessions.c.principal_id == principals.c.id)
+    .where(sessions.c.token_hash == bindparam("token"))
+)
 
 
 @functools.cache
@@ -96,12 +103,7 @@ def forget_old_sessions(tx: Connection, now: int) -> None:
 
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
-    query = (
-        select(principals, sessions.c.expires_at, sessions.c.idle_until, sessions.c.revoked_at, HAS_GRANTS)
-        .join(sessions, sessions.c.principal_id == principals.c.id)
-        .where(sessions.c.token_hash == token_hash(token))
-    )
-    row = tx.execute(query).first()
+    row = tx.execute(_BY_TOKEN, {"token": token_hash(token)}).first()
     if row is None:
         raise Unauthenticated("This bearer token is unknown.")
     if row.disabled_at is not None:

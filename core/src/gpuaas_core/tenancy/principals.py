@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, exists, or_, select
+from sqlalchemy import Connection, Row, bindparam, exists, or_, select
 
 from ..access.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
 from ..access.permissions import BREAK_GLASS as OPENABLE
@@ -16,14 +16,20 @@ HAS_GRANTS = or_(
     exists().where(break_glass.c.opened_by == principals.c.id, break_glass.c.state == "active"),
 ).label("has_grants")
 
+_HELD_BY = (
+    select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
+    .outerjoin(
+        custom_roles,
+        (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role),
+    )
+    .where(role_bindings.c.principal_id == bindparam("principal"))
+    .order_by(role_bindings.c.id)
+)
+
 
 def principal_of(tx: Connection, row: Row[Any]) -> Principal:
     """With what it holds by itself; that is all it can lend, and all it can give to others."""
-    own = (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role)
-    query = select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
-    held = tx.execute(
-        query.outerjoin(custom_roles, own).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.id)
-    )
+    held = tx.execute(_HELD_BY, {"principal": row.id})
     bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
     return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
 

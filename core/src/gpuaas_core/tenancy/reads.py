@@ -2,15 +2,19 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, bindparam, select
 
 from ..access.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
 from .tables import projects, tenants
 
+# Asked on every request, so built once.
+_PROJECT = select(projects).where(projects.c.id == bindparam("project"))
+_TENANT = select(tenants.c.id).where(tenants.c.id == bindparam("tenant"))
+
 
 def project_row(tx: Connection, project_id: str) -> Row[Any]:
-    row = tx.execute(select(projects).where(projects.c.id == project_id)).first()
+    row = tx.execute(_PROJECT, {"project": project_id}).first()
     if row is None:
         raise NotFound(UNSEEN)
     return row
@@ -23,7 +27,7 @@ def project_scope(tx: Connection, project_id: str) -> Scope:
 
 
 def tenant_scope(tx: Connection, tenant_id: str) -> Scope:
-    row = tx.execute(select(tenants.c.id).where(tenants.c.id == tenant_id)).first()
+    row = tx.execute(_TENANT, {"tenant": tenant_id}).first()
     if row is None:
         raise NotFound(UNSEEN)
     return Scope((("tenant", row.id), PLATFORM), tenant_id=row.id)
