@@ -12,6 +12,8 @@ class Settings:
     listen: tuple[str, ...]
     port: int
     metrics: str  # host:port of GET /metrics; empty: not served
+    otlp_endpoint: str  # http(s)://host:port to send own spans and log lines to; empty: to nobody
+    otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to hand events on to; empty: to nobody
 
     @property
@@ -28,6 +30,8 @@ class Settings:
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
+            otlp_endpoint=os.environ.get("GPUAAS_CORE_OTLP_ENDPOINT", ""),
+            otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
         )
 
