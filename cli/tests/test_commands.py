@@ -276,9 +276,11 @@ def test_triage_tells_the_verdict_first_and_then_everything_in_order(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["What:", "It", "failed."]
     assert lines[1].endswith("The disk is full. (disk_full)")
-    assert lines[2] == "What you can do: Free space."
-    assert lines[4].endswith("core  request  POST /x")
-    assert lines[5].endswith("host  command  a[2Jb c"), "a log line cannot steer the terminal"
+    assert lines[2].split(maxsplit=2) == ["First", "sign:", "a[2Jb c"]
+    assert lines[3] == "What you can do: Free space."
+    assert "2026-11-15" in lines[5]
+    assert lines[6].endswith("  core  request  POST /x")
+    assert lines[7].endswith("! host  command  a[2Jb c"), "a log line cannot steer the terminal"
 
 
 def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:

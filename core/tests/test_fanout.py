@@ -19,6 +19,7 @@ from gpuaas_core.edge.call import Platform
 from gpuaas_core.history import fanout
 from gpuaas_core.ledger import events
 from gpuaas_core.ledger.tables import event_heads
+from nats.errors import TimeoutError as NatsTimeout
 from served import Served, calling, free_port
 from sqlalchemy import select
 from world import Store, World, copy_store, looking, remove_store
@@ -96,7 +97,7 @@ async def consumed(broker: Broker, wanted: int) -> list[dict[str, Any]]:
     try:
         reader = await connection.jetstream().pull_subscribe("gpuaas.events.>", durable=f"r{secrets.token_hex(3)}")
         got: list[dict[str, Any]] = []
-        with contextlib.suppress(nats.errors.TimeoutError):
+        with contextlib.suppress(NatsTimeout):
             while len(got) < wanted + 1:
                 for message in await reader.fetch(500, timeout=2):
                     event = json.loads(message.data)
@@ -163,6 +164,7 @@ async def test_while_the_broker_is_away_the_platform_is_ready_and_the_metrics_te
     async with calling(core, world) as there:
         assert (await there.boss.get(f"/v1/projects/{there.red}")).status_code == 200
     assert httpx2.get(f"{core.url}/readyz").status_code == 200
+    line = ""
     for _ in range(50):
         text = httpx2.get(f"http://{os.environ['GPUAAS_CORE_METRICS']}/metrics").text
         (line,) = [line for line in text.splitlines() if line.startswith("gpuaas_fanout_waiting_events ")]

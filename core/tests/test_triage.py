@@ -79,7 +79,7 @@ async def test_a_failed_deploy_is_told_from_the_request_to_the_way_out(watched: 
     await lines.flush()
     found = await triage(watched.boss)
     verdict = found["verdict"]
-    assert verdict["what"] == "The deploy of first (echo 1.0.0) ended as failed at step 3 of 7."
+    assert verdict["what"] == "The deploy of first (echo 1.0.0) failed at step 3 of 7."
     assert verdict["why"] == "The file system / of node-0 is full."
     assert f"gpuaas operation retry {operation}" in verdict["way_out"]
     assert (verdict["code"], verdict["operation_id"]) == ("disk_full", operation)

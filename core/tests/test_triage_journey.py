@@ -105,11 +105,21 @@ async def test_one_id_shows_why_a_deploy_failed_and_what_to_do(store: Store, wor
 
 
 def check_told(text: str, operation_id: str) -> None:
-    head = text.split("\n\n")[0]
-    assert "The deploy of train (echo 1.0.0) ended as failed at step 3 of 3." in head
-    assert "The file system /var of node-0 is full" in head
-    assert "(disk_full)" in head
-    assert f"gpuaas operation retry {operation_id}" in head
+    head, _, timeline = text.partition("\n\n")
+    told = {name: words.strip() for name, _, words in (line.partition(":") for line in head.splitlines())}
+    assert told == {
+        "What": "The deploy of train (echo 1.0.0) failed at step 3 of 3.",
+        "Why": "The file system /var of node-0 is full (starting the database). (disk_full)",
+        "First sign": "database on node-0 ended with 1 after 900 ms: mysqld: No space left on device",
+        "What you can do": f"Free space on that file system, then run `gpuaas operation retry {operation_id}`.",
+    }
+    day, *lines = timeline.splitlines()
+    assert day.endswith("Lines with ! went wrong.")
+    wrong = [line.split("! ", 1)[1] for line in lines if line[13] == "!"]
+    assert wrong[0].startswith("host        command    database on node-0 ended with 1")
+    assert wrong[-1].startswith(f"core        operation  Operation {operation_id} failed:")
+    assert any("apps.member.changed train: head is failed" in line for line in lines)
+    assert any("apps.operation.claimed train: a controller took it (claim 1)" in line for line in lines)
     assert "\033[" not in text, "no colours in a pipe"
 
 

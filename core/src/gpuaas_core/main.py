@@ -32,6 +32,7 @@ from .settings import Settings
 from .tenancy.identity import hash_password
 from .tenancy.service import bootstrap_admin
 from .workers.fanout import Fanout
+from .workers.otlp_export import OtlpExport
 
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
 app.command(commands.audit)
@@ -42,14 +43,18 @@ app.command(custody)
 @app.command
 def serve() -> None:
     """Migrate the store if needed and serve the API on GPUAAS_CORE_LISTEN:GPUAAS_CORE_PORT."""
-    _configure_logs()
     settings = Settings.read()
+    export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
+    _configure_logs(export)
     db = _open(settings)
     vault = _open_vault(settings, db)
     platform = build_platform(db, vault, checkpoints=settings.checkpoints, public_url=settings.public_url)
     metrics = Metrics(platform) if settings.metrics else None
-    fanout = [Fanout(platform, settings.nats).running] if settings.nats else []
-    api = build_asgi(platform, [metrics.requests] if metrics else [], fanout)
+    if metrics and export:
+        metrics.registry.register(export)
+    beside_api = [Fanout(platform, settings.nats).running] if settings.nats else []
+    beside_api += [export.running] if export else []
+    api = build_asgi(platform, [one for one in (metrics and metrics.requests, export) if one], beside_api)
     sockets = [_bind(host, settings.port) for host in settings.listen]
     beside = [(metrics, _bind(*settings.metrics_address))] if metrics else []
     structlog.get_logger("gpuaas.core").info(
@@ -171,7 +176,7 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _configure_logs() -> None:
+def _configure_logs(export: OtlpExport | None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     structlog.configure(
         processors=[
@@ -179,6 +184,7 @@ def _configure_logs() -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *([export.line] if export else []),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),

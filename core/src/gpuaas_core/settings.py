@@ -15,6 +15,8 @@ class Settings:
     custody_cache_s: float  # how long an opened data key is used before the holder is asked again
     public_url: str  # where people and their browsers find the platform
     metrics: str  # host:port of GET /metrics; empty: not served
+    otlp_endpoint: str  # http(s)://host:port to send own spans and log lines to; empty: to nobody
+    otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to hand events on to; empty: to nobody
 
     @property
@@ -35,6 +37,8 @@ class Settings:
             custody=os.environ.get("GPUAAS_CORE_CUSTODY", "embedded"),
             custody_cache_s=float(os.environ.get("GPUAAS_CORE_CUSTODY_CACHE_S", "300")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
+            otlp_endpoint=os.environ.get("GPUAAS_CORE_OTLP_ENDPOINT", ""),
+            otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
         )
 

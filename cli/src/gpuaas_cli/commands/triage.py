@@ -39,6 +39,7 @@ def triage(correlation_id: str, *, common: Common = Common()) -> None:
 def _tell(found: TriageView) -> None:
     said = found.verdict
     rows = [("What", said.what), ("Why", said.why + (f" ({said.code})" if said.code else ""))]
+    rows += [("First sign", sign)] if (sign := _first_sign(found)) else []
     rows += [("What you can do", said.way_out)] if said.way_out else []
     width = max(len(name) for name, _ in rows)
     for name, words in rows:
@@ -47,14 +48,29 @@ def _tell(found: TriageView) -> None:
     print()
     if found.truncated:
         print("(Older log lines are left out.)")
+    if found.timeline:
+        print(_paint(f"{_moment(found.timeline[0]):%A %Y-%m-%d, %Z}. Lines with ! went wrong.", "dim"))
     widths = [max((len(getattr(one, name)) for one in found.timeline), default=0) for name in ("source", "kind")]
     for entry in found.timeline:
         print(_line(entry, *widths))
 
 
+def _first_sign(found: TriageView) -> str:
+    """What went wrong first, where the work was done: often nearer to the cause than the verdict."""
+    return next((one.sentence for one in found.timeline if one.source != "core" and _wrong(one)), "")
+
+
+def _wrong(entry: EntryView) -> bool:
+    return entry.level in ("warning", "error")
+
+
+def _moment(entry: EntryView) -> datetime:
+    return datetime.fromisoformat(entry.at).astimezone()
+
+
 def _line(entry: EntryView, source: int, kind: int) -> str:
-    at = datetime.fromisoformat(entry.at).astimezone()
-    head = f"{at:%H:%M:%S}.{at.microsecond // 1000:03d}  {entry.source:<{source}}  {entry.kind:<{kind}}"
+    at, mark = _moment(entry), "!" if _wrong(entry) else " "
+    head = f"{at:%H:%M:%S}.{at.microsecond // 1000:03d} {mark} {entry.source:<{source}}  {entry.kind:<{kind}}"
     return f"{head}  {_paint(_printable(entry.sentence), COLOURS.get(entry.level, ''))}"
 
 

@@ -13,6 +13,7 @@ _TRACEPARENT = re.compile(r"^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$")
 class Correlation:
     correlation_id: str
     trace_id: str
+    parent_id: str | None = None  # the caller's span
 
 
 current: ContextVar[Correlation | None] = ContextVar("correlation", default=None)
@@ -20,6 +21,7 @@ current: ContextVar[Correlation | None] = ContextVar("correlation", default=None
 
 def correlate(header: str | None, traceparent: str | None) -> Correlation:
     trace = _TRACEPARENT.match(traceparent or "")
-    trace_id = trace.group(1) if trace and trace.group(1) != "0" * 32 else secrets.token_hex(16)
+    real = trace if trace and trace.group(1) != "0" * 32 else None
+    trace_id, parent_id = real.groups() if real else (secrets.token_hex(16), None)
     good = header is not None and _CORRELATION.match(header)
-    return Correlation(header if good and header else f"cor-{secrets.token_hex(12)}", trace_id)
+    return Correlation(header if good and header else f"cor-{secrets.token_hex(12)}", trace_id, parent_id)

@@ -153,11 +153,19 @@ def _event_entry(row: Row[Any]) -> Entry:
     said = row.data
     name = said.get("instance_name") or said.get("name") or row.subject
     count = f" {said['step']}/{said['of']}" if said.get("of") else ""
-    words = said.get("message") or said.get("state") or said.get("component_key") or ""
+    words = _words(row.type, said)
     detail = {"type": row.type, "sequence": row.sequence, "subject": row.subject}
     level = "error" if row.type.endswith((".failed", ".needs_attention")) else "info"
     sentence = f"{row.type} {name}{count}" + (f": {words}" if words else "")
     return _entry(row.at, "event", "core", sentence, level, operation_id=said.get("operation_id"), detail=detail)
+
+
+def _words(type: str, said: dict[str, Any]) -> str:
+    if type == "apps.operation.claimed":  # its message is still the one of the time before
+        return f"a controller took it (claim {said.get('claim_epoch')})"
+    if type.startswith("apps.member."):
+        return f"{said.get('component_key')} is {said.get('state') or 'planned'}"
+    return said.get("message") or said.get("state") or said.get("component_key") or ""
 
 
 def _span_entry(row: Row[Any]) -> Entry:
@@ -175,12 +183,8 @@ def _operation_entries(row: Row[Any]) -> list[Entry]:
     entries = [_entry(row.created_at, "operation", "core", asked, operation_id=row.id)]
     if row.finished_at:
         error = row.error or {}
-        words = f"Operation {row.id} {_ended(row.status)}"
+        words = f"Operation {row.id} {verdict.ended(row.status)}"
         words += f": {error['message']} ({error['code']}) What to do: {error['way_out']}" if error else ""
         level = "info" if row.status in ("succeeded", "superseded") else "error"
         entries.append(_entry(row.finished_at, "ended", "core", words, level, operation_id=row.id, detail=error))
     return entries
-
-
-def _ended(status: str) -> str:
-    return {"canceled": "was canceled", "superseded": "gave way to a newer one"}.get(status, status.replace("_", " "))

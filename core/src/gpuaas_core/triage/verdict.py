@@ -26,18 +26,21 @@ def _of_operation(row: Row[Any]) -> VerdictView:
     about = f"The {row.kind} of {row.instance_name} ({row.app_slug} {row.version})"
     error = row.error or {}
     if error and row.status != "succeeded":
-        ended = "needs attention" if row.status == "needs_attention" else f"ended as {row.status}"
         return VerdictView(
-            what=f"{about} {ended}" + (f" at step {row.step} of {row.steps}." if row.steps else "."),
+            what=f"{about} {ended(row.status)}" + (f" at step {row.step} of {row.steps}." if row.steps else "."),
             why=error["message"],
             way_out=error["way_out"],
             code=error["code"],
             operation_id=row.id,
         )
     if row.finished_at:
-        return VerdictView(what=f"{about} {row.status}.", why=row.message, way_out="", operation_id=row.id)
+        return VerdictView(what=f"{about} {ended(row.status)}.", why=row.message, way_out="", operation_id=row.id)
     way_out = f"Wait for it (`gpuaas operation show {row.id}`), or cancel it."
     return VerdictView(what=f"{about} is {row.status}.", why=row.message, way_out=way_out, operation_id=row.id)
+
+
+def ended(status: str) -> str:
+    return {"canceled": "was canceled", "superseded": "gave way to a newer one"}.get(status, status.replace("_", " "))
 
 
 def _of_request(row: Row[Any]) -> VerdictView:
