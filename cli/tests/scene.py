@@ -123,6 +123,7 @@ class Scene:
         on("POST", f"{p}/operations/op_1/retry", accepted)
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
         self._access_routes(page)
+        self._catalog_routes(page)
         on("POST", "/v1/sign-out", lambda _: (204, None))
         on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
 
@@ -159,9 +160,16 @@ class Scene:
         for verb in ("disable", "enable", "delete"):
             on("POST", f"{one}/{verb}", lambda _: (200, account))
 
+    def _catalog_routes(self, page: Callable[..., Any]) -> None:
+        on, v = self.platform.on, "/v1/apps/slurm/versions"
+        said = {"app_slug": "slurm", "version": "1.0.0", "state_reason": "2.0.0 is out", "created_at": LONG_AGO}
+        on("GET", v, lambda _: page(wire(m.VersionView, **said, state="deprecated")))
+        for verb, state in {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}.items():
+            on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **said, state=state)))
+
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
-        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True)
+        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True, reason="ready to deploy")
 
     def _row(self) -> dict[str, Any]:
         said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}

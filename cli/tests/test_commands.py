@@ -13,6 +13,10 @@ from scene import Gpuaas, Scene
 LOOKING = [
     ("whoami",),
     ("catalog",),
+    ("app", "versions", "slurm"),
+    ("app", "publish", "slurm", "1.0.0"),
+    ("app", "deprecate", "slurm", "1.0.0", "--reason", "old"),
+    ("app", "withdraw", "slurm", "1.0.0"),
     ("allocation", "list"),
     ("node", "list"),
     ("instance", "list"),

@@ -48,6 +48,12 @@ Machines
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation release NAME         give it back
 
+What may be deployed
+  gpuaas app versions APP                its versions, and what may be done with each
+  gpuaas app publish APP VERSION         let entitled projects deploy it
+  gpuaas app deprecate APP VERSION       deploys with a warning
+  gpuaas app withdraw APP VERSION        deploys no more; what runs stays
+
 Who may do what
   gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
   gpuaas iam members                     who holds which role in the project
@@ -76,6 +82,7 @@ COMMANDS = {
     "logout": "account:logout",
     "whoami": "account:whoami",
     "catalog": "look:catalog",
+    "app": "catalog:app",
     "allocation": "machines:allocation",
     "node": "machines:node",
     "instance": "instance:app",

@@ -116,8 +116,11 @@ class BindingView(msgspec.Struct, kw_only=True):
 class CatalogEntry(msgspec.Struct, kw_only=True):
     app: AppView
     version: str | None
+    state: str | None = None
     entitled: bool
+    deployable: bool
     reason: str
+    warnings: list[str] = []
     manifest: dict[str, Any] | None
 
 
@@ -271,6 +274,10 @@ class DenyView(msgspec.Struct, kw_only=True):
     reason: str
     created_by: str
     created_at: str
+
+
+class EndVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str = ""
 
 
 class Enrol(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -594,6 +601,7 @@ class PlanView(msgspec.Struct, kw_only=True):
     topology: str
     hosts: list[PlannedHost]
     inputs: dict[str, Any]
+    warnings: list[str] = []
     charged_to: str
 
 
@@ -792,7 +800,10 @@ class VersionView(msgspec.Struct, kw_only=True):
     app_slug: str
     version: str
     manifest: dict[str, Any]
+    state: str
+    state_reason: str | None
     published: bool
+    available_actions: list[str]
     created_at: str
 
 

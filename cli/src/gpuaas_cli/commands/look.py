@@ -31,10 +31,7 @@ def catalog(*, common: Common = Common()) -> None:
         if not entries:
             print("The catalog is empty. An app team publishes to it; ask your platform's administrator.")
             return None
-    rows = [
-        (e.app.slug, e.version or "-", "ready to deploy" if e.entitled and e.version else e.reason, e.app.description)
-        for e in entries
-    ]
+    rows = [(e.app.slug, e.version or "-", "; ".join([e.reason, *e.warnings]), e.app.description) for e in entries]
     return show.table(("APP", "VERSION", "STATE", "WHAT IT IS"), rows)
 
 

@@ -34,6 +34,8 @@ PERMISSIONS: dict[str, str] = {
     "catalog.app.read": "see apps and their versions",
     "catalog.version.create": "add an app version with its manifest",
     "catalog.version.publish": "publish an app version",
+    "catalog.version.deprecate": "deprecate an app version: it deploys with a warning",
+    "catalog.version.withdraw": "withdraw an app version: it deploys no more",
     "catalog.entitlement.create": "entitle a project to an app",
     "catalog.entitlement.disable": "take an entitlement away",
     "catalog.entitlement.read": "see what a project may deploy and why not",
@@ -152,6 +154,8 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "catalog.app.create",
     "catalog.version.create",
     "catalog.version.publish",
+    "catalog.version.deprecate",
+    "catalog.version.withdraw",
 }
 
 PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine

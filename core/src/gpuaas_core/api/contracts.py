@@ -11,6 +11,7 @@ from .. import __version__
 from ..access.permissions import EVERYBODY, PERMISSIONS, ROLES
 from ..capacity.states import ALLOCATION, NODE
 from ..catalog.manifest import SCHEMA
+from ..catalog.states import VERSION
 from ..edge.call import PUBLIC
 from ..instances.states import INSTANCE, MEMBER, OPERATION
 from ..kit.problems import CATALOGUE
@@ -165,6 +166,6 @@ def _errors() -> dict[str, Any]:
 
 def _lifecycles() -> str:
     parts = ["# Lifecycles\n\nGenerated from the tables in the code; do not edit.\n"]
-    for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE):
+    for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, VERSION):
         parts.append(f"\n## {life.noun}\n\n```mermaid\n{life.mermaid()}```\n")
     return "".join(parts)

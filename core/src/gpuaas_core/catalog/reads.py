@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Row, select
 
 from ..kit.problems import NotFound, Problem
 from .schemas import AppView, CatalogEntry
+from .states import DEPLOYABLE
 from .tables import app_versions, apps, entitlements
 
 
@@ -19,6 +20,11 @@ class VersionNotPublished(Problem):
     way_out = "Leave the version out for the newest published one, or choose one from the catalog."
 
 
+class VersionWithdrawn(Problem):
+    status, code, title = 422, "version_withdrawn", "This version was withdrawn"
+    way_out = "Choose another version from the catalog; what already runs this one keeps running."
+
+
 def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> Row[Any]:
     mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
     query = select(app_versions).where(mine)
@@ -29,32 +35,57 @@ def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) 
 
 
 def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> Row[Any]:
-    """The version to deploy, or why not."""
+    """The version to deploy or upgrade to, or why not."""
     if not _entitled(tx, project_id, slug):
         raise AppNotEntitled(f"The project is not entitled to the app {slug!r}.")
-    found = _published(tx, slug, version)
-    if found is None:
+    found = _named(tx, slug, version) if version else newest(tx, slug)
+    if found is None or found.state == "draft":
         raise VersionNotPublished(f"{slug} has no published version{f' {version}' if version else ''}.")
+    if found.state == "withdrawn":
+        raise VersionWithdrawn(f"{slug} {found.version} was withdrawn{_because(found)}.")
     return found
+
+
+def warnings_of(version: Row[Any]) -> list[str]:
+    """What whoever deploys this version should know before."""
+    if version.state != "deprecated":
+        return []
+    return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
 
 
 def catalog_of(tx: Connection, project_id: str) -> list[CatalogEntry]:
     return [_entry(tx, project_id, app) for app in tx.execute(select(apps).order_by(apps.c.slug))]
 
 
+def newest(tx: Connection, slug: str) -> Row[Any] | None:
+    """The one published last; where none is published, the newest deprecated one."""
+    for state in DEPLOYABLE:
+        query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.state == state)
+        last = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc()).limit(1)
+        if found := tx.execute(last).first():
+            return found
+    return None
+
+
 def _entry(tx: Connection, project_id: str, app: Row[Any]) -> CatalogEntry:
-    entitled, newest = _entitled(tx, project_id, app.slug), _published(tx, app.slug, None)
-    if newest is None:
-        reason = "no version is published yet"
-    else:
-        reason = "ready to deploy" if entitled else "a tenant administrator has not entitled this project"
+    entitled, version = _entitled(tx, project_id, app.slug), newest(tx, app.slug)
+    why_not = _why_not(entitled, version)
     return CatalogEntry(
         app=AppView.model_validate(app),
-        version=newest.version if newest else None,
+        version=version.version if version else None,
+        state=version.state if version else None,
         entitled=entitled,
-        reason=reason,
-        manifest=newest.manifest if newest else None,
+        deployable=why_not is None,
+        reason=why_not or "ready to deploy",
+        warnings=warnings_of(version) if version else [],
+        manifest=version.manifest if version else None,
     )
+
+
+def _why_not(entitled: bool, version: Row[Any] | None) -> str | None:
+    if version is None:
+        return "no version is published yet"
+    return None if entitled else "a tenant administrator has not entitled this project"
 
 
 def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
@@ -62,9 +93,10 @@ def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
     return bool(tx.execute(select(entitlements.c.enabled).where(mine)).scalar())
 
 
-def _published(tx: Connection, slug: str, version: str | None) -> Row[Any] | None:
-    query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.published_at.is_not(None))
-    if version:
-        query = query.where(app_versions.c.version == version)
-    newest = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc())
-    return tx.execute(newest.limit(1)).first()
+def _named(tx: Connection, slug: str, version: str) -> Row[Any] | None:
+    mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
+    return tx.execute(select(app_versions).where(mine)).first()
+
+
+def _because(version: Row[Any]) -> str:
+    return f": {version.state_reason.rstrip('.')}" if version.state_reason else ""

@@ -10,6 +10,7 @@ from ..edge.lists import Cursor, Limit, page
 from ..kit.problems import NotFound
 from ..kit.wire import Page
 from . import reads, schemas, service
+from .states import VERSION
 from .tables import app_versions, apps
 
 router = APIRouter(prefix="/v1", tags=["catalog"])
@@ -53,13 +54,45 @@ async def list_versions(
     return await call.read(lambda ctx: page(ctx, query, app_versions.c.id, limit, cursor, _version))
 
 
+@router.get("/apps/{app_slug}/versions/{version}", **needs("catalog.app.read"))
+async def get_version(call: Caller, app_slug: str, version: str) -> schemas.VersionView:
+    return await call.read(lambda ctx: _version(reads.version_row(ctx.tx, app_slug, version)))
+
+
 @router.post(
     "/apps/{app_slug}/versions/{version}/publish",
     response_model=schemas.VersionView,
     **needs("catalog.version.publish"),
 )
 async def publish_version(call: Caller, app_slug: str, version: str) -> Response:
-    return await call.write(lambda ctx: _version(service.publish_version(ctx, app_slug, version)))
+    """Entitled projects may deploy it from now on; also again, after it was deprecated."""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "publish")))
+
+
+@router.post(
+    "/apps/{app_slug}/versions/{version}/deprecate",
+    response_model=schemas.VersionView,
+    **needs("catalog.version.deprecate"),
+)
+async def deprecate_version(
+    call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
+) -> Response:
+    """Still deployable; plan and catalog warn, with the reason."""
+    reason = body.reason if body else ""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "deprecate", reason)))
+
+
+@router.post(
+    "/apps/{app_slug}/versions/{version}/withdraw",
+    response_model=schemas.VersionView,
+    **needs("catalog.version.withdraw"),
+)
+async def withdraw_version(
+    call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
+) -> Response:
+    """No new deploy and no upgrade to it, for good; what runs stays."""
+    reason = body.reason if body else ""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "withdraw", reason)))
 
 
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
@@ -94,7 +127,8 @@ def _app(row: Any) -> schemas.AppView:
 
 
 def _version(row: Any) -> schemas.VersionView:
-    return schemas.VersionView.model_validate(dict(row._mapping) | {"published": row.published_at is not None})
+    more = {"published": row.state == "published", "available_actions": sorted(VERSION.moves[row.state])}
+    return schemas.VersionView.model_validate(dict(row._mapping) | more)
 
 
 def _entitlement(row: Any) -> schemas.EntitlementView:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, said
 
@@ -28,11 +28,18 @@ class CreateVersion(Input):
     manifest: dict[str, Any]
 
 
+class EndVersion(Input):
+    reason: Sentence = Field("", description="why, and what to use instead; whoever meets the version is told")
+
+
 class VersionView(View):
     app_slug: str
     version: str
     manifest: dict[str, Any]
+    state: str = Field(description="draft, published, deprecated or withdrawn")
+    state_reason: str | None
     published: bool
+    available_actions: list[str]
     created_at: Moment
 
 
@@ -50,6 +57,9 @@ class EntitlementView(View):
 class CatalogEntry(View):
     app: AppView
     version: str | None
+    state: str | None = Field(None, description="of that version")
     entitled: bool
-    reason: str
+    deployable: bool = Field(description="entitled, allowed by policy, and a version is there")
+    reason: str = Field(description="one sentence: ready, or why not")
+    warnings: list[str] = Field(default_factory=list)
     manifest: dict[str, Any] | None

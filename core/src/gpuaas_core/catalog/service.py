@@ -13,6 +13,7 @@ from ..ledger.events import declare
 from . import schemas
 from .manifest import check_manifest
 from .reads import version_row
+from .states import VERSION
 from .tables import app_versions, apps, entitlements
 
 declare(
@@ -20,6 +21,8 @@ declare(
         "catalog.app.created": "An app is registered.",
         "catalog.version.created": "An app version exists, not yet published.",
         "catalog.version.published": "An app version can be deployed by entitled projects.",
+        "catalog.version.deprecated": "An app version can still be deployed, with a warning.",
+        "catalog.version.withdrawn": "An app version can no longer be deployed or upgraded to; what runs stays.",
         "catalog.entitlement.enabled": "A project may deploy an app.",
         "catalog.entitlement.disabled": "A project may no longer deploy an app; what runs stays.",
     }
@@ -62,12 +65,18 @@ def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[
     return version_row(ctx.tx, slug, body.version)
 
 
-def publish_version(ctx: Context, slug: str, version: str) -> Row[Any]:
+def move_version(ctx: Context, slug: str, version: str, action: str, reason: str = "") -> Row[Any]:
+    """Publish, deprecate or withdraw. Publishing what is published changes nothing: an app's release may repeat it."""
     row = version_row(ctx.tx, slug, version, lock=True)
     ctx.resource_id = f"{slug}/{version}"
-    if row.published_at is None:
-        ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(published_at=ctx.now))
-        ctx.emit("catalog.version.published", ctx.resource_id, {"app_slug": slug, "version": version})
+    state = VERSION.after(row.state, action)
+    if state == row.state:
+        return row
+    first = {"published_at": row.published_at or ctx.now} if state == "published" else {}
+    change = {"state": state, "state_reason": reason} | first
+    ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(**change))
+    said = {"app_slug": slug, "version": version, "reason": reason}
+    ctx.emit(f"catalog.version.{state}", ctx.resource_id, said)
     return version_row(ctx.tx, slug, version)
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from ..access.context import Context
 from ..capacity.errors import AllocationInUse
 from ..catalog.manifest import check_inputs
-from ..catalog.reads import deployable
+from ..catalog.reads import deployable, warnings_of
 from ..kit.ids import new_id
 from ..kit.wire import counted
 from . import schemas
@@ -41,6 +41,7 @@ def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas
             topology=body.topology,
             hosts=hosts,
             inputs=body.inputs,
+            warnings=warnings_of(version),
             charged_to=project_id,
         )
     )

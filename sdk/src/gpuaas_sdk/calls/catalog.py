@@ -37,6 +37,20 @@ class CatalogCalls:
         return post(VersionView, "/v1/apps/{}/versions/{}/publish", app_slug, version)
 
     @call
+    def get_version(self, app_slug: str, version: str) -> Request[VersionView]:
+        return get(VersionView, "/v1/apps/{}/versions/{}", app_slug, version)
+
+    @call
+    def deprecate_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
+        """Still deployable; whoever plans to is warned, with the reason."""
+        return post(VersionView, "/v1/apps/{}/versions/{}/deprecate", app_slug, version, reason=reason)
+
+    @call
+    def withdraw_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
+        """No new deploy or upgrade to it, for good; what runs stays."""
+        return post(VersionView, "/v1/apps/{}/versions/{}/withdraw", app_slug, version, reason=reason)
+
+    @call
     def entitle(self, project_id: str, *, app_slug: str) -> Request[EntitlementView]:
         return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, app_slug=app_slug)
 
