@@ -167,6 +167,26 @@ class Scene:
         for verb, state in {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}.items():
             on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **said, state=state)))
 
+        self._policy_routes(page)
+
+    def _policy_routes(self, page: Callable[..., Any]) -> None:
+        on, p = self.platform.on, "/v1/projects/prj_1"
+        rules, why = {"regions": {"only": ["eu-west"], "deny": ["eu-north"]}}, "the data stays here"
+        said = {"id": "pol_1", "name": "eu", "rules": rules, "reason": why, "readable": True, "etag": "pol_1.3"}
+        policy = wire(m.PolicyView, **said, updated_at=LONG_AGO)
+        no = "the region 'eu-north' is denied by the project policy 'eu': the data stays here"
+        told = {"allowed": False, "level": "project", "matched": ["pol_1"], "reason": no}
+        ruling = wire(m.RulingView, field="regions", value="eu-north", **told)
+        field = wire(m.FieldView, field="regions", only=["eu-west"], denied=["eu-north"], values=[ruling])
+        everything = wire(m.FieldView, field="skus", only=None)
+        on("GET", f"{p}/policy/effective", lambda _: (200, wire(m.EffectiveView, fields=[field, everything])))
+        on("GET", f"{p}/policy/explain", lambda _: (200, ruling))
+        for place in (p, "/v1/tenants/ten_1", "/v1"):
+            on("GET", f"{place}/policies", lambda _: page(policy))
+            on("GET", f"{place}/policies/eu", lambda _: (200, policy))
+            on("PUT", f"{place}/policies/(eu|new)", lambda _: (200, policy))
+            on("DELETE", f"{place}/policies/eu", lambda _: (200, policy))
+
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
         return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True, reason="ready to deploy")

@@ -53,6 +53,11 @@ What may be deployed
   gpuaas app publish APP VERSION         let entitled projects deploy it
   gpuaas app deprecate APP VERSION       deploys with a warning
   gpuaas app withdraw APP VERSION        deploys no more; what runs stays
+  gpuaas policy show                     what all policies together leave for the project
+  gpuaas policy explain FIELD VALUE      whether a value is allowed, and who decided
+  gpuaas policy list                     the policies of the project, tenant or platform
+  gpuaas policy set NAME                 make or change one
+  gpuaas policy remove NAME              take one away
 
 Who may do what
   gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
@@ -83,6 +88,7 @@ COMMANDS = {
     "whoami": "account:whoami",
     "catalog": "look:catalog",
     "app": "catalog:app",
+    "policy": "policy:app",
     "allocation": "machines:allocation",
     "node": "machines:node",
     "instance": "instance:app",

@@ -82,7 +82,17 @@ def list_nodes(*, tenant: str | None = None, common: Common = Common()) -> None:
         print("The tenant has no nodes yet.")
         return None
     rows = [
-        (n.name, n.state, n.address, show.gpus(n.facts), show.size(n.facts), show.ago(n.last_seen_at), n.id)
+        (
+            n.name,
+            n.state,
+            n.address,
+            n.region,
+            n.sku,
+            show.gpus(n.facts),
+            show.size(n.facts),
+            show.ago(n.last_seen_at),
+            n.id,
+        )
         for n in found
     ]
-    return show.table(("NAME", "STATE", "ADDRESS", "GPUS", "SIZE", "HEARD OF", "ID"), rows)
+    return show.table(("NAME", "STATE", "ADDRESS", "REGION", "SKU", "GPUS", "SIZE", "HEARD OF", "ID"), rows)

@@ -39,6 +39,15 @@ PERMISSIONS: dict[str, str] = {
     "catalog.entitlement.create": "entitle a project to an app",
     "catalog.entitlement.disable": "take an entitlement away",
     "catalog.entitlement.read": "see what a project may deploy and why not",
+    "policy.platform.set": "set the platform's policies: what may be deployed anywhere",
+    "policy.platform.read": "see the platform's policies",
+    "policy.platform.remove": "remove a policy of the platform",
+    "policy.tenant.set": "set a tenant's policies",
+    "policy.tenant.read": "see a tenant's policies",
+    "policy.tenant.remove": "remove a policy of a tenant",
+    "policy.project.set": "set a project's policies",
+    "policy.project.read": "see a project's policies, and what all levels together allow",
+    "policy.project.remove": "remove a policy of a project",
     "capacity.enrolment.create": "invite a machine with a one-time token",
     "capacity.node.read": "see machines",
     "capacity.node.report": "report as the machine itself",
@@ -75,6 +84,7 @@ _SCHEDULER_ALL = {key for key in PERMISSIONS if key.startswith("scheduler.")}
 _VIEWER = {
     "tenancy.project.read",
     "catalog.entitlement.read",
+    "policy.project.read",
     "capacity.allocation.read",
     "apps.instance.read",
     "ledger.event.read",
@@ -124,6 +134,11 @@ _TENANT_ADMIN = (
         "iam.deny.remove",
         "catalog.entitlement.create",
         "catalog.entitlement.disable",
+        "policy.tenant.set",
+        "policy.tenant.read",
+        "policy.tenant.remove",
+        "policy.project.set",
+        "policy.project.remove",
         "capacity.enrolment.create",
         "capacity.node.read",
         "ledger.audit.read",
@@ -133,6 +148,7 @@ _TENANT_ADMIN = (
 
 _PLATFORM_OPS = {
     "platform.tenant.read",
+    "policy.platform.read",
     "tenancy.tenant.read",
     "capacity.node.read",
     "ledger.audit.read",
@@ -156,6 +172,8 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "catalog.version.publish",
     "catalog.version.deprecate",
     "catalog.version.withdraw",
+    "policy.platform.set",
+    "policy.platform.remove",
 }
 
 PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine

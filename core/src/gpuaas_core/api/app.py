@@ -28,6 +28,7 @@ from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
+from ..policy import routes as policy
 from ..tenancy import account_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate
@@ -45,6 +46,7 @@ ROUTERS = [
     tenancy.router,
     account_routes.router,
     iam_routes.router,
+    policy.router,
     catalog.router,
     capacity.router,
     allocation_routes.router,

@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
 from ..capacity.errors import AllocationInUse
+from ..catalog.admission import admit, modes_for
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable, warnings_of
 from ..kit.ids import new_id
@@ -119,8 +120,6 @@ def check_not_in_use(ctx: Context, allocation_id: str) -> None:
 def _check(
     ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False
 ) -> tuple[Row[Any], Placement, dict[str, Row[Any]]]:
-    if body.operating_mode == "platform_managed":
-        raise OperatingModeRefused("No platform policy enables platform_managed for this app.")
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
     check_inputs(version.manifest, body.inputs)
     placement = place(version.manifest, body.topology, body.placement_intent)
@@ -129,7 +128,11 @@ def _check(
     )
     if ctx.tx.execute(taken).first():
         raise NameTaken(f"The project has an instance named {body.name!r}.")
-    return version, placement, check_allocations(ctx.tx, project_id, placement, lock=lock)
+    found = check_allocations(ctx.tx, project_id, placement, lock=lock)
+    admit(ctx, version, found.values())
+    if refused := modes_for(ctx, version, {"operating_mode": body.operating_mode}).refused:
+        raise OperatingModeRefused(refused)
+    return version, placement, found
 
 
 def _add_instance(
@@ -152,10 +155,7 @@ def _add_instance(
         "observed_generation": 0,
         "inputs": body.inputs,
         "placement_intent": placement,
-        "operating_mode": "tenant_dedicated",
-        "control_plane_scope": "project",
-        "runtime_backend": version.manifest["runtime_backend"],
-        "tenant_boundary_mode": "tenant_isolated",
+        **modes_for(ctx, version, {"operating_mode": body.operating_mode}).columns(),
         "correlation_id": ctx.correlation.correlation_id,
         "created_by": ctx.principal.id,
         "created_at": ctx.now,

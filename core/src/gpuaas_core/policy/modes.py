@@ -1,10 +1,10 @@
-"""In which modes an instance effectively runs: a pure function of overlays, the app's manifest, and the caller's hint.
+"""In which modes an instance effectively runs: a pure function of overlays, the app's manifest, and the caller's hints.
 
-A request may only hint at an operating mode. What the app supports and every overlay allows is left; of that the first
-in the order below is taken. `instances` shows what was asked for and what it became, with these reasons.
+A request may only hint. What the app supports and every overlay allows is left; of that the hinted value is taken, or
+the first in the order below. `instances` shows what was asked for and what it became, with these reasons.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,12 @@ FITTING: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
+# Every value a closed field can have, for those who want to see all of them judged.
+VOCABULARY: dict[str, tuple[str, ...]] = {"operating_modes": tuple(FITTING)} | {
+    field: tuple(dict.fromkeys(value for fitting in FITTING.values() for value in fitting[field]))
+    for field in ("control_plane_scopes", "tenant_boundary_modes")
+}
+
 
 @dataclass(frozen=True)
 class Modes:
@@ -42,6 +48,9 @@ class Modes:
     refused: str | None = None
     matched: tuple[str, ...] = ()
 
+    def columns(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in self.reasons}
+
 
 @dataclass(frozen=True)
 class _Chosen:
@@ -49,64 +58,61 @@ class _Chosen:
     ruling: Ruling
 
 
-def declares(manifest: dict[str, Any], field: str) -> tuple[str, ...]:
+def declares(manifest: Mapping[str, Any], field: str) -> tuple[str, ...]:
     return tuple(manifest.get(field) or DEFAULTS[field])
 
 
-def decide_modes(overlays: Sequence[Overlay], manifest: dict[str, Any], requested: str | None) -> Modes:
-    mode = _mode(overlays, manifest, requested)
-    fitting = FITTING[mode.value]
+def decide_modes(overlays: Sequence[Overlay], manifest: Mapping[str, Any], asked: Mapping[str, str | None]) -> Modes:
+    """`asked`: hints by the names of the four; whoever asks for the platform's control plane asks to be managed."""
+    wanted = asked.get("operating_mode")
+    if wanted is None and asked.get("control_plane_scope") == "platform":
+        wanted = NEEDS_ENABLING
+    mode = _mode(overlays, manifest, wanted)
+    backend = manifest["runtime_backend"]
     chosen = {
         "operating_mode": mode,
-        "control_plane_scope": _first(overlays, manifest, "control_plane_scopes", fitting),
-        "runtime_backend": _Chosen(manifest["runtime_backend"], _backend(overlays, manifest)),
-        "tenant_boundary_mode": _first(overlays, manifest, "tenant_boundary_modes", fitting),
+        "control_plane_scope": _fitting(
+            overlays, manifest, "control_plane_scopes", mode.value, asked.get("control_plane_scope")
+        ),
+        "runtime_backend": _Chosen(backend, judge(overlays, "runtime_backends", backend)),
+        "tenant_boundary_mode": _fitting(
+            overlays, manifest, "tenant_boundary_modes", mode.value, asked.get("tenant_boundary_mode")
+        ),
     }
     refused = next((one.ruling for one in chosen.values() if not one.ruling.allowed), None)
     return Modes(
         **{name: one.value for name, one in chosen.items()},
         reasons={name: one.ruling.reason for name, one in chosen.items()},
-        refused=refused.reason if refused else None,
+        refused=f"{refused.reason[0].upper()}{refused.reason[1:]}." if refused else None,
         matched=refused.matched if refused else (),
     )
 
 
-def _mode(overlays: Sequence[Overlay], manifest: dict[str, Any], requested: str | None) -> _Chosen:
+def _mode(overlays: Sequence[Overlay], manifest: Mapping[str, Any], wanted: str | None) -> _Chosen:
     """The hint, if it may be. Otherwise it gives way, but nobody who asks to be managed is left to themselves."""
     app, supported = manifest["app_slug"], declares(manifest, "operating_modes")
     order = [mode for mode in FITTING if mode in supported]
-    if requested is not None and requested not in supported:
-        hint = _Chosen(_known(requested), Ruling(False, f"the app {app!r} does not support {requested!r}"))
-    else:
-        first = requested or order[0]
-        hint = _Chosen(first, judge_mode(overlays, app, first))
-    if hint.ruling.allowed or requested == NEEDS_ENABLING:
-        return hint
-    for mode in order:
-        ruling = judge_mode(overlays, app, mode)
-        if ruling.allowed:
-            instead = f"{ruling.reason}; {hint.value} was not possible: {hint.ruling.reason}"
-            return _Chosen(mode, Ruling(True, instead, ruling.level, ruling.matched))
-    return hint
+    rulings = [_Chosen(mode, judge_mode(overlays, app, mode)) for mode in order]
+    if wanted == NEEDS_ENABLING:
+        enabled = _Chosen(wanted, judge_mode(overlays, app, wanted))
+        if enabled.ruling.allowed and wanted not in supported:
+            return _Chosen(wanted, Ruling(False, f"the app {app!r} does not support {wanted}"))
+        return enabled
+    possible = [one for one in rulings if one.ruling.allowed]
+    hinted = [one for one in possible if one.value == wanted]
+    return (hinted or possible or rulings)[0]
 
 
-def _known(mode: str) -> str:
-    return mode if mode in FITTING else next(iter(FITTING))
-
-
-def _first(
-    overlays: Sequence[Overlay], manifest: dict[str, Any], field: str, fitting: dict[str, tuple[str, ...]]
+def _fitting(
+    overlays: Sequence[Overlay], manifest: Mapping[str, Any], field: str, mode: str, wanted: str | None
 ) -> _Chosen:
-    """The first that fits the mode, the app supports and policy allows; otherwise why the first is refused."""
-    supported = [value for value in fitting[field] if value in declares(manifest, field)]
+    """What fits the mode, the app supports and policy allows: the hint if it is one of them, otherwise the first."""
+    order = FITTING[mode][field]
+    supported = [value for value in order if value in declares(manifest, field)]
     if not supported:
-        needed = ", ".join(fitting[field])
-        return _Chosen(
-            fitting[field][0], Ruling(False, f"the app supports none of the {field} this mode has: {needed}")
-        )
+        why = f"the app supports none of the {field} that {mode} can have: {', '.join(order)}"
+        return _Chosen(order[0], Ruling(False, why))
     rulings = [_Chosen(value, judge(overlays, field, value)) for value in supported]
-    return next((one for one in rulings if one.ruling.allowed), rulings[0])
-
-
-def _backend(overlays: Sequence[Overlay], manifest: dict[str, Any]) -> Ruling:
-    return judge(overlays, "runtime_backends", manifest["runtime_backend"])
+    possible = [one for one in rulings if one.ruling.allowed]
+    hinted = [one for one in possible if one.value == wanted]
+    return (hinted or possible or rulings)[0]

@@ -1,4 +1,4 @@
-"""Catalog and policy: the life of app versions."""
+"""Catalog and policy: the life of app versions, overlays, regions and SKUs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,10 +13,33 @@ def upgrade() -> None:
     op.add_column("app_versions", sa.Column("state", sa.String(length=20), nullable=False, server_default="draft"))
     op.add_column("app_versions", sa.Column("state_reason", sa.Text(), nullable=True))
     op.execute(sa.text("update app_versions set state = 'published' where published_at is not null"))
+    for table in ("nodes", "enrolments"):
+        op.add_column(table, sa.Column("region", sa.String(length=63), nullable=False, server_default="default"))
+        op.add_column(table, sa.Column("sku", sa.String(length=63), nullable=False, server_default="unspecified"))
+    op.create_table(
+        "policies",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("scope_kind", sa.String(length=20), nullable=False),
+        sa.Column("scope_id", sa.String(length=100), nullable=False),
+        sa.Column("name", sa.String(length=40), nullable=False),
+        sa.Column("rules", sa.Text(), nullable=False),
+        sa.Column("enables", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("revision", sa.Integer(), nullable=False),
+        sa.Column("updated_by", sa.String(length=40), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_policies")),
+        sa.UniqueConstraint("scope_kind", "scope_id", "name", name=op.f("uq_policies_scope_kind_scope_id_name")),
+    )
 
 
 def downgrade() -> None:
     """What was deprecated is published again, and what was withdrawn is a draft again: it deploys neither way."""
+    op.drop_table("policies")
+    for table in ("nodes", "enrolments"):
+        op.drop_column(table, "sku")
+        op.drop_column(table, "region")
     op.execute(sa.text("update app_versions set published_at = null where state = 'withdrawn'"))
     op.drop_column("app_versions", "state_reason")
     op.drop_column("app_versions", "state")
