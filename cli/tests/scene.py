@@ -167,6 +167,12 @@ class Scene:
         for verb, state in {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}.items():
             on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **said, state=state)))
 
+        e = "/v1/projects/prj_1/entitlements"
+        entitled = {"app_slug": "slurm", "enabled": True, "active": True, "overlay": None, "expires_at": None}
+        on("GET", e, lambda _: page(wire(m.EntitlementView, **entitled)))
+        on("POST", e, lambda _: (201, wire(m.EntitlementView, **entitled)))
+        gone = wire(m.DisabledEntitlementView, **entitled, keeps_running=["train"])
+        on("POST", f"{e}/slurm/disable", lambda _: (200, gone))
         self._policy_routes(page)
 
     def _policy_routes(self, page: Callable[..., Any]) -> None:

@@ -13,6 +13,9 @@ from scene import Gpuaas, Scene
 LOOKING = [
     ("whoami",),
     ("catalog",),
+    ("entitlement", "list"),
+    ("entitlement", "enable", "slurm", "--only", "regions=eu-west", "--days", "9"),
+    ("entitlement", "disable", "slurm"),
     ("policy", "show"),
     ("policy", "explain", "regions", "eu-north"),
     ("policy", "list", "--level", "tenant"),

@@ -15,7 +15,19 @@ from gpuaas_cli.main import HELP, build_app
 from gpuaas_sdk import models
 from scene import Gpuaas, Scene
 
-GROUPS = ("instance", "app", "policy", "operation", "allocation", "node", "audit", "iam", "service-account", "session")
+GROUPS = (
+    "instance",
+    "app",
+    "policy",
+    "entitlement",
+    "operation",
+    "allocation",
+    "node",
+    "audit",
+    "iam",
+    "service-account",
+    "session",
+)
 
 
 def every_command() -> list[tuple[str, ...]]:

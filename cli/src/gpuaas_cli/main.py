@@ -53,6 +53,9 @@ What may be deployed
   gpuaas app publish APP VERSION         let entitled projects deploy it
   gpuaas app deprecate APP VERSION       deploys with a warning
   gpuaas app withdraw APP VERSION        deploys no more; what runs stays
+  gpuaas entitlement list                what the project is entitled to, until when
+  gpuaas entitlement enable APP          let the project deploy it
+  gpuaas entitlement disable APP         no more deploys; says what keeps running
   gpuaas policy show                     what all policies together leave for the project
   gpuaas policy explain FIELD VALUE      whether a value is allowed, and who decided
   gpuaas policy list                     the policies of the project, tenant or platform
@@ -89,6 +92,7 @@ COMMANDS = {
     "catalog": "look:catalog",
     "app": "catalog:app",
     "policy": "policy:app",
+    "entitlement": "catalog:entitlement",
     "allocation": "machines:allocation",
     "node": "machines:node",
     "instance": "instance:app",

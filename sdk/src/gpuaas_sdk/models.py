@@ -213,6 +213,9 @@ class CreateEnrolment(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class CreateEntitlement(msgspec.Struct, kw_only=True, omit_defaults=True):
     app_slug: str
+    overlay: Rules | None = None
+    reason: str = ""
+    expires_in_s: int | None = None
 
 
 class CreateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -285,6 +288,17 @@ class DenyView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class DisabledEntitlementView(msgspec.Struct, kw_only=True):
+    project_id: str
+    app_slug: str
+    enabled: bool
+    active: bool
+    expires_at: str | None
+    overlay: PolicyView | None
+    updated_at: str
+    keeps_running: list[str]
+
+
 class EffectiveView(msgspec.Struct, kw_only=True):
     project_id: str
     app_slug: str | None
@@ -328,6 +342,9 @@ class EntitlementView(msgspec.Struct, kw_only=True):
     project_id: str
     app_slug: str
     enabled: bool
+    active: bool
+    expires_at: str | None
+    overlay: PolicyView | None
     updated_at: str
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Common, Many
 from ..session import session
+from .policy import rules_of, spoken
 
 app = App(name="app", help="Apps and their versions.")
+entitlement = App(name="entitlement", help="Which apps a project may deploy.")
+DAY_S = 24 * 3600
 
 
 @app.command
@@ -74,3 +79,79 @@ def _told(common: Common, moved: sdk.models.VersionView, now: str) -> None:
         return show.as_json(moved)
     print(f"{moved.app_slug} {moved.version} is {moved.state}: it {now}.")
     return None
+
+
+@entitlement.command(name="list")
+def list_entitlements(*, common: Common = Common()) -> None:
+    """What the project is entitled to, until when, and narrowed how.
+
+    Example: gpuaas entitlement list --project red
+    """
+    with session(common) as at:
+        found = at.client.list_entitlements(at.project_id).items
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("The project is entitled to nothing yet: gpuaas entitlement enable APP")
+        return None
+    rows = [(e.app_slug, _state(e), e.expires_at or "-", rules_of(e.overlay) if e.overlay else "-") for e in found]
+    return show.table(("APP", "STATE", "UNTIL", "NARROWED TO"), rows)
+
+
+@entitlement.command
+def enable(
+    name: str,
+    *,
+    only: Annotated[list[str], Many] = [],  # noqa: B006 - cyclopts reads the default
+    deny: Annotated[list[str], Many] = [],  # noqa: B006
+    reason: str | None = None,
+    days: int | None = None,
+    common: Common = Common(),
+) -> None:
+    """Let the project deploy an app. An overlay stays until another is given.
+
+    Example: gpuaas entitlement enable slurm --project red
+    Example: gpuaas entitlement enable slurm --only regions=eu-west --days 90
+
+    Parameters
+    ----------
+    name
+        The app.
+    only
+        FIELD=VALUE,VALUE: nothing but these, for this app in this project.
+    deny
+        FIELD=VALUE,VALUE: never these.
+    reason
+        Why it is narrowed; everybody it refuses is told.
+    days
+        After so many days it ends by itself.
+    """
+    overlay = spoken(only, deny) or None
+    ends = days * DAY_S if days else None
+    with session(common) as at:
+        made = at.client.entitle(at.project_id, app_slug=name, overlay=overlay, reason=reason, expires_in_s=ends)
+    if common.json:
+        return show.as_json(made)
+    until = f" until {made.expires_at}" if made.expires_at else ""
+    narrowed = f", narrowed: {rules_of(made.overlay)}" if made.overlay else ""
+    print(f"The project may deploy {name}{until}{narrowed}.")
+    return None
+
+
+@entitlement.command
+def disable(name: str, *, common: Common = Common()) -> None:
+    """Stop new deploys of an app in the project; says what keeps running.
+
+    Example: gpuaas entitlement disable slurm --project red
+    """
+    with session(common) as at:
+        gone = at.client.disentitle(at.project_id, name)
+    if common.json:
+        return show.as_json(gone)
+    stays = f"These keep running: {', '.join(gone.keeps_running)}." if gone.keeps_running else "Nothing of it runs."
+    print(f"The project may no longer deploy {name}. {stays}")
+    return None
+
+
+def _state(one: sdk.models.EntitlementView) -> str:
+    return "active" if one.active else "expired" if one.enabled else "disabled"

@@ -105,7 +105,7 @@ def list_policies(*, level: Level = "project", tenant: str | None = None, common
     if not found:
         print(f"No policy is set at the {level}.")
         return None
-    rows = [(p.name, _rules(p), p.reason or "-", show.ago(p.updated_at), p.id) for p in found]
+    rows = [(p.name, rules_of(p), p.reason or "-", show.ago(p.updated_at), p.id) for p in found]
     return show.table(("NAME", "RULES", "WHY", "CHANGED", "ID"), rows)
 
 
@@ -145,7 +145,7 @@ def set_policy(
     tenant
         Name or id of the tenant, with --level tenant; not needed if you belong to one only.
     """
-    rules = _read(file) if file else _spoken(only, deny)
+    rules = _read(file) if file else spoken(only, deny)
     said: dict[str, Any] = {"rules": rules, "reason": reason}
     if enable_managed:
         said["enables"] = {"platform_managed": enable_managed}
@@ -155,7 +155,7 @@ def set_policy(
         made = getattr(at.client, call)(*where, name, **said, etag=before.etag if before else None)
     if common.json:
         return show.as_json(made)
-    print(f"The {level} policy {name} is {'changed' if before else 'set'}: {_rules(made)}. What runs stays as it is.")
+    print(f"The {level} policy {name} is {'changed' if before else 'set'}: {rules_of(made)}. What runs stays as it is.")
     return None
 
 
@@ -211,7 +211,7 @@ def _there(at: Session, level: Level, tenant: str | None, name: str) -> PolicyVi
         return None
 
 
-def _spoken(only: list[str], deny: list[str]) -> dict[str, Any]:
+def spoken(only: list[str], deny: list[str]) -> dict[str, Any]:
     rules: dict[str, Any] = {}
     for word, said in (("only", only), ("deny", deny)):
         for one in said:
@@ -229,7 +229,7 @@ def _read(file: str) -> dict[str, Any]:
         raise CliError(f"{file} cannot be read as JSON: {error}", "", failures.USAGE) from error
 
 
-def _rules(policy: PolicyView) -> str:
+def rules_of(policy: PolicyView) -> str:
     if not policy.readable:
         return "cannot be read, so it refuses everything"
     parts = [

@@ -22,7 +22,7 @@ from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
-from ..instances import allocation_routes, work_routes
+from ..instances import allocation_routes, entitlement_routes, work_routes
 from ..instances import routes as instances
 from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
@@ -50,6 +50,7 @@ ROUTERS = [
     catalog.router,
     capacity.router,
     allocation_routes.router,
+    entitlement_routes.router,
     work_routes.router,
     instances.router,
     history.router,

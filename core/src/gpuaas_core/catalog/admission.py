@@ -8,10 +8,12 @@ from sqlalchemy import Row
 from ..access.context import Context
 from ..policy.modes import Modes, decide_modes
 from ..policy.reads import overlays_for, require
+from .reads import check_not_expired
 
 
 def admit(ctx: Context, version: Row[Any], machines: Iterable[Row[Any]]) -> None:
     """Refuses what a policy of any level refuses. `machines`: rows with `node_name`, `region` and `sku`."""
+    check_not_expired(ctx.tx, str(ctx.scope.project_id), version.app_slug, ctx.now)
     overlays = overlays_for(ctx.tx, ctx.scope, version.app_slug)
     require(overlays, "apps", version.app_slug)
     require(overlays, "runtime_backends", version.manifest["runtime_backend"])

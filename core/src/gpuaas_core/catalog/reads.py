@@ -4,10 +4,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from ..access.evaluate import Scope
 from ..kit.problems import NotFound, Problem
-from .schemas import AppView, CatalogEntry
+from ..policy.evaluate import judge
+from ..policy.modes import decide_modes
+from ..policy.reads import entitlement_place, overlays_for, policy_row, policy_view
+from .schemas import AppView, CatalogEntry, EntitlementView
 from .states import DEPLOYABLE
 from .tables import app_versions, apps, entitlements
+
+OVERLAY = "entitlement"  # the name of an entitlement's one policy
 
 
 class AppNotEntitled(Problem):
@@ -53,8 +59,37 @@ def warnings_of(version: Row[Any]) -> list[str]:
     return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
 
 
-def catalog_of(tx: Connection, project_id: str) -> list[CatalogEntry]:
-    return [_entry(tx, project_id, app) for app in tx.execute(select(apps).order_by(apps.c.slug))]
+def entitlement_row(tx: Connection, project_id: str, slug: str) -> Row[Any]:
+    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
+    return tx.execute(select(entitlements).where(mine)).one()
+
+
+def entitlement_view(tx: Connection, row: Row[Any], now: int) -> EntitlementView:
+    overlay = policy_row(tx, entitlement_place(row.project_id, row.app_slug), OVERLAY)
+    more = {"enabled": bool(row.enabled), "active": is_active(row, now)}
+    return EntitlementView.model_validate(
+        dict(row._mapping) | more | {"overlay": policy_view(overlay) if overlay else None}
+    )
+
+
+def entitlements_of(tx: Connection, project_id: str, now: int) -> list[EntitlementView]:
+    mine = select(entitlements).where(entitlements.c.project_id == project_id).order_by(entitlements.c.app_slug)
+    return [entitlement_view(tx, row, now) for row in tx.execute(mine).all()]
+
+
+def is_active(row: Row[Any] | None, now: int) -> bool:
+    return row is not None and bool(row.enabled) and (row.expires_at is None or row.expires_at > now)
+
+
+def check_not_expired(tx: Connection, project_id: str, slug: str, now: int) -> None:
+    if not is_active(entitlement_row(tx, project_id, slug), now):
+        raise AppNotEntitled(f"The project's entitlement to the app {slug!r} has expired.")
+
+
+def catalog_of(tx: Connection, scope: Scope, now: int) -> list[CatalogEntry]:
+    mine = select(entitlements).where(entitlements.c.project_id == scope.project_id)
+    held = {row.app_slug: row for row in tx.execute(mine)}
+    return [_entry(tx, scope, app, held.get(app.slug), now) for app in tx.execute(select(apps).order_by(apps.c.slug))]
 
 
 def newest(tx: Connection, slug: str) -> Row[Any] | None:
@@ -67,14 +102,14 @@ def newest(tx: Connection, slug: str) -> Row[Any] | None:
     return None
 
 
-def _entry(tx: Connection, project_id: str, app: Row[Any]) -> CatalogEntry:
-    entitled, version = _entitled(tx, project_id, app.slug), newest(tx, app.slug)
-    why_not = _why_not(entitled, version)
+def _entry(tx: Connection, scope: Scope, app: Row[Any], held: Row[Any] | None, now: int) -> CatalogEntry:
+    version = newest(tx, app.slug)
+    why_not = _why_not(held, now) or _policy_against(tx, scope, app.slug, version)
     return CatalogEntry(
         app=AppView.model_validate(app),
         version=version.version if version else None,
         state=version.state if version else None,
-        entitled=entitled,
+        entitled=is_active(held, now),
         deployable=why_not is None,
         reason=why_not or "ready to deploy",
         warnings=warnings_of(version) if version else [],
@@ -82,10 +117,22 @@ def _entry(tx: Connection, project_id: str, app: Row[Any]) -> CatalogEntry:
     )
 
 
-def _why_not(entitled: bool, version: Row[Any] | None) -> str | None:
+def _why_not(held: Row[Any] | None, now: int) -> str | None:
+    if held is None or not held.enabled:
+        return "a tenant administrator has not entitled this project"
+    return None if is_active(held, now) else "the project's entitlement has expired"
+
+
+def _policy_against(tx: Connection, scope: Scope, slug: str, version: Row[Any] | None) -> str | None:
+    """What refuses the app wherever it would be placed; machines are judged when they are chosen."""
     if version is None:
         return "no version is published yet"
-    return None if entitled else "a tenant administrator has not entitled this project"
+    overlays = overlays_for(tx, scope, slug)
+    asked = [("apps", slug), ("runtime_backends", version.manifest["runtime_backend"])]
+    asked += [("artifact_sources", source) for source in version.manifest.get("artifact_sources", ())]
+    rulings = (judge(overlays, field, value) for field, value in asked)
+    refused = next((ruling.reason for ruling in rulings if not ruling.allowed), None)
+    return refused or decide_modes(overlays, version.manifest, {}).refused
 
 
 def _entitled(tx: Connection, project_id: str, slug: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from sqlalchemy import select
 
+from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.problems import NotFound
@@ -98,7 +99,7 @@ async def withdraw_version(
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
 async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
     """What this project may deploy, and why not where it may not."""
-    return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, project_id)))
+    return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, ctx.scope, ctx.now)))
 
 
 @router.post(
@@ -108,18 +109,18 @@ async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEnt
     **needs("catalog.entitlement.create", "project"),
 )
 async def create_entitlement(call: Caller, project_id: str, body: schemas.CreateEntitlement) -> Response:
-    return await call.write(
-        lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, body.app_slug, enabled=True)), status=201
-    )
+    """Enables, with an overlay and an end if wanted. Disabling is beside what it leaves running, in `instances`."""
+
+    def enable(ctx: Context) -> schemas.EntitlementView:
+        return reads.entitlement_view(ctx.tx, service.entitle(ctx, project_id, body), ctx.now)
+
+    return await call.write(enable, status=201)
 
 
-@router.post(
-    "/projects/{project_id}/entitlements/{app_slug}/disable",
-    response_model=schemas.EntitlementView,
-    **needs("catalog.entitlement.disable", "project"),
-)
-async def disable_entitlement(call: Caller, project_id: str, app_slug: str) -> Response:
-    return await call.write(lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, app_slug, enabled=False)))
+@router.get("/projects/{project_id}/entitlements", **needs("catalog.entitlement.read", "project"))
+async def list_entitlements(call: Caller, project_id: str) -> Page[schemas.EntitlementView]:
+    """Also those that were disabled or expired, until they are given again."""
+    return Page(items=await call.read(lambda ctx: reads.entitlements_of(ctx.tx, project_id, ctx.now)))
 
 
 def _app(row: Any) -> schemas.AppView:
@@ -129,7 +130,3 @@ def _app(row: Any) -> schemas.AppView:
 def _version(row: Any) -> schemas.VersionView:
     more = {"published": row.state == "published", "available_actions": sorted(VERSION.moves[row.state])}
     return schemas.VersionView.model_validate(dict(row._mapping) | more)
-
-
-def _entitlement(row: Any) -> schemas.EntitlementView:
-    return schemas.EntitlementView.model_validate(dict(row._mapping) | {"enabled": bool(row.enabled)})

@@ -34,6 +34,7 @@ entitlements = Table(
     Column("project_id", String(40), ForeignKey("projects.id"), primary_key=True),
     Column("app_slug", String(40), ForeignKey("apps.slug"), primary_key=True),
     Column("enabled", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )

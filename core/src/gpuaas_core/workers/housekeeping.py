@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
+from ..catalog.service import expire_entitlements
 from ..edge.call import Platform
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
@@ -48,6 +49,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
         return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
+    expire_entitlements(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)

@@ -1,4 +1,4 @@
-"""Catalog and policy: the life of app versions, overlays, regions and SKUs."""
+"""Catalog and policy: the life of app versions, overlays, entitlements that expire, regions and SKUs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,6 +13,7 @@ def upgrade() -> None:
     op.add_column("app_versions", sa.Column("state", sa.String(length=20), nullable=False, server_default="draft"))
     op.add_column("app_versions", sa.Column("state_reason", sa.Text(), nullable=True))
     op.execute(sa.text("update app_versions set state = 'published' where published_at is not null"))
+    op.add_column("entitlements", sa.Column("expires_at", sa.BigInteger(), nullable=True))
     for table in ("nodes", "enrolments"):
         op.add_column(table, sa.Column("region", sa.String(length=63), nullable=False, server_default="default"))
         op.add_column(table, sa.Column("sku", sa.String(length=63), nullable=False, server_default="unspecified"))
@@ -35,7 +36,11 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What was deprecated is published again, and what was withdrawn is a draft again: it deploys neither way."""
+    """What only policies or an expiry refused would deploy again: entitlements with either are disabled first."""
+    narrowed = "select scope_id from policies where scope_kind = 'entitlement'"
+    mine = f"expires_at is not null or project_id || '/' || app_slug in ({narrowed})"
+    op.execute(sa.text(f"update entitlements set enabled = 0 where {mine}"))  # noqa: S608
+    op.drop_column("entitlements", "expires_at")
     op.drop_table("policies")
     for table in ("nodes", "enrolments"):
         op.drop_column(table, "sku")
