@@ -9,6 +9,7 @@ never by prefix. An overlay that cannot be read refuses everything; so does a va
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..access.evaluate import PLATFORM, Place
@@ -37,6 +38,11 @@ class Overlay:
     enables: Any = None  # platform only: {"platform_managed": [apps]}
     name: str = ""
     reason: str = ""
+
+    @cached_property
+    def sound(self) -> bool:
+        """Looked at once: an overlay is asked about many values, and never changes."""
+        return _sound(self)
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,10 @@ def effective(overlays: Sequence[Overlay], field: str, known: Iterable[str] = ()
 
 
 def readable(overlay: Overlay) -> bool:
+    return overlay.sound
+
+
+def _sound(overlay: Overlay) -> bool:
     rules = overlay.rules
     if not isinstance(rules, dict) or not all(field in FIELDS and _rule_readable(rules[field]) for field in rules):
         return False
