@@ -123,6 +123,7 @@ class Scene:
         on("POST", f"{p}/operations/op_1/retry", accepted)
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
         self._access_routes(page)
+        self._catalog_routes(page)
         on("POST", "/v1/sign-out", lambda _: (204, None))
         on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
 
@@ -159,9 +160,42 @@ class Scene:
         for verb in ("disable", "enable", "delete"):
             on("POST", f"{one}/{verb}", lambda _: (200, account))
 
+    def _catalog_routes(self, page: Callable[..., Any]) -> None:
+        on, v = self.platform.on, "/v1/apps/slurm/versions"
+        said = {"app_slug": "slurm", "version": "1.0.0", "state_reason": "2.0.0 is out", "created_at": LONG_AGO}
+        on("GET", v, lambda _: page(wire(m.VersionView, **said, state="deprecated")))
+        for verb, state in {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}.items():
+            on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **said, state=state)))
+
+        e = "/v1/projects/prj_1/entitlements"
+        entitled = {"app_slug": "slurm", "enabled": True, "active": True, "overlay": None, "expires_at": None}
+        on("GET", e, lambda _: page(wire(m.EntitlementView, **entitled)))
+        on("POST", e, lambda _: (201, wire(m.EntitlementView, **entitled)))
+        gone = wire(m.DisabledEntitlementView, **entitled, keeps_running=["train"])
+        on("POST", f"{e}/slurm/disable", lambda _: (200, gone))
+        self._policy_routes(page)
+
+    def _policy_routes(self, page: Callable[..., Any]) -> None:
+        on, p = self.platform.on, "/v1/projects/prj_1"
+        rules, why = {"regions": {"only": ["eu-west"], "deny": ["eu-north"]}}, "the data stays here"
+        said = {"id": "pol_1", "name": "eu", "rules": rules, "reason": why, "readable": True, "etag": "pol_1.3"}
+        policy = wire(m.PolicyView, **said, updated_at=LONG_AGO)
+        no = "the region 'eu-north' is denied by the project policy 'eu': the data stays here"
+        told = {"allowed": False, "level": "project", "matched": ["pol_1"], "reason": no}
+        ruling = wire(m.RulingView, field="regions", value="eu-north", **told)
+        field = wire(m.FieldView, field="regions", only=["eu-west"], denied=["eu-north"], values=[ruling])
+        everything = wire(m.FieldView, field="skus", only=None)
+        on("GET", f"{p}/policy/effective", lambda _: (200, wire(m.EffectiveView, fields=[field, everything])))
+        on("GET", f"{p}/policy/explain", lambda _: (200, ruling))
+        for place in (p, "/v1/tenants/ten_1", "/v1"):
+            on("GET", f"{place}/policies", lambda _: page(policy))
+            on("GET", f"{place}/policies/eu", lambda _: (200, policy))
+            on("PUT", f"{place}/policies/(eu|new)", lambda _: (200, policy))
+            on("DELETE", f"{place}/policies/eu", lambda _: (200, policy))
+
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
-        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True)
+        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True, reason="ready to deploy")
 
     def _row(self) -> dict[str, Any]:
         said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}

@@ -13,6 +13,18 @@ from scene import Gpuaas, Scene
 LOOKING = [
     ("whoami",),
     ("catalog",),
+    ("entitlement", "list"),
+    ("entitlement", "enable", "slurm", "--only", "regions=eu-west", "--days", "9"),
+    ("entitlement", "disable", "slurm"),
+    ("policy", "show"),
+    ("policy", "explain", "regions", "eu-north"),
+    ("policy", "list", "--level", "tenant"),
+    ("policy", "set", "eu", "--only", "regions=eu-west"),
+    ("policy", "remove", "eu", "--level", "platform"),
+    ("app", "versions", "slurm"),
+    ("app", "publish", "slurm", "1.0.0"),
+    ("app", "deprecate", "slurm", "1.0.0", "--reason", "old"),
+    ("app", "withdraw", "slurm", "1.0.0"),
     ("allocation", "list"),
     ("node", "list"),
     ("instance", "list"),
@@ -78,6 +90,17 @@ big   node-a  active  2 × A100  8 CPUs, 32 GB  -        alloc_1
     ("catalog",): """\
 APP    VERSION  STATE            WHAT IT IS
 slurm  1.0.0    ready to deploy  A batch scheduler.
+""",
+    ("policy", "show"): """\
+FIELD    ALLOWED     DENIED
+regions  eu-west     eu-north
+skus     everything  -
+
+NOT ALLOWED  DECIDED BY  WHY
+eu-north     project     the region 'eu-north' is denied by the project policy 'eu': the data stays here
+""",
+    ("policy", "set", "eu", "--only", "regions=eu-west"): """\
+The project policy eu is changed: regions only eu-west; regions deny eu-north. What runs stays as it is.
 """,
     ("whoami",): """\
 You are Ada <ada@example.com>.
@@ -292,3 +315,16 @@ def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.Capture
 def test_an_id_nobody_knows_is_not_found(gpuaas: Gpuaas, scene: Scene) -> None:
     scene.platform.on("GET", r"/v1/triage/cor-none", lambda _call: problem(404, "not_found"))
     assert gpuaas("triage", "cor-none") == 5
+
+
+def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, scene: Scene) -> None:
+    rules = ("--only", "regions=eu-west,eu-north", "--deny", "skus=a100", "--only", "apps=")
+    assert gpuaas("policy", "set", "eu", *rules, "--reason", "law") == 0
+    sent = scene.platform.calls[-1]
+    assert (sent.method, sent.headers["if-match"]) == ("PUT", '"pol_1.3"')
+    said = {"regions": {"only": ["eu-west", "eu-north"]}, "skus": {"deny": ["a100"]}, "apps": {"only": []}}
+    assert sent.body == {"rules": said, "reason": "law"}
+    assert gpuaas("policy", "set", "new", "--level", "platform", "--enable-managed", "slurm") == 0
+    sent = scene.platform.calls[-1]
+    assert (sent.path, sent.headers["if-none-match"]) == ("/v1/policies/new", "*")
+    assert sent.body == {"rules": {}, "enables": {"platform_managed": ["slurm"]}}

@@ -17,6 +17,9 @@ from scene import Gpuaas, Scene
 
 GROUPS = (
     "instance",
+    "app",
+    "policy",
+    "entitlement",
     "operation",
     "allocation",
     "node",

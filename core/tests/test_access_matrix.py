@@ -20,7 +20,16 @@ from world import PASSWORD, Api, World, add_user, join, service_account, sign_in
 
 COMMITTED = json.loads((Path(__file__).parents[2] / "contracts" / "access-matrix.json").read_text())
 TWICE = b'{"member": 1, "member": 2}'
-ASKED = {"/explain": {"permission": "apps.instance.read"}}  # what a GET cannot do without
+ASKED = {
+    "/policy/explain": {"field": "regions", "value": "default"},
+    "/explain": {"permission": "apps.instance.read"},
+}  # what a GET cannot do without
+PROOF = {
+    "GET": (200, None),
+    "POST": (400, "malformed_body"),
+    "PUT": (400, "malformed_body"),
+    "DELETE": (428, "precondition_required"),
+}
 CODES = {"401": {"unauthenticated", "token_expired"}, "403": {"permission_denied"}, "404": {"not_found"}}
 
 
@@ -74,10 +83,18 @@ async def _other_tenant_admin(world: World) -> Api:
     return await sign_in(world.api, "boss@other.example")
 
 
+_POLICIES = {"": "admin", "/tenants/{tenant}": "boss", "/projects/{red}": "boss"}
+
+
 async def _real(world: World) -> dict[str, str]:
     """One existing thing for every path parameter of a GET; a POST never gets so far as to look."""
     deployed = await world.deploy()
+    new = {"If-None-Match": "*"}
+    for place, who in _POLICIES.items():
+        path = f"/v1{place.format(tenant=world.tenant, red=world.red)}/policies/house-rules"
+        await getattr(world, who).call("PUT", path, headers=dict(new), json={})
     return {
+        "policy_name": "house-rules",
         "tenant_id": world.tenant,
         "project_id": world.red,
         "node_id": world.nodes[0],
@@ -97,7 +114,7 @@ class _Anything(dict[str, str]):
 
 
 async def _ask(caller: Api, method: str, path: str, real: dict[str, str]) -> Any:
-    if method == "POST":
+    if method in ("POST", "PUT"):
         headers = {"Content-Type": "application/json"}
         return await caller.call(method, path.format_map(_Anything(real)), headers=headers, content=TWICE)
     assert set(_parameters(path)) <= real.keys(), f"{path}: name an existing thing in _real()"
@@ -120,7 +137,7 @@ def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
     if str(status) in CODES:
         known = code in CODES[str(status)] and (status != 404 or answer.json()["detail"] == UNSEEN)
         return str(status) if known else f"{status} {code}"
-    proof = (400, "malformed_body") if method == "POST" else (200, None)
+    proof = PROOF[method]
     if path.endswith("/stream"):
         proof = (400, "event_cursor_invalid")
     return "allowed" if (status, code) == proof else f"{status} {code}"

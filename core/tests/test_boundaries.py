@@ -47,7 +47,9 @@ def _fill(path: str, world: World) -> str:
         "provider",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
-    return path.format(**known, version="1.0.0", role="night-shift", correlation_id=f"cor-{ABSENT}")
+    return path.format(
+        **known, version="1.0.0", role="night-shift", policy_name="house-rules", correlation_id=f"cor-{ABSENT}"
+    )
 
 
 async def _try(caller: Api, method: str, path: str, world: World) -> Any:

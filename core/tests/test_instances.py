@@ -87,7 +87,7 @@ async def test_new_inputs_are_a_new_generation_once_the_caller_has_seen_the_old_
     tag = seen.headers["etag"]
     assert tag == seen.json()["etag"]
     body = {"inputs": {"greeting": "servus"}}
-    check_problem(await world.boss.post(world.of(instance, "update"), body), 428, "precondition_missing")
+    check_problem(await world.boss.post(world.of(instance, "update"), body), 428, "precondition_required")
     refused = await world.boss.post(world.of(instance, "update"), body, headers={"If-Match": '"old"'})
     assert check_problem(refused, 412, "precondition_failed")["current_etag"] == tag
     accepted = await world.boss.ok(world.of(instance, "update"), body, headers={"If-Match": tag})

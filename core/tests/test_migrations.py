@@ -111,3 +111,20 @@ def test_the_keys_and_sessions_of_an_older_store_go_on_working(url: str, engine:
         kept = dict(store.execute(text("select id, public_jwk from principals")).all())
         assert "abc" in str(kept["sa_1"])
         assert kept["usr_1"] is None
+
+
+def test_versions_of_an_older_store_keep_what_may_be_done_with_them(url: str, engine: Engine) -> None:
+    migrate(url, "0004_triage")
+    with engine.begin() as store:
+        store.execute(text("insert into apps values ('app_1', 'echo', 'Echo', '', 1)"))
+        made = "insert into app_versions (id, app_slug, version, manifest, published_at, created_at) values (:v, 'echo', :v, '{}', :at, 1)"
+        store.execute(text(made), [{"v": "1.0.0", "at": 7}, {"v": "2.0.0", "at": None}, {"v": "3.0.0", "at": 8}])
+    migrate(url)
+    with engine.begin() as store:
+        states = dict(store.execute(text("select version, state from app_versions")).all())
+        assert states == {"1.0.0": "published", "2.0.0": "draft", "3.0.0": "published"}
+        store.execute(text("update app_versions set state = 'withdrawn' where version = '3.0.0'"))
+    downgrade(url, "0004_triage")
+    with engine.connect() as store:
+        deployable = dict(store.execute(text("select version, published_at from app_versions")).all())
+        assert deployable == {"1.0.0": 7, "2.0.0": None, "3.0.0": None}, "what was withdrawn must not come back"

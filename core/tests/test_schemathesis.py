@@ -30,7 +30,7 @@ HOOKS = {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(Path(__fi
 # a cursor from another store. Those answers are problem documents too and are checked as such.
 CONFIG = """
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", "400", "401", "403", "404", "409", "410", "422"]
+expected-statuses = ["2xx", "400", "401", "403", "404", "409", "410", "412", "422", "428"]
 
 [phases.coverage]
 unexpected-methods = ["DELETE", "OPTIONS"]

@@ -190,6 +190,12 @@ class Platform:
             def do_GET(self) -> None:
                 self.answer("GET")
 
+            def do_PUT(self) -> None:
+                self.answer("PUT")
+
+            def do_DELETE(self) -> None:
+                self.answer("DELETE")
+
             def do_POST(self) -> None:
                 self.answer("POST")
 

@@ -48,6 +48,20 @@ Machines
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation release NAME         give it back
 
+What may be deployed
+  gpuaas app versions APP                its versions, and what may be done with each
+  gpuaas app publish APP VERSION         let entitled projects deploy it
+  gpuaas app deprecate APP VERSION       deploys with a warning
+  gpuaas app withdraw APP VERSION        deploys no more; what runs stays
+  gpuaas entitlement list                what the project is entitled to, until when
+  gpuaas entitlement enable APP          let the project deploy it
+  gpuaas entitlement disable APP         no more deploys; says what keeps running
+  gpuaas policy show                     what all policies together leave for the project
+  gpuaas policy explain FIELD VALUE      whether a value is allowed, and who decided
+  gpuaas policy list                     the policies of the project, tenant or platform
+  gpuaas policy set NAME                 make or change one
+  gpuaas policy remove NAME              take one away
+
 Who may do what
   gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
   gpuaas iam members                     who holds which role in the project
@@ -83,6 +97,9 @@ COMMANDS = {
     "logout": "account:logout",
     "whoami": "account:whoami",
     "catalog": "look:catalog",
+    "app": "catalog:app",
+    "policy": "policy:app",
+    "entitlement": "catalog:entitlement",
     "allocation": "machines:allocation",
     "node": "machines:node",
     "instance": "instance:app",

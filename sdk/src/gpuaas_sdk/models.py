@@ -53,6 +53,8 @@ class AllocationView(msgspec.Struct, kw_only=True):
     address: str
     state: str
     scheduler_type: str | None
+    region: str
+    sku: str
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: str
@@ -133,6 +135,11 @@ class BindingView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class BoundaryRule(msgspec.Struct, kw_only=True, omit_defaults=True):
+    only: list[str] | None = None
+    deny: list[str] | None = None
+
+
 class BreakGlassView(msgspec.Struct, kw_only=True):
     id: str
     tenant_id: str
@@ -153,8 +160,11 @@ class BreakGlassView(msgspec.Struct, kw_only=True):
 class CatalogEntry(msgspec.Struct, kw_only=True):
     app: AppView
     version: str | None
+    state: str | None = None
     entitled: bool
+    deployable: bool
     reason: str
+    warnings: list[str] = []
     manifest: dict[str, Any] | None
 
 
@@ -248,10 +258,15 @@ class CreateDeny(msgspec.Struct, kw_only=True, omit_defaults=True):
 class CreateEnrolment(msgspec.Struct, kw_only=True, omit_defaults=True):
     node_name: str
     labels: dict[str, str] = {}
+    region: str = "default"
+    sku: str = "unspecified"
 
 
 class CreateEntitlement(msgspec.Struct, kw_only=True, omit_defaults=True):
     app_slug: str
+    overlay: Rules | None = None
+    reason: str = ""
+    expires_in_s: int | None = None
 
 
 class CreateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -344,9 +359,36 @@ class DenyView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class DisabledEntitlementView(msgspec.Struct, kw_only=True):
+    project_id: str
+    app_slug: str
+    enabled: bool
+    active: bool
+    expires_at: str | None
+    overlay: PolicyView | None
+    updated_at: str
+    keeps_running: list[str]
+
+
 class DrainMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     deadline_s: int | None = None
+
+
+class EffectiveView(msgspec.Struct, kw_only=True):
+    project_id: str
+    app_slug: str | None
+    fields: list[FieldView]
+    enables: dict[str, list[str]]
+    policies: list[str]
+
+
+class Enables(msgspec.Struct, kw_only=True, omit_defaults=True):
+    platform_managed: list[str]
+
+
+class EndVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str = ""
 
 
 class Enrol(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -376,6 +418,9 @@ class EntitlementView(msgspec.Struct, kw_only=True):
     project_id: str
     app_slug: str
     enabled: bool
+    active: bool
+    expires_at: str | None
+    overlay: PolicyView | None
     updated_at: str
 
 
@@ -442,6 +487,14 @@ class Fail(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: OperationError
     adapter_detail: dict[str, Any] | None = None
     members: list[MemberReport] = []
+
+
+class FieldView(msgspec.Struct, kw_only=True):
+    field: str
+    only: list[str] | None
+    denied: list[str]
+    values: list[RulingView]
+    others: RulingView
 
 
 class Gpu(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -628,6 +681,11 @@ class MemberView(msgspec.Struct, kw_only=True):
     correlation_id: str
 
 
+class ModeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
+    only: list[str] | None = None
+    deny: list[str] | None = None
+
+
 class NodeView(msgspec.Struct, kw_only=True):
     id: str
     tenant_id: str
@@ -636,6 +694,8 @@ class NodeView(msgspec.Struct, kw_only=True):
     address: str
     ssh_port: int
     labels: dict[str, Any]
+    region: str
+    sku: str
     facts: dict[str, Any]
     trust_generation: int
     trust_applied: int
@@ -721,6 +781,7 @@ class PlanView(msgspec.Struct, kw_only=True):
     topology: str
     hosts: list[PlannedHost]
     inputs: dict[str, Any]
+    warnings: list[str] = []
     charged_to: str
 
 
@@ -733,6 +794,21 @@ class PlannedHost(msgspec.Struct, kw_only=True):
 
 class PlannedView(msgspec.Struct, kw_only=True):
     plan: PlanView
+
+
+class PolicyView(msgspec.Struct, kw_only=True):
+    id: str
+    name: str
+    scope_kind: str
+    scope_id: str
+    rules: dict[str, Any] | None
+    enables: dict[str, Any] | None
+    reason: str
+    readable: bool
+    etag: str
+    updated_by: str
+    created_at: str
+    updated_at: str
 
 
 class PrincipalView(msgspec.Struct, kw_only=True):
@@ -816,6 +892,40 @@ class RoleView(msgspec.Struct, kw_only=True):
     system: bool
 
 
+class Rule(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Names only, compared whole. An empty `only` allows nothing; what is in both lists is denied."""
+
+    only: list[str] | None = None
+    deny: list[str] | None = None
+
+
+class Rules(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Per field what is allowed; a field left out is not restricted here."""
+
+    apps: Rule | None = None
+    regions: Rule | None = None
+    skus: Rule | None = None
+    artifact_sources: Rule | None = None
+    operating_modes: ModeRule | None = None
+    control_plane_scopes: ScopeRule | None = None
+    tenant_boundary_modes: BoundaryRule | None = None
+    runtime_backends: Rule | None = None
+
+
+class RulingView(msgspec.Struct, kw_only=True):
+    field: str
+    value: str | None
+    allowed: bool
+    reason: str
+    level: str | None
+    matched: list[str]
+
+
+class ScopeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
+    only: list[str] | None = None
+    deny: list[str] | None = None
+
+
 class ServiceAccountView(msgspec.Struct, kw_only=True):
     id: str
     kind: str
@@ -840,6 +950,17 @@ class SessionView(msgspec.Struct, kw_only=True):
 
 class SessionsEnded(msgspec.Struct, kw_only=True):
     ended_sessions: int
+
+
+class SetPlatformPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
+    rules: Rules | None = None
+    reason: str = ""
+    enables: Enables | None = None
+
+
+class SetPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
+    rules: Rules | None = None
+    reason: str = ""
 
 
 class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -945,7 +1066,10 @@ class VersionView(msgspec.Struct, kw_only=True):
     app_slug: str
     version: str
     manifest: dict[str, Any]
+    state: str
+    state_reason: str | None
     published: bool
+    available_actions: list[str]
     created_at: str
 
 

@@ -37,6 +37,7 @@ class Request(Generic[T]):
     body: dict[str, Any] | None = None
     form: dict[str, str] | None = None
     key: str = field(default_factory=new_idempotency_key)
+    headers: dict[str, str] = field(default_factory=dict)  # preconditions: If-Match, If-None-Match
     anonymous: bool = False  # no token and no idempotency key: sign-in, token, public reads
     patience_s: float = 30.0  # how long an answer may take
     retries: bool = True
@@ -60,3 +61,16 @@ def get(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **q
 
 def post(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **body: Any) -> Request[T]:
     return Request("POST", at(template, *ids), answer, body=given(**body), patience_s=patience_s)
+
+
+def put(answer: type[T], template: str, *ids: str, etag: str | None, **body: Any) -> Request[T]:
+    """Replaces exactly the state `etag` names; None makes something new."""
+    return Request("PUT", at(template, *ids), answer, body=given(**body), headers=_precondition(etag))
+
+
+def delete(answer: type[T], template: str, *ids: str, etag: str) -> Request[T]:
+    return Request("DELETE", at(template, *ids), answer, headers=_precondition(etag))
+
+
+def _precondition(etag: str | None) -> dict[str, str]:
+    return {"If-None-Match": "*"} if etag is None else {"If-Match": f'"{etag}"'}

@@ -59,6 +59,7 @@ class Exchange(Generic[T]):
 
     def _headers(self) -> dict[str, str]:
         headers = {"X-Correlation-Id": self.correlation_id, "Accept": "application/json, application/problem+json"}
+        headers |= self.request.headers
         if self.request.body is not None:
             headers["Content-Type"] = "application/json"
         if self.request.anonymous:

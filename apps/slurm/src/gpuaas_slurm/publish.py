@@ -29,8 +29,9 @@ def _version(client: Client, words: dict[str, Any]) -> str:
         client.create_version(APP_SLUG, version=__version__, manifest=words)
     elif known[__version__].manifest and known[__version__].manifest != words:
         raise SystemExit(f"Version {__version__} is in the catalog with another manifest; raise the app's version.")
-    if __version__ in known and getattr(known[__version__], "state", "") == "published":
-        return "version was published"
+    state = getattr(known.get(__version__), "state", "draft")
+    if state != "draft":  # also deprecated or withdrawn: that was somebody's decision, not ours to undo
+        return f"version was {state}"
     try:
         client.publish_version(APP_SLUG, __version__)
     except Conflict:

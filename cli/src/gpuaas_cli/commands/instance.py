@@ -95,6 +95,8 @@ def _show_plan(at: Session, planned: PlannedView, common: Common) -> None:
         return show.as_json(planned)
     plan = planned.plan
     print(plan.summary)
+    for warning in plan.warnings or []:
+        print(f"Warning: {warning}")
     print()
     show.table(("HOST", "ADDRESS", "RUNS"), [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts])
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to

@@ -31,10 +31,7 @@ def catalog(*, common: Common = Common()) -> None:
         if not entries:
             print("The catalog is empty. An app team publishes to it; ask your platform's administrator.")
             return None
-    rows = [
-        (e.app.slug, e.version or "-", "ready to deploy" if e.entitled and e.version else e.reason, e.app.description)
-        for e in entries
-    ]
+    rows = [(e.app.slug, e.version or "-", "; ".join([e.reason, *e.warnings]), e.app.description) for e in entries]
     return show.table(("APP", "VERSION", "STATE", "WHAT IT IS"), rows)
 
 
@@ -85,7 +82,17 @@ def list_nodes(*, tenant: str | None = None, common: Common = Common()) -> None:
         print("The tenant has no nodes yet.")
         return None
     rows = [
-        (n.name, n.state, n.address, show.gpus(n.facts), show.size(n.facts), show.ago(n.last_seen_at), n.id)
+        (
+            n.name,
+            n.state,
+            n.address,
+            n.region,
+            n.sku,
+            show.gpus(n.facts),
+            show.size(n.facts),
+            show.ago(n.last_seen_at),
+            n.id,
+        )
         for n in found
     ]
-    return show.table(("NAME", "STATE", "ADDRESS", "GPUS", "SIZE", "HEARD OF", "ID"), rows)
+    return show.table(("NAME", "STATE", "ADDRESS", "REGION", "SKU", "GPUS", "SIZE", "HEARD OF", "ID"), rows)

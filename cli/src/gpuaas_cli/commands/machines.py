@@ -22,21 +22,33 @@ PATIENCE_S = 60
 
 
 @node.command
-def enrol(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def enrol(
+    name: str,
+    *,
+    region: str | None = None,
+    sku: str | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
     """Invite a machine: prints a one-time token (ten minutes) and what to run on the machine.
 
     Example: gpuaas node enrol gpu-box-1
     Example: gpuaas node enrol gpu-box-1 --tenant acme -o json
+    Example: gpuaas node enrol gpu-box-1 --region eu-west --sku h100-8x
 
     Parameters
     ----------
     name
         What the machine will be called.
+    region
+        Where it stands; policies allow and deny by this name.
+    sku
+        What kind of machine it is; policies allow and deny by this name.
     tenant
         Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
-        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name)
+        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku)
         api = at.api
     if common.json:
         return show.as_json(invited)

@@ -23,12 +23,13 @@ from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
-from ..instances import allocation_routes, member_routes, work_routes
+from ..instances import allocation_routes, entitlement_routes, member_routes, work_routes
 from ..instances import routes as instances
 from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
+from ..policy import routes as policy
 from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate, renew_session
@@ -49,9 +50,11 @@ ROUTERS = [
     iam_routes.router,
     delegation_routes.router,
     break_glass_routes.router,
+    policy.router,
     catalog.router,
     capacity.router,
     allocation_routes.router,
+    entitlement_routes.router,
     work_routes.router,
     instances.router,
     member_routes.router,

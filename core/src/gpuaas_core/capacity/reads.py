@@ -59,6 +59,8 @@ def joined_with_node(table: Any, node_id: Any) -> Select[Any]:
         nodes.c.state.label("node_state"),
         nodes.c.address,
         nodes.c.ssh_port,
+        nodes.c.region,
+        nodes.c.sku,
         nodes.c.facts,
         nodes.c.tenant_id,
     ]

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from ..kit.wire import Id, Input, Moment, Slug, View, Whole, said
+from ..policy.schemas import Name
 
 _ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
 Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
@@ -13,6 +14,8 @@ Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
 class CreateEnrolment(Input):
     node_name: Slug
     labels: dict[str, str] = Field(default_factory=dict, max_length=20)
+    region: Name = Field("default", description="where it stands; policies allow and deny by this name")
+    sku: Name = Field("unspecified", description="what kind of machine it is; policies allow and deny by this name")
 
 
 class EnrolmentView(View):
@@ -87,6 +90,8 @@ class NodeView(View):
     address: str
     ssh_port: int
     labels: dict[str, Any]
+    region: str
+    sku: str
     facts: dict[str, Any]
     trust_generation: int
     trust_applied: int
@@ -114,6 +119,8 @@ class AllocationView(View):
     address: str
     state: str
     scheduler_type: str | None
+    region: str
+    sku: str
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: Moment

@@ -16,6 +16,7 @@ from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from ..ledger import requests
 from ..ledger.events import declare
+from ..policy.reads import overlays_for, require
 from ..tenancy import identity, records
 from . import schemas
 from .errors import EnrolmentTokenInvalid, NodeNameTaken, NodeNotReady, NodeTaken
@@ -48,7 +49,10 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
         raise NodeNameTaken(f"The tenant has a machine named {body.node_name!r}.")
     authorities.ensure_authorities(ctx.tx, vault, tenant_id, ctx.now)
     row = {"id": new_id("enr"), "tenant_id": tenant_id, "node_name": body.node_name, "labels": body.labels}
-    ctx.tx.execute(insert(enrolments).values(**row, expires_at=ctx.now + ENROLMENT_S * 1000, created_at=ctx.now))
+    where = {"region": body.region, "sku": body.sku}
+    ctx.tx.execute(
+        insert(enrolments).values(**row, **where, expires_at=ctx.now + ENROLMENT_S * 1000, created_at=ctx.now)
+    )
     ctx.resource_id = row["id"]
     ctx.emit("capacity.enrolment.created", row["id"], {"node_name": body.node_name})
     return {"id": row["id"], "node_name": body.node_name, "expires_in": ENROLMENT_S, "enrol_url_path": "/v1/enrol"}
@@ -101,6 +105,8 @@ def _add_node(
         "ssh_host_public_key": body.ssh_host_public_key,
         "host_certificate": certificate.text,
         "labels": invitation.labels,
+        "region": invitation.region,
+        "sku": invitation.sku,
         "facts": body.facts.model_dump(),
         "trust_generation": 1,
         "trust_applied": 0,
@@ -180,6 +186,7 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
         raise NotFound("There is no such machine in this tenant.")
     if node.state != "ready":
         raise NodeNotReady(f"The machine {node.name!r} is {node.state}.")
+    _check_policy(ctx, node)
     allocation_id = ctx.resource_id = new_id("alloc")
     row = {
         "id": allocation_id,
@@ -200,6 +207,13 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
     ctx.emit("capacity.allocation.requested", allocation_id, {"allocation_id": allocation_id, "node_id": node.id})
     ctx.ring(f"node:{node.id}")
     return allocation_row(ctx.tx, project_id, allocation_id)
+
+
+def _check_policy(ctx: Context, node: Row[Any]) -> None:
+    """Whether policy lets the project hold this machine: by where it stands and what it is."""
+    overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The machine {node.name!r} cannot be held"
+    require(overlays, "regions", node.region, of=cannot)
+    require(overlays, "skus", node.sku, of=cannot)
 
 
 def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:

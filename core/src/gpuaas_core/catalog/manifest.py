@@ -13,6 +13,7 @@ from referencing.jsonschema import DRAFT202012
 
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
+from ..policy.modes import DEFAULTS, FITTING, declares
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = Draft202012Validator(SCHEMA)
@@ -62,6 +63,24 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
         for key, rule in topology["components"].items():
             if key not in keys or rule.get("shares_with", key) not in (keys | {None}):
                 found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
+    return found + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
+
+
+def _operation_errors(operations: dict[str, Any]) -> list[dict[str, str]]:
+    return [
+        _error(f"/operations/{kind}", "one phase is expected to take longer than the whole operation may")
+        for kind, rule in operations.items()
+        if rule.get("expected_phase_s", 0) > rule.get("deadline_s", float("inf"))
+    ]
+
+
+def _mode_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
+    """Each operating mode needs a control plane scope and a boundary it can have, or it could never be deployed."""
+    found, declared = [], {field: declares(manifest, field) for field in DEFAULTS}
+    for mode in declared["operating_modes"]:
+        for field, fitting in FITTING[mode].items():
+            if not set(declared[field]) & set(fitting):
+                found.append(_error(f"/{field}", f"{mode} needs one of: {', '.join(fitting)}"))
     return found
 
 

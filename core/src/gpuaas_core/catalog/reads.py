@@ -4,9 +4,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from ..access.evaluate import Scope
 from ..kit.problems import NotFound, Problem
-from .schemas import AppView, CatalogEntry
+from ..policy.evaluate import judge
+from ..policy.modes import decide_modes
+from ..policy.reads import entitlement_place, overlays_for, policy_row, policy_view
+from .schemas import AppView, CatalogEntry, EntitlementView
+from .states import DEPLOYABLE
 from .tables import app_versions, apps, entitlements
+
+OVERLAY = "entitlement"  # the name of an entitlement's one policy
 
 
 class AppNotEntitled(Problem):
@@ -19,6 +26,11 @@ class VersionNotPublished(Problem):
     way_out = "Leave the version out for the newest published one, or choose one from the catalog."
 
 
+class VersionWithdrawn(Problem):
+    status, code, title = 422, "version_withdrawn", "This version was withdrawn"
+    way_out = "Choose another version from the catalog; what already runs this one keeps running."
+
+
 def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> Row[Any]:
     mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
     query = select(app_versions).where(mine)
@@ -29,32 +41,98 @@ def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) 
 
 
 def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> Row[Any]:
-    """The version to deploy, or why not."""
+    """The version to deploy or upgrade to, or why not."""
     if not _entitled(tx, project_id, slug):
         raise AppNotEntitled(f"The project is not entitled to the app {slug!r}.")
-    found = _published(tx, slug, version)
-    if found is None:
+    found = _named(tx, slug, version) if version else newest(tx, slug)
+    if found is None or found.state == "draft":
         raise VersionNotPublished(f"{slug} has no published version{f' {version}' if version else ''}.")
+    if found.state == "withdrawn":
+        raise VersionWithdrawn(f"{slug} {found.version} was withdrawn{_because(found)}.")
     return found
 
 
-def catalog_of(tx: Connection, project_id: str) -> list[CatalogEntry]:
-    return [_entry(tx, project_id, app) for app in tx.execute(select(apps).order_by(apps.c.slug))]
+def warnings_of(version: Row[Any]) -> list[str]:
+    """What whoever deploys this version should know before."""
+    if version.state != "deprecated":
+        return []
+    return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
 
 
-def _entry(tx: Connection, project_id: str, app: Row[Any]) -> CatalogEntry:
-    entitled, newest = _entitled(tx, project_id, app.slug), _published(tx, app.slug, None)
-    if newest is None:
-        reason = "no version is published yet"
-    else:
-        reason = "ready to deploy" if entitled else "a tenant administrator has not entitled this project"
+def entitlement_row(tx: Connection, project_id: str, slug: str) -> Row[Any]:
+    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
+    return tx.execute(select(entitlements).where(mine)).one()
+
+
+def entitlement_view(tx: Connection, row: Row[Any], now: int) -> EntitlementView:
+    overlay = policy_row(tx, entitlement_place(row.project_id, row.app_slug), OVERLAY)
+    more = {"enabled": bool(row.enabled), "active": is_active(row, now)}
+    return EntitlementView.model_validate(
+        dict(row._mapping) | more | {"overlay": policy_view(overlay) if overlay else None}
+    )
+
+
+def entitlements_of(tx: Connection, project_id: str, now: int) -> list[EntitlementView]:
+    mine = select(entitlements).where(entitlements.c.project_id == project_id).order_by(entitlements.c.app_slug)
+    return [entitlement_view(tx, row, now) for row in tx.execute(mine).all()]
+
+
+def is_active(row: Row[Any] | None, now: int) -> bool:
+    return row is not None and bool(row.enabled) and (row.expires_at is None or row.expires_at > now)
+
+
+def check_not_expired(tx: Connection, project_id: str, slug: str, now: int) -> None:
+    if not is_active(entitlement_row(tx, project_id, slug), now):
+        raise AppNotEntitled(f"The project's entitlement to the app {slug!r} has expired.")
+
+
+def catalog_of(tx: Connection, scope: Scope, now: int) -> list[CatalogEntry]:
+    mine = select(entitlements).where(entitlements.c.project_id == scope.project_id)
+    held = {row.app_slug: row for row in tx.execute(mine)}
+    return [_entry(tx, scope, app, held.get(app.slug), now) for app in tx.execute(select(apps).order_by(apps.c.slug))]
+
+
+def newest(tx: Connection, slug: str) -> Row[Any] | None:
+    """The one published last; where none is published, the newest deprecated one."""
+    for state in DEPLOYABLE:
+        query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.state == state)
+        last = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc()).limit(1)
+        if found := tx.execute(last).first():
+            return found
+    return None
+
+
+def _entry(tx: Connection, scope: Scope, app: Row[Any], held: Row[Any] | None, now: int) -> CatalogEntry:
+    version = newest(tx, app.slug)
+    why_not = _why_not(held, now) or _policy_against(tx, scope, app.slug, version)
     return CatalogEntry(
         app=AppView.model_validate(app),
-        version=newest.version if newest else None,
-        entitled=entitled,
-        reason=reason,
-        manifest=newest.manifest if newest else None,
+        version=version.version if version else None,
+        state=version.state if version else None,
+        entitled=is_active(held, now),
+        deployable=why_not is None,
+        reason=why_not or "ready to deploy",
+        warnings=warnings_of(version) if version else [],
+        manifest=version.manifest if version else None,
     )
+
+
+def _why_not(held: Row[Any] | None, now: int) -> str | None:
+    if held is None or not held.enabled:
+        return "a tenant administrator has not entitled this project"
+    return None if is_active(held, now) else "the project's entitlement has expired"
+
+
+def _policy_against(tx: Connection, scope: Scope, slug: str, version: Row[Any] | None) -> str | None:
+    """What refuses the app wherever it would be placed; machines are judged when they are chosen."""
+    if version is None:
+        return "no version is published yet"
+    overlays = overlays_for(tx, scope, slug)
+    asked = [("apps", slug), ("runtime_backends", version.manifest["runtime_backend"])]
+    asked += [("artifact_sources", source) for source in version.manifest.get("artifact_sources", ())]
+    rulings = (judge(overlays, field, value) for field, value in asked)
+    refused = next((ruling.reason for ruling in rulings if not ruling.allowed), None)
+    return refused or decide_modes(overlays, version.manifest, {}).refused
 
 
 def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
@@ -62,9 +140,10 @@ def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
     return bool(tx.execute(select(entitlements.c.enabled).where(mine)).scalar())
 
 
-def _published(tx: Connection, slug: str, version: str | None) -> Row[Any] | None:
-    query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.published_at.is_not(None))
-    if version:
-        query = query.where(app_versions.c.version == version)
-    newest = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc())
-    return tx.execute(newest.limit(1)).first()
+def _named(tx: Connection, slug: str, version: str) -> Row[Any] | None:
+    mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
+    return tx.execute(select(app_versions).where(mine)).first()
+
+
+def _because(version: Row[Any]) -> str:
+    return f": {version.state_reason.rstrip('.')}" if version.state_reason else ""

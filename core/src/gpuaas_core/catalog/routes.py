@@ -5,11 +5,13 @@ from typing import Any
 from fastapi import APIRouter, Response
 from sqlalchemy import select
 
+from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.problems import NotFound
 from ..kit.wire import Page
 from . import reads, schemas, service
+from .states import VERSION
 from .tables import app_versions, apps
 
 router = APIRouter(prefix="/v1", tags=["catalog"])
@@ -53,19 +55,51 @@ async def list_versions(
     return await call.read(lambda ctx: page(ctx, query, app_versions.c.id, limit, cursor, _version))
 
 
+@router.get("/apps/{app_slug}/versions/{version}", **needs("catalog.app.read"))
+async def get_version(call: Caller, app_slug: str, version: str) -> schemas.VersionView:
+    return await call.read(lambda ctx: _version(reads.version_row(ctx.tx, app_slug, version)))
+
+
 @router.post(
     "/apps/{app_slug}/versions/{version}/publish",
     response_model=schemas.VersionView,
     **needs("catalog.version.publish"),
 )
 async def publish_version(call: Caller, app_slug: str, version: str) -> Response:
-    return await call.write(lambda ctx: _version(service.publish_version(ctx, app_slug, version)))
+    """Entitled projects may deploy it from now on; also again, after it was deprecated."""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "publish")))
+
+
+@router.post(
+    "/apps/{app_slug}/versions/{version}/deprecate",
+    response_model=schemas.VersionView,
+    **needs("catalog.version.deprecate"),
+)
+async def deprecate_version(
+    call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
+) -> Response:
+    """Still deployable; plan and catalog warn, with the reason."""
+    reason = body.reason if body else ""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "deprecate", reason)))
+
+
+@router.post(
+    "/apps/{app_slug}/versions/{version}/withdraw",
+    response_model=schemas.VersionView,
+    **needs("catalog.version.withdraw"),
+)
+async def withdraw_version(
+    call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
+) -> Response:
+    """No new deploy and no upgrade to it, for good; what runs stays."""
+    reason = body.reason if body else ""
+    return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "withdraw", reason)))
 
 
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
 async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
     """What this project may deploy, and why not where it may not."""
-    return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, project_id)))
+    return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, ctx.scope, ctx.now)))
 
 
 @router.post(
@@ -75,18 +109,18 @@ async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEnt
     **needs("catalog.entitlement.create", "project"),
 )
 async def create_entitlement(call: Caller, project_id: str, body: schemas.CreateEntitlement) -> Response:
-    return await call.write(
-        lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, body.app_slug, enabled=True)), status=201
-    )
+    """Enables, with an overlay and an end if wanted. Disabling is beside what it leaves running, in `instances`."""
+
+    def enable(ctx: Context) -> schemas.EntitlementView:
+        return reads.entitlement_view(ctx.tx, service.entitle(ctx, project_id, body), ctx.now)
+
+    return await call.write(enable, status=201)
 
 
-@router.post(
-    "/projects/{project_id}/entitlements/{app_slug}/disable",
-    response_model=schemas.EntitlementView,
-    **needs("catalog.entitlement.disable", "project"),
-)
-async def disable_entitlement(call: Caller, project_id: str, app_slug: str) -> Response:
-    return await call.write(lambda ctx: _entitlement(service.set_entitlement(ctx, project_id, app_slug, enabled=False)))
+@router.get("/projects/{project_id}/entitlements", **needs("catalog.entitlement.read", "project"))
+async def list_entitlements(call: Caller, project_id: str) -> Page[schemas.EntitlementView]:
+    """Also those that were disabled or expired, until they are given again."""
+    return Page(items=await call.read(lambda ctx: reads.entitlements_of(ctx.tx, project_id, ctx.now)))
 
 
 def _app(row: Any) -> schemas.AppView:
@@ -94,8 +128,5 @@ def _app(row: Any) -> schemas.AppView:
 
 
 def _version(row: Any) -> schemas.VersionView:
-    return schemas.VersionView.model_validate(dict(row._mapping) | {"published": row.published_at is not None})
-
-
-def _entitlement(row: Any) -> schemas.EntitlementView:
-    return schemas.EntitlementView.model_validate(dict(row._mapping) | {"enabled": bool(row.enabled)})
+    more = {"published": row.state == "published", "available_actions": sorted(VERSION.moves[row.state])}
+    return schemas.VersionView.model_validate(dict(row._mapping) | more)

@@ -2,9 +2,12 @@
 
 from typing import Annotated, Any
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, said
+from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, Whole, said
+from ..policy.schemas import PolicyView, Reason, Rules
+
+TEN_YEARS_S = 10 * 366 * 24 * 3600
 
 _VERSION = said(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
 Version = Annotated[str, StringConstraints(pattern=_VERSION, max_length=32)]
@@ -28,28 +31,48 @@ class CreateVersion(Input):
     manifest: dict[str, Any]
 
 
+class EndVersion(Input):
+    reason: Sentence = Field("", description="why, and what to use instead; whoever meets the version is told")
+
+
 class VersionView(View):
     app_slug: str
     version: str
     manifest: dict[str, Any]
+    state: str = Field(description="draft, published, deprecated or withdrawn")
+    state_reason: str | None
     published: bool
+    available_actions: list[str]
     created_at: Moment
 
 
 class CreateEntitlement(Input):
     app_slug: Slug
+    overlay: Rules | None = Field(None, description="narrows this project's use of this app; left out: stays as it was")
+    reason: Reason = Field("", description="of the overlay; everybody it refuses is told")
+    expires_in_s: Whole | None = Field(None, ge=60, le=TEN_YEARS_S, description="left out: it does not expire")
 
 
 class EntitlementView(View):
     project_id: str
     app_slug: str
     enabled: bool
+    active: bool = Field(description="enabled and not expired")
+    expires_at: Moment | None
+    overlay: PolicyView | None
     updated_at: Moment
+
+
+class DisabledEntitlementView(EntitlementView):
+    keeps_running: list[str] = Field(description="names of the project's instances of the app: they stay as they are")
 
 
 class CatalogEntry(View):
     app: AppView
     version: str | None
+    state: str | None = Field(None, description="of that version")
     entitled: bool
-    reason: str
+    deployable: bool = Field(description="entitled, allowed by policy, and a version is there")
+    reason: str = Field(description="one sentence: ready, or why not")
+    warnings: list[str] = Field(default_factory=list)
     manifest: dict[str, Any] | None

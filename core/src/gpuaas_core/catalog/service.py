@@ -10,9 +10,14 @@ from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
+from ..policy.reads import entitlement_place, policy_row
+from ..policy.schemas import SetPolicy
+from ..policy.service import write
+from ..tenancy.reads import project_scope
 from . import schemas
 from .manifest import check_manifest
-from .reads import version_row
+from .reads import OVERLAY, entitlement_row, version_row
+from .states import VERSION
 from .tables import app_versions, apps, entitlements
 
 declare(
@@ -20,8 +25,11 @@ declare(
         "catalog.app.created": "An app is registered.",
         "catalog.version.created": "An app version exists, not yet published.",
         "catalog.version.published": "An app version can be deployed by entitled projects.",
+        "catalog.version.deprecated": "An app version can still be deployed, with a warning.",
+        "catalog.version.withdrawn": "An app version can no longer be deployed or upgraded to; what runs stays.",
         "catalog.entitlement.enabled": "A project may deploy an app.",
         "catalog.entitlement.disabled": "A project may no longer deploy an app; what runs stays.",
+        "catalog.entitlement.expired": "A project's entitlement to an app ran out; what runs stays.",
     }
 )
 
@@ -62,23 +70,58 @@ def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[
     return version_row(ctx.tx, slug, body.version)
 
 
-def publish_version(ctx: Context, slug: str, version: str) -> Row[Any]:
+def move_version(ctx: Context, slug: str, version: str, action: str, reason: str = "") -> Row[Any]:
+    """Publish, deprecate or withdraw. Publishing what is published changes nothing: an app's release may repeat it."""
     row = version_row(ctx.tx, slug, version, lock=True)
     ctx.resource_id = f"{slug}/{version}"
-    if row.published_at is None:
-        ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(published_at=ctx.now))
-        ctx.emit("catalog.version.published", ctx.resource_id, {"app_slug": slug, "version": version})
+    state = VERSION.after(row.state, action)
+    if state == row.state:
+        return row
+    first = {"published_at": row.published_at or ctx.now} if state == "published" else {}
+    change = {"state": state, "state_reason": reason} | first
+    ctx.tx.execute(update(app_versions).where(app_versions.c.id == row.id).values(**change))
+    said = {"app_slug": slug, "version": version, "reason": reason}
+    ctx.emit(f"catalog.version.{state}", ctx.resource_id, said)
     return version_row(ctx.tx, slug, version)
 
 
-def set_entitlement(ctx: Context, project_id: str, slug: str, *, enabled: bool) -> Row[Any]:
+def entitle(ctx: Context, project_id: str, body: schemas.CreateEntitlement) -> Row[Any]:
+    """Enables, or enables anew. An overlay stays as it was unless another is given: forgetting it widens nothing."""
+    expires_at = ctx.now + body.expires_in_s * 1000 if body.expires_in_s else None
+    row = _set_entitlement(ctx, project_id, body.app_slug, enabled=1, expires_at=expires_at)
+    place = entitlement_place(project_id, body.app_slug)
+    if body.overlay is not None:
+        before = policy_row(ctx.tx, place, OVERLAY, lock=True)
+        write(ctx, place, OVERLAY, before, SetPolicy(rules=body.overlay, reason=body.reason))
+    said = {"expires_at": expires_at, "overlay": body.overlay.stored() if body.overlay else None}
+    ctx.emit("catalog.entitlement.enabled", str(ctx.resource_id), {"app_slug": body.app_slug} | said)
+    return row
+
+
+def disentitle(ctx: Context, project_id: str, slug: str) -> Row[Any]:
+    row = _set_entitlement(ctx, project_id, slug, enabled=0)
+    ctx.emit("catalog.entitlement.disabled", str(ctx.resource_id), {"app_slug": slug})
+    return row
+
+
+def expire_entitlements(ctx: Context) -> int:
+    """Says so once; the time alone already refuses."""
+    over = select(entitlements).where(entitlements.c.enabled == 1, entitlements.c.expires_at <= ctx.now)
+    rows = ctx.tx.execute(over.with_for_update(skip_locked=True)).all()
+    for row in rows:
+        mine = (entitlements.c.project_id == row.project_id) & (entitlements.c.app_slug == row.app_slug)
+        ctx.tx.execute(update(entitlements).where(mine).values(enabled=0, updated_at=ctx.now))
+        where, subject = project_scope(ctx.tx, row.project_id), f"{row.project_id}/{row.app_slug}"
+        ctx.emit("catalog.entitlement.expired", subject, {"app_slug": row.app_slug}, scope=where)
+    return len(rows)
+
+
+def _set_entitlement(ctx: Context, project_id: str, slug: str, **change: Any) -> Row[Any]:
     if ctx.tx.execute(select(apps.c.id).where(apps.c.slug == slug)).first() is None:
         raise NotFound(f"There is no app {slug!r} in the catalog.")
     ctx.resource_id = f"{project_id}/{slug}"
-    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
-    change = {"enabled": int(enabled), "updated_at": ctx.now}
+    change |= {"updated_at": ctx.now}
     key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
     new = insert_into(ctx.tx, entitlements).values(**key, **change)
     ctx.tx.execute(new.on_conflict_do_update(index_elements=["project_id", "app_slug"], set_=change))
-    ctx.emit(f"catalog.entitlement.{'enabled' if enabled else 'disabled'}", ctx.resource_id, {"app_slug": slug})
-    return ctx.tx.execute(select(entitlements).where(mine)).one()
+    return entitlement_row(ctx.tx, project_id, slug)

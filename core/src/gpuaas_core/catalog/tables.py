@@ -21,7 +21,9 @@ app_versions = Table(
     Column("app_slug", String(40), ForeignKey("apps.slug"), nullable=False),
     Column("version", String(40), nullable=False),
     Column("manifest", JSON, nullable=False),
-    Column("published_at", BigInteger),
+    Column("state", String(20), nullable=False, server_default="draft"),
+    Column("state_reason", Text),
+    Column("published_at", BigInteger),  # when it was first; the newest is the default
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("app_slug", "version"),
 )
@@ -32,6 +34,7 @@ entitlements = Table(
     Column("project_id", String(40), ForeignKey("projects.id"), primary_key=True),
     Column("app_slug", String(40), ForeignKey("apps.slug"), primary_key=True),
     Column("enabled", BigInteger, nullable=False),
+    Column("expires_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )

@@ -118,9 +118,16 @@ class Call:
         return self.principal is not ANONYMOUS and self.token.startswith(console.PREFIX)
 
     async def read_body(self) -> None:
-        if self.permission != PUBLIC and self.request.method == "POST" and self._keyed:
+        if self.permission == PUBLIC or self.request.method not in ("POST", "PUT") or not self._keyed:
+            return
+        if self.request.method == "POST":
             self.check_key()
-            self.body = read_json(await self.request.body())
+        self.body = read_json(await self.request.body())
+
+    @property
+    def keyed(self) -> bool:
+        """Where a precondition already guards a request, a key is welcome (a lost answer is told again), not needed."""
+        return "idempotency-key" in self.request.headers
 
     async def wait(self, topic: str, seconds: float) -> None:
         """Until the topic rings or it is time to look again; a caller disabled meanwhile is refused."""

@@ -1,35 +1,67 @@
-"""Strong entity tags: a fingerprint of what was shown. An update names the one it was based on (RFC 9110, 13.1.1)."""
+"""Strong ETags: whoever changes something says which state of it they saw. 428 without, 412 when it has changed."""
 
 import hashlib
+import json
+from typing import Annotated
 
-from fastapi import Response
+from fastapi import Depends, Header, Response
 from pydantic import BaseModel
 
 from ..kit.problems import Problem
 
+_Tags = Annotated[str | None, Header(max_length=400)]
+
 
 class PreconditionMissing(Problem):
-    status, code, title = 428, "precondition_missing", "The If-Match header is missing"
-    way_out = "Read the resource and send its ETag as If-Match, so that nobody's change is lost."
+    status, code, title = 428, "precondition_required", "Say which state you want to change"
+    way_out = "Read it and send its `etag` as If-Match; to make something new, send If-None-Match: *."
 
 
 class PreconditionFailed(Problem):
-    status, code, title = 412, "precondition_failed", "The resource has changed since you read it"
-    way_out = "Read it again, see whether your change still fits, and send it with the new ETag (`current_etag`)."
+    status, code, title = 412, "precondition_failed", "It is not in the state you saw"
+    way_out = "Read it again, see whether you still want the change, and send it with the new `etag`."
+
+
+class Preconditions:
+    def __init__(self, if_match: _Tags = None, if_none_match: _Tags = None) -> None:
+        self.wanted, self.unwanted = _tags(if_match), _tags(if_none_match)
+
+    def check(self, etag: str | None) -> None:
+        """`etag` of what there is now; None: there is nothing. Asked after the replay lookup, so that a lost answer
+        to an update is told again instead of refused."""
+        if self.wanted is None and self.unwanted is None:
+            raise PreconditionMissing("This request needs If-Match, or If-None-Match: * for something new.")
+        if self.wanted is not None and not _among(etag, self.wanted):
+            why = "It was changed since." if etag else "There is nothing by this name (any more)."
+            raise PreconditionFailed(why, extra={"current_etag": etag} if etag else None)
+        if self.unwanted is not None and _among(etag, self.unwanted):
+            raise PreconditionFailed("There is one by this name already.", extra={"current_etag": etag})
+
+
+Seen = Annotated[Preconditions, Depends()]
 
 
 def etag_of(view: BaseModel) -> str:
+    """A fingerprint of all that is shown, for what has no revision of its own."""
     return f'"{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
 
 
-def tagged(view: BaseModel, etag: str | None = None) -> Response:
-    tag = etag or etag_of(view)
-    return Response(view.model_dump_json(), headers={"ETag": tag}, media_type="application/json")
+def tagged(answer: Response | BaseModel) -> Response:
+    """The answer with its ETag: the `etag` it holds, or its fingerprint."""
+    if isinstance(answer, BaseModel):
+        known = getattr(answer, "etag", None) or etag_of(answer)
+        return Response(answer.model_dump_json(), headers={"ETag": _quoted(known)}, media_type="application/json")
+    answer.headers["ETag"] = _quoted(json.loads(bytes(answer.body))["etag"])
+    return answer
 
 
-def check_match(if_match: str | None, current: str) -> None:
-    """After the replay lookup, so that a lost answer to an update is repeated instead of refused."""
-    if if_match is None:
-        raise PreconditionMissing("This change needs If-Match.")
-    if if_match.strip() != current:
-        raise PreconditionFailed("Somebody or something changed it meanwhile.", extra={"current_etag": current})
+def _quoted(etag: str) -> str:
+    return etag if etag.startswith('"') else f'"{etag}"'
+
+
+def _among(etag: str | None, tags: set[str]) -> bool:
+    return etag is not None and ("*" in tags or _quoted(etag) in tags)
+
+
+def _tags(header: str | None) -> set[str] | None:
+    return None if header is None else {tag.strip() for tag in header.split(",")}

@@ -11,6 +11,8 @@ from ..ledger.events import IDENTIFIERS
 TEXT: dict[str, Any] = {"type": "string"}
 MAYBE: dict[str, Any] = {"type": ["string", "null"]}
 WHOLE: dict[str, Any] = {"type": "integer", "minimum": 0}
+MAYBE_WHOLE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0}
+MAYBE_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
 NAMES: dict[str, Any] = {"type": "array", "items": TEXT}
 ERROR: dict[str, Any] = {
     "type": "object",
@@ -39,6 +41,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
     "ended_sessions": (WHOLE, "how many other sessions ended with it"),
     "error": (ERROR, "why it failed, and the way out"),
+    "expires_at": (MAYBE_WHOLE, "when it ends by itself, if it does"),
     "grant_id": (TEXT, "the certificate's record"),
     "grantee_id": (TEXT, "the service account that may act"),
     "grantor_id": (TEXT, "on whose behalf"),
@@ -56,11 +59,14 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "opened_by": (TEXT, "who asked for it"),
     "operation_id": (TEXT, "the operation that did it"),
     "orphan_id": (TEXT, "the orphan record"),
+    "overlay": (MAYBE_OBJECT, "what it narrows, if anything"),
     "permissions": (NAMES, "permission keys"),
     "phase": (TEXT, "where the operation is, for grouping steps"),
     "principal_id": (TEXT, "who holds it"),
     "project": (MAYBE, "the project invited to, if one"),
     "reason": (TEXT, "why, in the words of whoever did it"),
+    "revision": (WHOLE, "how often it was written"),
+    "rules": (MAYBE_OBJECT, "what it allows only, and what it denies"),
     "role": (TEXT, "the role"),
     "roles": (NAMES, "its roles"),
     "scope_id": (TEXT, "where the role is held"),
@@ -94,6 +100,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "catalog.app.": ("Apps", ""),
     "catalog.version.": ("Apps", "version"),
     "catalog.entitlement.": ("Entitlements", ""),
+    "catalog.entitlement.enabled": ("Entitlements", "expires_at overlay"),
+    "policy.": ("Policies", "name revision? rules? reason?"),
     "capacity.enrolment.": ("Machines", "node_name"),
     "capacity.node.": ("Machines", "node_name address?"),
     "capacity.allocation.": ("Allocations", "allocation_id node_id"),

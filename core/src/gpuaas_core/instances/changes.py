@@ -5,12 +5,13 @@ from typing import Any
 from sqlalchemy import Row, update
 
 from ..access.context import Context
+from ..catalog.admission import admit
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
-from ..edge.etags import check_match
+from ..edge.etags import Preconditions
 from . import actions, schemas
 from .errors import VersionUnchanged
-from .reads import instance_row, last_operation, live_operations, manifest_of
+from .reads import instance_row, last_operation, live_operations, manifest_of, members_of
 from .record import move_instance, queue_operation
 from .states import KINDS
 from .tables import instances
@@ -30,7 +31,7 @@ def change_inputs(
 ) -> schemas.AcceptedView:
     """New inputs are a new generation, whoever gets to apply it and when."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
-    check_match(if_match, instance_view(ctx.tx, instance).etag)
+    Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)
     _, manifest = _allowed(ctx, project_id, instance_id, "reconfigure")
     check_inputs(manifest, body.inputs)
     change = {"inputs": body.inputs, "generation": instance.generation + 1}
@@ -44,6 +45,7 @@ def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.Upgra
         raise VersionUnchanged(f"{instance.name!r} has {instance.app_slug} {instance.version}.")
     wanted = deployable(ctx.tx, project_id, instance.app_slug, body.version)
     check_inputs(wanted.manifest, instance.inputs)
+    admit(ctx, wanted, members_of(ctx.tx, instance_id))
     versions = {"from_version": instance.version, "to_version": wanted.version}
     return _queue(ctx, instance, "upgrade", manifest, **versions)
 

@@ -5,6 +5,8 @@ from typing import Any
 from sqlalchemy import Row, func, insert, select
 
 from ..access.context import Context
+from ..catalog.admission import admit
+from ..catalog.reads import version_row
 from ..kit.ids import new_id
 from ..kit.wire import counted
 from . import actions, schemas
@@ -69,7 +71,13 @@ def _check_add(
     _allowed_to_add(ctx, instance_row(ctx.tx, project_id, instance_id), body)
     found = check_allocations(ctx.tx, project_id, {body.component_key: body.allocation_ids}, lock=lock)
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
+    _admit(ctx, instance, found)
     return instance, _allowed_to_add(ctx, instance, body), found
+
+
+def _admit(ctx: Context, instance: Row[Any], found: Found) -> None:
+    """Growing asks policy and entitlement again: what runs stays, but it does not spread where it may not be."""
+    admit(ctx, version_row(ctx.tx, instance.app_slug, instance.version), found.values())
 
 
 def _allowed_to_add(ctx: Context, instance: Row[Any], body: schemas.AddMembers) -> actions.Manifest:
@@ -114,6 +122,7 @@ def replace(
     _allowed(ctx, project_id, instance_id, member_id, REPLACE)
     found = check_allocations(ctx.tx, project_id, {"new": [body.allocation_id]}, lock=True)
     instance, old, manifest = _allowed(ctx, project_id, instance_id, member_id, REPLACE, lock=True)
+    _admit(ctx, instance, found)
     hold(ctx, instance, {old.component_key: [body.allocation_id]}, found)
     ordinal = _next_ordinal(ctx, instance_id, old.component_key)
     allocation = found[body.allocation_id]

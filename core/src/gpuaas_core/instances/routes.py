@@ -45,7 +45,7 @@ async def list_instances(
 async def get_instance(call: Caller, project_id: str, instance_id: str) -> Response:
     """With a strong ETag, which an update sends back as If-Match."""
     view = await call.read(lambda ctx: views.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id)))
-    return tagged(view, view.etag)
+    return tagged(view)
 
 
 @router.post(

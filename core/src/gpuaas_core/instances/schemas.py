@@ -278,6 +278,7 @@ class PlanView(View):
     topology: str
     hosts: list[PlannedHost]
     inputs: Detail
+    warnings: list[str] = Field(default_factory=list)
     charged_to: str
 
 

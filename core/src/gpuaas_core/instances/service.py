@@ -7,10 +7,12 @@ from sqlalchemy import Row, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
+from ..catalog.admission import admit
 from ..catalog.manifest import check_inputs
-from ..catalog.reads import deployable
+from ..catalog.reads import deployable, warnings_of
 from ..kit.ids import new_id
 from ..kit.wire import counted
+from ..policy.modes import Modes
 from . import actions, modes, schemas
 from .errors import NameTaken
 from .holds import hold
@@ -32,7 +34,7 @@ class Checked:
     placement: Placement
     found: dict[str, Row[Any]]
     requested: dict[str, str]
-    modes: modes.Modes
+    modes: Modes
 
 
 def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.PlannedView:
@@ -42,7 +44,7 @@ def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas
     hosts = hosts_of(checked.placement, checked.found)
     summary = f"Deploy {body.app_slug} {version} as {body.name!r} on {counted(len(hosts), 'machine')}."
     said = {"app_slug": body.app_slug, "version": version, "topology": body.topology, "inputs": body.inputs}
-    return planned(summary, hosts, project_id, **said)
+    return planned(summary, hosts, project_id, warnings=warnings_of(checked.version), **said)
 
 
 def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.AcceptedView:
@@ -102,7 +104,6 @@ def _check_decommission(ctx: Context, instance: Row[Any], live: actions.Live) ->
 def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False) -> Checked:
     requested = modes.requested(body)
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
-    effective = modes.effective(requested, version.manifest)
     check_inputs(version.manifest, body.inputs)
     placement = place(version.manifest, body.topology, body.placement_intent)
     taken = select(instances.c.id).where(
@@ -111,7 +112,8 @@ def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock:
     if ctx.tx.execute(taken).first():
         raise NameTaken(f"The project has an instance named {body.name!r}.")
     found = check_allocations(ctx.tx, project_id, placement, lock=lock)
-    return Checked(version, placement, found, requested, effective)
+    admit(ctx, version, found.values())
+    return Checked(version, placement, found, requested, modes.effective(ctx, requested, version))
 
 
 def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, checked: Checked) -> Row[Any]:

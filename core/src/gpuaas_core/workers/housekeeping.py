@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
+from ..catalog.service import expire_entitlements
 from ..edge.call import Platform
 from ..instances import watch
 from ..kit.db import try_name
@@ -52,6 +53,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     break_glass.expire_due(ctx)
     watch.look_after(ctx)
     watch.forget_old(ctx)
+    expire_entitlements(ctx)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)

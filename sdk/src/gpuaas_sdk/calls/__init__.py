@@ -10,6 +10,7 @@ from .controller import ControllerCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
+from .policy import PolicyCalls
 from .tenancy import TenancyCalls
 from .triage import TriageCalls
 
@@ -19,6 +20,7 @@ class Calls(
     TenancyCalls,
     AccessCalls,
     CatalogCalls,
+    PolicyCalls,
     CapacityCalls,
     InstanceCalls,
     ControllerCalls,

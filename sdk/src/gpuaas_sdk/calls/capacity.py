@@ -10,10 +10,17 @@ from ..request import Page, Request, get, post
 class CapacityCalls:
     @call
     def create_enrolment(
-        self, tenant_id: str, *, node_name: str, labels: dict[str, str] | None = None
+        self,
+        tenant_id: str,
+        *,
+        node_name: str,
+        labels: dict[str, str] | None = None,
+        region: str | None = None,
+        sku: str | None = None,
     ) -> Request[EnrolmentView]:
         """A one-time token with which a host joins; it is shown here and never again."""
-        return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, node_name=node_name, labels=labels or {})
+        said = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku}
+        return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **said)
 
     @call
     def list_nodes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import AppView, CatalogEntry, EntitlementView, VersionView
+from ..models import AppView, CatalogEntry, DisabledEntitlementView, EntitlementView, VersionView
 from ..request import Page, Request, get, post
 
 
@@ -37,12 +37,40 @@ class CatalogCalls:
         return post(VersionView, "/v1/apps/{}/versions/{}/publish", app_slug, version)
 
     @call
-    def entitle(self, project_id: str, *, app_slug: str) -> Request[EntitlementView]:
-        return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, app_slug=app_slug)
+    def get_version(self, app_slug: str, version: str) -> Request[VersionView]:
+        return get(VersionView, "/v1/apps/{}/versions/{}", app_slug, version)
 
     @call
-    def disentitle(self, project_id: str, app_slug: str) -> Request[EntitlementView]:
-        return post(EntitlementView, "/v1/projects/{}/entitlements/{}/disable", project_id, app_slug)
+    def deprecate_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
+        """Still deployable; whoever plans to is warned, with the reason."""
+        return post(VersionView, "/v1/apps/{}/versions/{}/deprecate", app_slug, version, reason=reason)
+
+    @call
+    def withdraw_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
+        """No new deploy or upgrade to it, for good; what runs stays."""
+        return post(VersionView, "/v1/apps/{}/versions/{}/withdraw", app_slug, version, reason=reason)
+
+    @call
+    def entitle(
+        self,
+        project_id: str,
+        *,
+        app_slug: str,
+        overlay: dict[str, Any] | None = None,
+        reason: str | None = None,
+        expires_in_s: int | None = None,
+    ) -> Request[EntitlementView]:
+        """Lets the project deploy the app; an overlay narrows that and stays until another is given."""
+        said = {"app_slug": app_slug, "overlay": overlay, "reason": reason, "expires_in_s": expires_in_s}
+        return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, **said)
+
+    @call
+    def list_entitlements(self, project_id: str) -> Request[Page[EntitlementView]]:
+        return get(Page[EntitlementView], "/v1/projects/{}/entitlements", project_id)
+
+    @call
+    def disentitle(self, project_id: str, app_slug: str) -> Request[DisabledEntitlementView]:
+        return post(DisabledEntitlementView, "/v1/projects/{}/entitlements/{}/disable", project_id, app_slug)
 
     @call
     def get_catalog(self, project_id: str) -> Request[Page[CatalogEntry]]:

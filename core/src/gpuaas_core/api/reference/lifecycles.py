@@ -1,6 +1,7 @@
 """The lives of things: a drawing, and the same as a table for those who search."""
 
 from ...capacity.states import ALLOCATION, NODE
+from ...catalog.states import VERSION
 from ...instances.states import INSTANCE, MEMBER, OPERATION
 from ...kit.lifecycle import Lifecycle
 from ...tenancy.states import BREAK_GLASS
@@ -19,6 +20,7 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
     "Operation": (OPERATION, "One piece of work on an instance. It ends once, and a retry is a new operation."),
     "Allocation": (ALLOCATION, "A machine held for a project. It is active once the machine itself trusts it."),
     "Node": (NODE, "An enrolled machine. It is `ready` while it reports."),
+    "App version": (VERSION, "What an app team publishes. What runs stays, whatever becomes of its version."),
     "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
 }
 

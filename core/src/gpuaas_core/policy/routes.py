@@ -1,0 +1,146 @@
+"""HTTP in, HTTP out: policies of the platform, a tenant, a project, and what they come to."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from ..edge.call import Call, Caller, needs
+from ..edge.etags import Seen, tagged
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page, Slug
+from . import reads, schemas, service
+from .evaluate import FIELDS
+from .tables import policies
+
+router = APIRouter(prefix="/v1", tags=["policy"])
+Name = Annotated[Slug, Path(description="what the policy is called at its place")]
+AppSlug = Annotated[str | None, Query(max_length=40, description="with what its entitlement adds")]
+Field = Annotated[str, Query(max_length=40, description=f"one of: {', '.join(FIELDS)}")]
+Value = Annotated[str, Query(max_length=63)]
+
+
+@router.put("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.set"))
+async def set_platform_policy(call: Caller, policy_name: Name, body: schemas.SetPlatformPolicy, seen: Seen) -> Response:
+    """Narrows what may be deployed everywhere; nothing lifts what it denies."""
+    return await _set(call, policy_name, body, seen)
+
+
+@router.get("/policies", **needs("policy.platform.read"))
+async def list_platform_policies(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.PolicyView]:
+    return await _list(call, limit, cursor)
+
+
+@router.get("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.read"))
+async def get_platform_policy(call: Caller, policy_name: Name) -> Response:
+    return await _get(call, policy_name)
+
+
+@router.delete("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.remove"))
+async def remove_platform_policy(call: Caller, policy_name: Name, seen: Seen) -> Response:
+    return await _remove(call, policy_name, seen)
+
+
+@router.put(
+    "/tenants/{tenant_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.tenant.set", "tenant"),
+)
+async def set_tenant_policy(
+    call: Caller, tenant_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
+) -> Response:
+    """Narrows what may be deployed in every project of the tenant."""
+    return await _set(call, policy_name, body, seen)
+
+
+@router.get("/tenants/{tenant_id}/policies", **needs("policy.tenant.read", "tenant"))
+async def list_tenant_policies(
+    call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.PolicyView]:
+    return await _list(call, limit, cursor)
+
+
+@router.get(
+    "/tenants/{tenant_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.tenant.read", "tenant"),
+)
+async def get_tenant_policy(call: Caller, tenant_id: str, policy_name: Name) -> Response:
+    return await _get(call, policy_name)
+
+
+@router.delete(
+    "/tenants/{tenant_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.tenant.remove", "tenant"),
+)
+async def remove_tenant_policy(call: Caller, tenant_id: str, policy_name: Name, seen: Seen) -> Response:
+    return await _remove(call, policy_name, seen)
+
+
+@router.put(
+    "/projects/{project_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.project.set", "project"),
+)
+async def set_project_policy(
+    call: Caller, project_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
+) -> Response:
+    """Narrows what may be deployed in one project."""
+    return await _set(call, policy_name, body, seen)
+
+
+@router.get("/projects/{project_id}/policies", **needs("policy.project.read", "project"))
+async def list_project_policies(
+    call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.PolicyView]:
+    return await _list(call, limit, cursor)
+
+
+@router.get(
+    "/projects/{project_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.project.read", "project"),
+)
+async def get_project_policy(call: Caller, project_id: str, policy_name: Name) -> Response:
+    return await _get(call, policy_name)
+
+
+@router.delete(
+    "/projects/{project_id}/policies/{policy_name}",
+    response_model=schemas.PolicyView,
+    **needs("policy.project.remove", "project"),
+)
+async def remove_project_policy(call: Caller, project_id: str, policy_name: Name, seen: Seen) -> Response:
+    return await _remove(call, policy_name, seen)
+
+
+@router.get("/projects/{project_id}/policy/effective", **needs("policy.project.read", "project"))
+async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug = None) -> schemas.EffectiveView:
+    """What all levels together leave, and for each value where it was narrowed."""
+    return await call.read(lambda ctx: reads.effective_view(ctx.tx, ctx.scope, app_slug))
+
+
+@router.get("/projects/{project_id}/policy/explain", **needs("policy.project.read", "project"))
+async def explain_policy(
+    call: Caller, project_id: str, field: Field, value: Value, app_slug: AppSlug = None
+) -> schemas.RulingView:
+    """Whether one value is allowed here, and which policy decided."""
+    return await call.read(lambda ctx: reads.explain(ctx.tx, ctx.scope, field, value, app_slug))
+
+
+async def _set(call: Call, name: str, body: schemas.SetPolicy, seen: Any) -> Response:
+    return tagged(await call.write(lambda ctx: service.set_policy(ctx, name, body, seen), repeats=call.keyed))
+
+
+async def _remove(call: Call, name: str, seen: Any) -> Response:
+    return tagged(await call.write(lambda ctx: service.remove_policy(ctx, name, seen), repeats=call.keyed))
+
+
+async def _get(call: Call, name: str) -> Response:
+    return tagged(await call.read(lambda ctx: reads.get_policy(ctx.tx, ctx.scope.chain[0], name)))
+
+
+async def _list(call: Call, limit: int, cursor: str | None) -> Page[schemas.PolicyView]:
+    return await call.read(
+        lambda ctx: page(ctx, reads.policies_at(ctx.scope.chain[0]), policies.c.id, limit, cursor, reads.policy_view)
+    )

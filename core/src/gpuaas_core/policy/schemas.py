@@ -1,0 +1,115 @@
+"""What policy takes in and shows."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from ..kit.wire import Input, Keepable, Moment, Slug, View, said
+from .evaluate import NEEDS_ENABLING
+
+_NAME = said(
+    r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$",
+    "1 to 63 lower-case letters, digits and ._-, not beginning or ending with one of ._-",
+)
+Name = Annotated[str, StringConstraints(pattern=_NAME)]
+Mode = Literal["tenant_dedicated", "platform_managed"]
+ControlPlaneScope = Literal["project", "tenant", "platform"]
+BoundaryMode = Literal["tenant_isolated", "shared_service"]
+Reason = Annotated[str, StringConstraints(max_length=400), Keepable]
+
+
+class Rule(Input):
+    """Names only, compared whole. An empty `only` allows nothing; what is in both lists is denied."""
+
+    only: list[Name] | None = Field(None, max_length=200, description="nothing but these")
+    deny: list[Name] | None = Field(None, max_length=200, description="never these, whatever anybody allows")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "Rule":
+        if self.only is None and self.deny is None:
+            raise ValueError("a rule has `only`, `deny` or both")
+        return self
+
+
+class ModeRule(Rule):
+    only: list[Mode] | None = Field(None, max_length=10)  # type: ignore[assignment] - fewer names
+    deny: list[Mode] | None = Field(None, max_length=10)  # type: ignore[assignment]
+
+
+class ScopeRule(Rule):
+    only: list[ControlPlaneScope] | None = Field(None, max_length=10)  # type: ignore[assignment]
+    deny: list[ControlPlaneScope] | None = Field(None, max_length=10)  # type: ignore[assignment]
+
+
+class BoundaryRule(Rule):
+    only: list[BoundaryMode] | None = Field(None, max_length=10)  # type: ignore[assignment]
+    deny: list[BoundaryMode] | None = Field(None, max_length=10)  # type: ignore[assignment]
+
+
+class Rules(Input):
+    """Per field what is allowed; a field left out is not restricted here."""
+
+    apps: Rule | None = None
+    regions: Rule | None = None
+    skus: Rule | None = None
+    artifact_sources: Rule | None = None
+    operating_modes: ModeRule | None = None
+    control_plane_scopes: ScopeRule | None = None
+    tenant_boundary_modes: BoundaryRule | None = None
+    runtime_backends: Rule | None = None
+
+    def stored(self) -> dict[str, Any]:
+        return self.model_dump(exclude_none=True)
+
+
+class SetPolicy(Input):
+    rules: Rules = Field(default_factory=Rules)
+    reason: Reason = Field("", description="why; everybody it refuses is told")
+
+
+class Enables(Input):
+    platform_managed: list[Slug] = Field(max_length=200, description="apps the platform offers to run itself")
+
+
+class SetPlatformPolicy(SetPolicy):
+    enables: Enables | None = Field(None, description="the one thing a policy opens, and only the platform's")
+
+
+class PolicyView(View):
+    id: str
+    name: str
+    scope_kind: str
+    scope_id: str
+    rules: dict[str, Any] | None = Field(description="None: it cannot be read, and therefore refuses everything")
+    enables: dict[str, Any] | None
+    reason: str
+    readable: bool
+    etag: str = Field(description="send it as If-Match to change or remove exactly this state")
+    updated_by: str
+    created_at: Moment
+    updated_at: Moment
+
+
+class RulingView(View):
+    field: str
+    value: str | None = Field(description="None: every value that no policy names")
+    allowed: bool
+    reason: str
+    level: str | None = Field(description="where it was decided; None: nobody restricts it")
+    matched: list[str] = Field(description="ids of the policies that refuse, or that name the allowed value")
+
+
+class FieldView(View):
+    field: str
+    only: list[str] | None = Field(description="what the allow-lists leave; None: there is none")
+    denied: list[str]
+    values: list[RulingView]
+    others: RulingView
+
+
+class EffectiveView(View):
+    project_id: str
+    app_slug: str | None
+    fields: list[FieldView]
+    enables: dict[str, list[str]] = Field(description=f"apps for which the platform enables {NEEDS_ENABLING}")
+    policies: list[str] = Field(description="ids of the policies that were looked at")

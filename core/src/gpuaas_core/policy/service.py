@@ -1,0 +1,76 @@
+"""Set and remove policies. Whoever changes one says which state of it they saw."""
+
+from typing import Any
+
+from sqlalchemy import Row, delete, insert, update
+from sqlalchemy.exc import IntegrityError
+
+from ..access.context import Context
+from ..access.evaluate import Place
+from ..edge.etags import PreconditionFailed, Preconditions
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..kit.wire import canonical
+from ..ledger.events import declare
+from . import schemas
+from .reads import policy_row, policy_view
+from .tables import policies
+
+declare(
+    {
+        f"policy.{level}.{verb}": f"A policy of {'the' if level == 'platform' else 'a'} {level} {what}."
+        for level in ("platform", "tenant", "project")
+        for verb, what in {
+            "set": "is in force, new or changed",
+            "removed": "is no longer in force",
+        }.items()
+    }
+)
+
+
+def set_policy(ctx: Context, name: str, body: schemas.SetPolicy, seen: Preconditions) -> schemas.PolicyView:
+    place = ctx.scope.chain[0]
+    row = policy_row(ctx.tx, place, name, lock=True)
+    seen.check(policy_view(row).etag if row else None)
+    kept = write(ctx, place, name, row, body)
+    ctx.resource_id = kept.id
+    ctx.emit(f"policy.{place[0]}.set", kept.id, {"name": name} | _said(body) | {"revision": kept.revision})
+    return policy_view(kept)
+
+
+def remove_policy(ctx: Context, name: str, seen: Preconditions) -> schemas.PolicyView:
+    place = ctx.scope.chain[0]
+    row = policy_row(ctx.tx, place, name, lock=True)
+    if row is None:
+        raise NotFound(f"There is no policy {name!r} here.")
+    gone = policy_view(row)
+    seen.check(gone.etag)
+    ctx.resource_id = row.id
+    ctx.tx.execute(delete(policies).where(policies.c.id == row.id))
+    ctx.emit(f"policy.{place[0]}.removed", row.id, {"name": name})
+    return gone
+
+
+def write(ctx: Context, place: Place, name: str, row: Row[Any] | None, body: schemas.SetPolicy) -> Row[Any]:
+    said = _said(body)
+    change = {
+        "rules": canonical(said["rules"]),
+        "enables": canonical(said["enables"]) if said.get("enables") else None,
+        "reason": body.reason,
+        "updated_by": ctx.principal.id,
+        "updated_at": ctx.now,
+    }
+    if row is not None:
+        changed = update(policies).where(policies.c.id == row.id).values(**change, revision=row.revision + 1)
+        return ctx.tx.execute(changed.returning(policies)).one()
+    key = {"id": new_id("pol"), "scope_kind": place[0], "scope_id": place[1], "name": name, "created_at": ctx.now}
+    try:
+        with ctx.tx.begin_nested():
+            return ctx.tx.execute(insert(policies).values(**key, **change, revision=1).returning(policies)).one()
+    except IntegrityError as error:
+        raise PreconditionFailed(f"Somebody made the policy {name!r} a moment ago.") from error
+
+
+def _said(body: schemas.SetPolicy) -> dict[str, Any]:
+    enables = body.enables.model_dump() if isinstance(body, schemas.SetPlatformPolicy) and body.enables else None
+    return {"rules": body.rules.stored(), "reason": body.reason} | ({"enables": enables} if enables else {})
