@@ -15,7 +15,18 @@ from gpuaas_cli.main import HELP, build_app
 from gpuaas_sdk import models
 from scene import Gpuaas, Scene
 
-GROUPS = ("instance", "operation", "allocation", "node", "audit", "iam", "service-account", "session")
+GROUPS = (
+    "instance",
+    "member",
+    "operation",
+    "orphan",
+    "allocation",
+    "node",
+    "audit",
+    "iam",
+    "service-account",
+    "session",
+)
 
 
 def every_command() -> list[tuple[str, ...]]:

@@ -30,7 +30,7 @@ HOOKS = {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(Path(__fi
 # a cursor from another store. Those answers are problem documents too and are checked as such.
 CONFIG = """
 [checks.positive_data_acceptance]
-expected-statuses = ["2xx", "400", "401", "403", "404", "409", "410", "422"]
+expected-statuses = ["2xx", "400", "401", "403", "404", "409", "410", "412", "422", "428"]
 
 [phases.coverage]
 unexpected-methods = ["DELETE", "OPTIONS"]
@@ -66,6 +66,7 @@ async def _furnished(served: Served, world: World) -> dict[str, list[str]]:
         "allocation_id": [*world.allocations, world.blue_allocation],
         "instance_id": [running["id"], failed["instance"]["id"]],
         "operation_id": operations,
+        "member_id": [member["id"] for member in running["members"]],
         "account_id": [world.second_id],
         "app_slug": ["echo"],
         "version": ["1.0.0"],

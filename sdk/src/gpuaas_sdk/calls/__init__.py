@@ -10,6 +10,7 @@ from .controller import ControllerCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
+from .members import MemberCalls
 from .tenancy import TenancyCalls
 from .triage import TriageCalls
 
@@ -21,6 +22,7 @@ class Calls(
     CatalogCalls,
     CapacityCalls,
     InstanceCalls,
+    MemberCalls,
     ControllerCalls,
     EventCalls,
     TriageCalls,
