@@ -143,6 +143,11 @@ class Scene:
         on("POST", f"{those}/mem_1/tombstone", lambda _: (200, gone))
         on("POST", f"{p}/operations/op_1/take-claim", lambda _: (200, self.operation))
         on("POST", f"{p}/operations/op_1/abandon", lambda _: (200, self.operation))
+        secret = wire(m.SecretView, id="sec_1", name="db_password", version=2, origin="generated", created_at=LONG_AGO)
+        inside = f"{p}/instances/inst_1/secrets"
+        on("GET", inside, lambda _: page(secret))
+        on("POST", inside, lambda _: (201, secret))
+        on("POST", f"{inside}/delete", lambda _: (200, {"name": "db_password", "versions": 2}))
         on("GET", f"{p}/orphans", lambda _: page(orphan))
         on("POST", f"{p}/orphans/orph_1/resolve", lambda _: (200, orphan))
 

@@ -20,6 +20,7 @@ GROUPS = (
     "member",
     "operation",
     "orphan",
+    "secret",
     "allocation",
     "node",
     "audit",

@@ -48,6 +48,11 @@ Members
   gpuaas member retry NAME MEMBER        try again what failed on it
   gpuaas member tombstone NAME MEMBER    give a failed one up
 
+Secrets
+  gpuaas secret list NAME                names and versions
+  gpuaas secret issue NAME SECRET        a new one, or the next version of one
+  gpuaas secret delete NAME SECRET       all versions
+
 When something happens
   gpuaas operation list                  what was done
   gpuaas operation show ID|NAME          how far it is, or why it failed
@@ -104,6 +109,7 @@ COMMANDS = {
     "member": "member:app",
     "operation": "operation:app",
     "orphan": "orphan:app",
+    "secret": "secret:app",
     "events": "events:events",
     "audit": "audit:app",
     "iam": "iam:app",

@@ -15,6 +15,7 @@ class AboutView(msgspec.Struct, kw_only=True):
     issuer: str
     retention: dict[str, int]
     features: dict[str, Any]
+    keys: dict[str, dict[str, str]]
 
 
 class AcceptInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -69,6 +70,12 @@ class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     allocation_id: str
     ssh_public_key: str
+
+
+class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    claim_epoch: int
+    version: int | None = None
 
 
 class AuditBreak(msgspec.Struct, kw_only=True):
@@ -152,6 +159,13 @@ class Claim(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ClaimReport(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+
+
+class ClaimSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    length: int = 32
+    alphabet: str = "alphanumeric"
     claim_epoch: int
 
 
@@ -499,6 +513,13 @@ class InvitedView(msgspec.Struct, kw_only=True):
     token: str = ""
 
 
+class IssueSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    length: int = 32
+    alphabet: str = "alphanumeric"
+    value: str | None = None
+
+
 class Justified(msgspec.Struct, kw_only=True, omit_defaults=True):
     """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
 
@@ -578,6 +599,10 @@ class MemberView(msgspec.Struct, kw_only=True):
     last_operation_id: str | None
     available_actions: list[ActionView]
     correlation_id: str
+
+
+class NameSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
 
 
 class NodeView(msgspec.Struct, kw_only=True):
@@ -758,6 +783,29 @@ class RoleView(msgspec.Struct, kw_only=True):
     permissions: list[str]
     bindable_at: list[str]
     system: bool
+
+
+class SealedSecretView(msgspec.Struct, kw_only=True):
+    name: str
+    version: int
+    sealed: str
+    expires_in_s: int
+
+
+class SecretGoneView(msgspec.Struct, kw_only=True):
+    name: str
+    versions: int
+
+
+class SecretView(msgspec.Struct, kw_only=True):
+    """What may be known of a secret: not its value."""
+
+    id: str
+    name: str
+    version: int
+    origin: str
+    created_by: str
+    created_at: str
 
 
 class ServiceAccountView(msgspec.Struct, kw_only=True):

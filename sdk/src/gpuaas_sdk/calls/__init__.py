@@ -11,6 +11,7 @@ from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
 from .members import MemberCalls
+from .secrets import SecretCalls
 from .tenancy import TenancyCalls
 from .triage import TriageCalls
 
@@ -23,6 +24,7 @@ class Calls(
     CapacityCalls,
     InstanceCalls,
     MemberCalls,
+    SecretCalls,
     ControllerCalls,
     EventCalls,
     TriageCalls,
