@@ -119,13 +119,38 @@ class Scene:
             f"{p}/instances",
             lambda c: (200, {"plan": self._plan()}) if c.body["validate_only"] else accepted(c),
         )
-        on("POST", f"{p}/instances/inst_1/decommission", accepted)
+        planned = lambda c: (200, {"plan": self._plan()}) if (c.body or {}).get("validate_only") else accepted(c)  # noqa: E731
+        on("POST", f"{p}/instances/inst_1/decommission", planned)
+        for verb in ("stop", "start", "restart", "update", "upgrade", "rollback"):
+            on("POST", f"{p}/instances/inst_1/{verb}", accepted)
+        self._member_routes(page, planned)
         on("POST", f"{p}/operations/op_1/retry", accepted)
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
         self._access_routes(page)
         self._catalog_routes(page)
         on("POST", "/v1/sign-out", lambda _: (204, None))
         on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
+
+    def _member_routes(self, page: Callable[..., Any], planned: Callable[..., Any]) -> None:
+        on, p = self.platform.on, "/v1/projects/prj_1"
+        those = f"{p}/instances/inst_1/members"
+        batch = {"batch_id": "batch_1", "instance": self.instance, "operations": [self.operation]}
+        gone = wire(m.MemberRemovedView, member_id="mem_1", state="removed", orphan_id="orph_1")
+        orphan = wire(m.OrphanView, id="orph_1", node_name="node-a", reason="it burned", created_at=LONG_AGO)
+        on("GET", those, lambda _: page(*self.instance["members"]))
+        on("POST", those, lambda c: planned(c) if c.body.get("validate_only") else (202, batch))
+        for verb in ("drain", "undrain", "restart", "remove", "replace", "retry"):
+            on("POST", f"{those}/mem_1/{verb}", planned)
+        on("POST", f"{those}/mem_1/tombstone", lambda _: (200, gone))
+        on("POST", f"{p}/operations/op_1/take-claim", lambda _: (200, self.operation))
+        on("POST", f"{p}/operations/op_1/abandon", lambda _: (200, self.operation))
+        secret = wire(m.SecretView, id="sec_1", name="db_password", version=2, origin="generated", created_at=LONG_AGO)
+        inside = f"{p}/instances/inst_1/secrets"
+        on("GET", inside, lambda _: page(secret))
+        on("POST", inside, lambda _: (201, secret))
+        on("POST", f"{inside}/delete", lambda _: (200, {"name": "db_password", "versions": 2}))
+        on("GET", f"{p}/orphans", lambda _: page(orphan))
+        on("POST", f"{p}/orphans/orph_1/resolve", lambda _: (200, orphan))
 
     def _access_routes(self, page: Callable[..., Any]) -> None:
         on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"

@@ -101,6 +101,7 @@ async def _real(world: World) -> dict[str, str]:
         "allocation_id": world.allocations[0],
         "instance_id": deployed["instance"]["id"],
         "operation_id": deployed["operation"]["id"],
+        "member_id": deployed["instance"]["members"][0]["id"],
         "account_id": world.second_id,
         "app_slug": "echo",
         "version": "1.0.0",

@@ -34,6 +34,8 @@ def _fill(path: str, world: World) -> str:
     for name in (
         "operation",
         "instance",
+        "member",
+        "orphan",
         "allocation",
         "account",
         "user",

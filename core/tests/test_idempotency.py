@@ -160,7 +160,7 @@ async def test_what_is_remembered_of_a_request_does_not_help_to_guess_a_password
 async def test_old_keys_are_forgotten_after_the_promised_week_and_not_before(world: World) -> None:
     from gpuaas_core.workers.housekeeping import tidy
 
-    path, body = f"/v1/projects/{world.red}/instances", world.deploy_body(world.allocations[0])
+    path, body = f"/v1/tenants/{world.tenant}/projects", {"slug": "green", "name": "Green"}
     await world.boss.ok(path, body, key=KEY)
     now, day = world.platform.clock(), 24 * 3600 * 1000
     for days, kept in ((6, 1), (8, 0)):

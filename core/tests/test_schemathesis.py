@@ -66,6 +66,7 @@ async def _furnished(served: Served, world: World) -> dict[str, list[str]]:
         "allocation_id": [*world.allocations, world.blue_allocation],
         "instance_id": [running["id"], failed["instance"]["id"]],
         "operation_id": operations,
+        "member_id": [member["id"] for member in running["members"]],
         "account_id": [world.second_id],
         "app_slug": ["echo"],
         "version": ["1.0.0"],

@@ -292,6 +292,7 @@ class World:
     nodes: list[str]
     allocations: list[str]  # of the red project
     blue_allocation: str
+    spare: list[str]  # more of the red project, where a test has asked for them
     controller: Api  # of the red project
     controller_id: str
     controller_key: OKPKey

@@ -28,14 +28,40 @@ Instances
   gpuaas instance list                   what runs, and how it is
   gpuaas instance show NAME              all about one
   gpuaas instance watch NAME             join a running operation
+  gpuaas instance stop NAME              stop it, its machines stay held
+  gpuaas instance start NAME             start it again
+  gpuaas instance restart NAME           both
+  gpuaas instance update NAME            change its inputs
+  gpuaas instance upgrade NAME VERSION   to another version of its app
+  gpuaas instance rollback NAME          and back
   gpuaas instance decommission NAME      take it down
   gpuaas access NAME                     how to use it
+
+Members
+  gpuaas member list NAME                the parts of an instance and where they are
+  gpuaas member add NAME COMPONENT ALLOCATION…
+  gpuaas member drain NAME MEMBER        let nothing new begin there
+  gpuaas member undrain NAME MEMBER      bring it back
+  gpuaas member restart NAME MEMBER      restart one
+  gpuaas member remove NAME MEMBER       take one away
+  gpuaas member replace NAME MEMBER ALLOCATION
+  gpuaas member retry NAME MEMBER        try again what failed on it
+  gpuaas member tombstone NAME MEMBER    give a failed one up
+
+Secrets
+  gpuaas secret list NAME                names and versions
+  gpuaas secret issue NAME SECRET        a new one, or the next version of one
+  gpuaas secret delete NAME SECRET       all versions
 
 When something happens
   gpuaas operation list                  what was done
   gpuaas operation show ID|NAME          how far it is, or why it failed
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
+  gpuaas operation take-claim ID|NAME    away from a controller that hangs
+  gpuaas operation abandon ID|NAME       give it up without evidence
+  gpuaas orphan list                     what was given up and may be left somewhere
+  gpuaas orphan resolve ID               somebody has looked
   gpuaas triage CORRELATION_ID           why it went wrong, and what to do
   gpuaas events --follow                 everything, live
   gpuaas audit list                      who did or tried what
@@ -104,7 +130,10 @@ COMMANDS = {
     "node": "machines:node",
     "instance": "instance:app",
     "access": "instance:access",
+    "member": "member:app",
     "operation": "operation:app",
+    "orphan": "orphan:app",
+    "secret": "secret:app",
     "events": "events:events",
     "audit": "audit:app",
     "iam": "iam:app",

@@ -15,6 +15,7 @@ class AboutView(msgspec.Struct, kw_only=True):
     issuer: str
     retention: dict[str, int]
     features: dict[str, Any]
+    keys: dict[str, dict[str, str]]
 
 
 class AcceptInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -71,6 +72,12 @@ class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     allocation_id: str
     ssh_public_key: str
+
+
+class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    claim_epoch: int
+    version: int | None = None
 
 
 class AuditBreak(msgspec.Struct, kw_only=True):
@@ -181,6 +188,13 @@ class Claim(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ClaimReport(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+
+
+class ClaimSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    length: int = 32
+    alphabet: str = "alphanumeric"
     claim_epoch: int
 
 
@@ -600,6 +614,13 @@ class InvitedView(msgspec.Struct, kw_only=True):
     token: str = ""
 
 
+class IssueSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    length: int = 32
+    alphabet: str = "alphanumeric"
+    value: str | None = None
+
+
 class Justified(msgspec.Struct, kw_only=True, omit_defaults=True):
     """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
 
@@ -684,6 +705,10 @@ class MemberView(msgspec.Struct, kw_only=True):
 class ModeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
     only: list[str] | None = None
     deny: list[str] | None = None
+
+
+class NameSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
 
 
 class NodeView(msgspec.Struct, kw_only=True):
@@ -924,6 +949,29 @@ class RulingView(msgspec.Struct, kw_only=True):
 class ScopeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
     only: list[str] | None = None
     deny: list[str] | None = None
+
+
+class SealedSecretView(msgspec.Struct, kw_only=True):
+    name: str
+    version: int
+    sealed: str
+    expires_in_s: int
+
+
+class SecretGoneView(msgspec.Struct, kw_only=True):
+    name: str
+    versions: int
+
+
+class SecretView(msgspec.Struct, kw_only=True):
+    """What may be known of a secret: not its value."""
+
+    id: str
+    name: str
+    version: int
+    origin: str
+    created_by: str
+    created_at: str
 
 
 class ServiceAccountView(msgspec.Struct, kw_only=True):

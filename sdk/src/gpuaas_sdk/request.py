@@ -36,6 +36,7 @@ class Request(Generic[T]):
     query: dict[str, Any] = field(default_factory=dict)
     body: dict[str, Any] | None = None
     form: dict[str, str] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     key: str = field(default_factory=new_idempotency_key)
     headers: dict[str, str] = field(default_factory=dict)  # preconditions: If-Match, If-None-Match
     anonymous: bool = False  # no token and no idempotency key: sign-in, token, public reads

@@ -48,7 +48,7 @@ class Exchange(Generic[T]):
             "method": request.method,
             "url": request.path,
             "params": request.query or None,
-            "headers": {**self._headers(), **(headers or {})},
+            "headers": {**self._headers(), **request.headers, **(headers or {})},
             "timeout": httpx2.Timeout(request.patience_s, connect=min(5.0, request.patience_s)),
         }
         if request.form is not None:

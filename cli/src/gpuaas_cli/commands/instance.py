@@ -1,4 +1,4 @@
-"""`gpuaas instance deploy|list|show|watch|decommission` and `gpuaas access`."""
+"""`gpuaas instance deploy|list|show|watch|stop|start|restart|update|upgrade|rollback|decommission`, `gpuaas access`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def deploy(
     with session(common) as at:
         wanted["placement_intent"] = read_places(at, controller, place or [])
         if plan:
-            return _show_plan(at, at.client.plan(at.project_id, **wanted), common)
+            return show_plan(at, at.client.plan(at.project_id, **wanted), common)
         before = sequence_now(at.client, at.project_id)
         accepted = at.client.deploy(at.project_id, **wanted)
         return follow(at, accepted, no_wait, common, after=before)
@@ -90,7 +90,7 @@ def follow(at: Session, accepted: AcceptedView, no_wait: bool, common: Common, a
     return failures.OK
 
 
-def _show_plan(at: Session, planned: PlannedView, common: Common) -> None:
+def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
     if common.json:
         return show.as_json(planned)
     plan = planned.plan
@@ -198,18 +198,161 @@ def watch(instance: str, /, *, common: Common = Common()) -> int:
 
 
 @app.command
+def stop(
+    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Stop an instance; its machines stay held for it.
+
+    Example: gpuaas instance stop train --reason "the night"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("stop_instance", instance, no_wait, common, reason=reason)
+
+
+@app.command
+def start(
+    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Start a stopped instance.
+
+    Example: gpuaas instance start train --reason "morning"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("start_instance", instance, no_wait, common, reason=reason)
+
+
+@app.command
+def restart(
+    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Restart an instance.
+
+    Example: gpuaas instance restart train --reason "new certificates"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("restart_instance", instance, no_wait, common, reason=reason)
+
+
+@app.command
+def update(
+    instance: str,
+    /,
+    *,
+    input: Annotated[list[str] | None, Many] = None,
+    inputs: Path | None = None,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
+    """Change inputs of an instance; those not named stay as they are.
+
+    Example: gpuaas instance update train --input default_time_limit_minutes=120
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    input
+        key=value for the app; numbers, true, false and JSON are understood. May be repeated.
+    inputs
+        A JSON file with inputs for the app; - reads standard input.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    with session(common) as at:
+        found = at.instance(instance)
+        wanted = {**found.inputs, **read_inputs(input or [], inputs)}
+        before = sequence_now(at.client, at.project_id)
+        accepted = at.client.update_instance(at.project_id, found.id, inputs=wanted, etag=found.etag or "")
+        return follow(at, accepted, no_wait, common, after=before)
+
+
+@app.command
+def upgrade(
+    instance: str, version: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Take an instance to another version of its app.
+
+    Example: gpuaas instance upgrade train 1.1.0
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    version
+        A published version, see `gpuaas catalog`.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("upgrade_instance", instance, no_wait, common, version=version)
+
+
+@app.command
+def rollback(
+    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Go back to the version before the last upgrade, or out of an upgrade that failed.
+
+    Example: gpuaas instance rollback train --reason "jobs break"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("roll_back_instance", instance, no_wait, common, reason=reason)
+
+
+def _ask(call: str, instance: str, no_wait: bool, common: Common, **said: Any) -> int:
+    with session(common) as at:
+        found = at.instance(instance)
+        before = sequence_now(at.client, at.project_id)
+        accepted = getattr(at.client, call)(at.project_id, found.id, **said)
+        return follow(at, accepted, no_wait, common, after=before)
+
+
+@app.command
 def decommission(
     instance: str,
     /,
     *,
     reason: str | None = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+    plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
-) -> int:
+) -> int | None:
     """Take an instance down and clean its hosts. On a terminal it asks first.
 
     Example: gpuaas instance decommission train
+    Example: gpuaas instance decommission train --plan
     Example: gpuaas instance decommission train --yes --reason "end of the course"
 
     Parameters
@@ -220,11 +363,15 @@ def decommission(
         Why, for the record.
     yes
         Do not ask.
+    plan
+        Only say what would be taken down, and where.
     no_wait
         Return as soon as the platform has accepted it.
     """
     with session(common) as at:
         found = at.instance(instance)
+        if plan:
+            return show_plan(at, at.client.plan_decommission(at.project_id, found.id), common)
         if not yes and sys.stdin.isatty() and not _confirmed(found):
             raise CliError("Nothing was done.", "", failures.USAGE)
         before = sequence_now(at.client, at.project_id)

@@ -1,4 +1,4 @@
-"""`gpuaas operation list|show|retry|cancel`."""
+"""`gpuaas operation list|show|retry|cancel|take-claim|abandon`."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
             ("error", error.message if error else ""),
             ("what to do", error.way_out if error else ""),
             ("code", error.code if error else ""),
+            ("stuck", f"{found.stuck.message} ({show.ago(found.stuck.since)})" if found.stuck else ""),
             ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
             ("controller", found.claimed_by or ""),
             ("retry of", found.retry_of or ""),
@@ -144,3 +145,45 @@ def cancel(operation: str, /, *, common: Common = Common()) -> None:
         return None
     print(f"{found.kind} was asked to stop; it is {found.status} until it does.")
     return say_next((f"gpuaas operation show {found.id}", "see whether it has"))
+
+
+@app.command(name="take-claim")
+def take_claim(operation: str, /, *, reason: str | None = None, common: Common = Common()) -> None:
+    """Take an operation away from the controller that holds it; it waits to be claimed again.
+
+    Example: gpuaas operation take-claim train --reason "the controller hangs"
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    reason
+        Why, for the record.
+    """
+    with session(common) as at:
+        found = at.client.take_claim(at.project_id, at.operation(operation).id, reason=reason)
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.kind} waits for a controller again (epoch {found.claim_epoch}).")
+    return None
+
+
+@app.command
+def abandon(operation: str, /, *, reason: str, common: Common = Common()) -> None:
+    """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
+
+    Example: gpuaas operation abandon train --reason "the rack is gone"
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    reason
+        Why; it stays in the audit trail.
+    """
+    with session(common) as at:
+        found = at.client.abandon_operation(at.project_id, at.operation(operation).id, reason=reason)
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.kind} was given up; it is {found.status}.")
+    return say_next(("gpuaas orphan list", "what may be left on machines"))

@@ -79,6 +79,9 @@ PERMISSIONS: dict[str, str] = {
     "apps.orphan.resolve": "say that somebody has looked at what was left",
     "apps.operation.work": "claim operations and report on them (app controllers)",
     "apps.access.grant": "get a short-lived certificate for a claimed operation's machines (app controllers)",
+    "apps.secret.read": "see the names and versions of an instance's secrets",
+    "apps.secret.issue": "give an instance a secret, generated or provided, and delete one",
+    "apps.secret.use": "issue and read the secrets of a claimed operation's instance, sealed (app controllers)",
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
     "ledger.audit.verify": "check that no audit row was changed, removed or added",
@@ -142,10 +145,12 @@ _PROJECT_ADMIN = (
         "apps.operation.release",
         "apps.operation.abandon",
         "apps.orphan.resolve",
+        "apps.secret.read",
+        "apps.secret.issue",
     }
 )
 
-_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant", "ledger.telemetry.write"}
+_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant", "apps.secret.use", "ledger.telemetry.write"}
 
 _TENANT_ADMIN = (
     _PROJECT_ADMIN

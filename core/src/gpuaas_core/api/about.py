@@ -6,6 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy import text
 
 from .. import __version__
+from ..custody.secrets import signing_jwk
 from ..edge.call import Caller, public
 from ..instances import watch
 from ..kit.wire import View
@@ -20,6 +21,7 @@ class AboutView(View):
     issuer: str
     retention: dict[str, int]
     features: dict[str, Any]
+    keys: dict[str, dict[str, str]]
 
 
 class StatusView(View):
@@ -33,6 +35,7 @@ async def about(call: Caller) -> AboutView:
         version=__version__,
         issuer=ISSUER,
         retention={"events_days": 7, "idempotency_days": 7, "operations_days": watch.KEPT_DAYS, "telemetry_days": 7},
+        keys={"secrets": signing_jwk(call.vault)},
         features={"machine_access": "ssh_certificate", "events": ["list", "long_poll", "sse"]},
     )
 

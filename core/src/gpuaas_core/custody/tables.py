@@ -1,6 +1,17 @@
 """Tables of custody. Private keys are stored only sealed."""
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 from ..kit.db import metadata
 
@@ -39,4 +50,20 @@ access_grants = Table(
     Column("expires_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_access_grants_operation", "operation_id"),
+)
+
+runtime_secrets = Table(
+    "runtime_secrets",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), nullable=False),
+    Column("project_id", String(40), nullable=False),
+    Column("instance_id", String(40), nullable=False),
+    Column("name", String(40), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("origin", String(20), nullable=False),  # generated, provided
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created_by", String(40), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("instance_id", "name", "version"),
 )

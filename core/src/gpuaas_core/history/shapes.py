@@ -58,6 +58,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "of": (WHOLE, "the number of steps; 0 while unknown"),
     "opened_by": (TEXT, "who asked for it"),
     "operation_id": (TEXT, "the operation that did it"),
+    "origin": (TEXT, "`generated` or `provided`"),
     "orphan_id": (TEXT, "the orphan record"),
     "overlay": (MAYBE_OBJECT, "what it narrows, if anything"),
     "permissions": (NAMES, "permission keys"),
@@ -71,6 +72,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "roles": (NAMES, "its roles"),
     "scope_id": (TEXT, "where the role is held"),
     "scope_kind": (TEXT, "`tenant` or `project`"),
+    "secret_version": (WHOLE, "the version of the secret"),
     "slug": (TEXT, "its short name"),
     "state": (TEXT, "the state it is in now"),
     "status": (TEXT, "the operation's status now"),
@@ -115,6 +117,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     ),
     "apps.operation.stuck": ("Operations", "instance_name operation_id kind reason"),
     "apps.operation.unstuck": ("Operations", "instance_name operation_id kind reason"),
+    "apps.secret.": ("Runtime secrets", "instance_name name secret_version? origin? operation_id?"),
     "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
 }
 # These say all of the seven, not null: whoever looks into an incident must not have to join.

@@ -84,7 +84,12 @@ def _allowed_to_add(ctx: Context, instance: Row[Any], body: schemas.AddMembers) 
     manifest, live = manifest_of(ctx.tx, instance), live_operations(ctx.tx, instance.id)
     if refusal := actions.adding(body.component_key, instance, manifest, live):
         raise refusal
-    there = [m.allocation_id for m in members_of(ctx.tx, instance.id) if m.component_key == body.component_key]
+    named = set(body.allocation_ids)  # one that is in use already gets its own problem when the machines are looked at
+    there = [
+        one.allocation_id
+        for one in members_of(ctx.tx, instance.id)
+        if one.component_key == body.component_key and one.allocation_id not in named
+    ]
     rule = rules_of(manifest, instance.topology)[body.component_key]
     check_count(body.component_key, rule, [*there, *body.allocation_ids])
     return manifest

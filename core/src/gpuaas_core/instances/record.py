@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 
 from ..access.context import Context
+from ..custody import secrets
 from ..kit.ids import new_id
 from ..ledger.events import declare
 from .actions import Manifest, timing
@@ -66,6 +67,8 @@ def move_instance(ctx: Context, row: Row[Any], action: str, *, operation_id: str
     change = {"state": state, "updated_at": ctx.now} | more
     ctx.tx.execute(update(instances).where(instances.c.id == row.id).values(**change))
     facts = instance_facts(row) | {"operation_id": operation_id, "state": state}
+    if state == "deleted":
+        secrets.forget(ctx.tx, row.id)
     if state != row.state:
         ctx.emit(f"apps.instance.{state}", row.id, facts)
     elif more:

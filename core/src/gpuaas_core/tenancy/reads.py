@@ -1,12 +1,12 @@
-"""What other rooms may ask tenancy: where a project or tenant is."""
+"""What other rooms may ask tenancy: where a project or tenant is, and which key a service account uses."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, func, select
 
 from ..access.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
-from .tables import projects, tenants
+from .tables import principal_keys, projects, tenants
 
 # Asked on every request, so built once.
 _PROJECT = select(projects).where(projects.c.id == bindparam("project"))
@@ -31,3 +31,11 @@ def tenant_scope(tx: Connection, tenant_id: str) -> Scope:
     if row is None:
         raise NotFound(UNSEEN)
     return Scope((("tenant", row.id), PLATFORM), tenant_id=row.id)
+
+
+def key_in_use(tx: Connection, principal_id: str) -> dict[str, Any] | None:
+    """The public key a service account signed in with last, of those that are not retired."""
+    k = principal_keys.c
+    mine = select(k.public_jwk).where(k.principal_id == principal_id, k.retired_at.is_(None))
+    newest = mine.order_by(func.coalesce(k.last_used_at, 0).desc(), k.created_at.desc())
+    return tx.execute(newest.limit(1)).scalar()

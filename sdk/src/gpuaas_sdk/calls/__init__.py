@@ -10,7 +10,9 @@ from .controller import ControllerCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
+from .members import MemberCalls
 from .policy import PolicyCalls
+from .secrets import SecretCalls
 from .tenancy import TenancyCalls
 from .triage import TriageCalls
 
@@ -23,6 +25,8 @@ class Calls(
     PolicyCalls,
     CapacityCalls,
     InstanceCalls,
+    MemberCalls,
+    SecretCalls,
     ControllerCalls,
     EventCalls,
     TriageCalls,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import AcceptedView, InstanceView, MemberView, OperationView, PlannedView
-from ..request import Page, Request, get, post
+from ..models import AcceptedView, InstanceView, OperationView, OrphanView, PlannedView
+from ..request import Page, Request, at, get, post
+
+_INSTANCE = "/v1/projects/{}/instances/{}"
 
 
 class InstanceCalls:
@@ -59,13 +61,46 @@ class InstanceCalls:
         return get(InstanceView, "/v1/projects/{}/instances/{}", project_id, instance_id)
 
     @call
-    def list_members(self, project_id: str, instance_id: str) -> Request[Page[MemberView]]:
-        return get(Page[MemberView], "/v1/projects/{}/instances/{}/members", project_id, instance_id)
+    def decommission(self, project_id: str, instance_id: str, *, reason: str | None = None) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_INSTANCE}/decommission", project_id, instance_id, reason=reason)
 
     @call
-    def decommission(self, project_id: str, instance_id: str, *, reason: str | None = None) -> Request[AcceptedView]:
-        path = "/v1/projects/{}/instances/{}/decommission"
-        return post(AcceptedView, path, project_id, instance_id, reason=reason)
+    def plan_decommission(self, project_id: str, instance_id: str) -> Request[PlannedView]:
+        """What would be torn down, and where; nothing is written."""
+        return post(PlannedView, f"{_INSTANCE}/decommission", project_id, instance_id, validate_only=True)
+
+    @call
+    def stop_instance(self, project_id: str, instance_id: str, *, reason: str | None = None) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_INSTANCE}/stop", project_id, instance_id, reason=reason)
+
+    @call
+    def start_instance(self, project_id: str, instance_id: str, *, reason: str | None = None) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_INSTANCE}/start", project_id, instance_id, reason=reason)
+
+    @call
+    def restart_instance(
+        self, project_id: str, instance_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_INSTANCE}/restart", project_id, instance_id, reason=reason)
+
+    @call
+    def update_instance(
+        self, project_id: str, instance_id: str, *, inputs: dict[str, Any], etag: str
+    ) -> Request[AcceptedView]:
+        """All inputs anew. `etag`: of the instance as it was read; if it has changed since, the answer is a 412."""
+        path = at(f"{_INSTANCE}/update", project_id, instance_id)
+        return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
+
+    @call
+    def upgrade_instance(self, project_id: str, instance_id: str, *, version: str) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_INSTANCE}/upgrade", project_id, instance_id, version=version)
+
+    @call
+    def roll_back_instance(
+        self, project_id: str, instance_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        """To the version before the last upgrade, or out of an upgrade that failed."""
+        return post(AcceptedView, f"{_INSTANCE}/rollback", project_id, instance_id, reason=reason)
 
     @call
     def list_operations(
@@ -73,11 +108,16 @@ class InstanceCalls:
         project_id: str,
         *,
         instance_id: str | None = None,
+        member_id: str | None = None,
+        batch_id: str | None = None,
         status: str | None = None,
+        history: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[OperationView]]:
-        query = {"instance_id": instance_id, "status": status, "limit": limit, "cursor": cursor}
+        """All of the last 30 days; `history` chooses those that have ended (True) or are under way (False)."""
+        query = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id, "status": status}
+        query |= {"history": history, "limit": limit, "cursor": cursor}
         return get(Page[OperationView], "/v1/projects/{}/operations", project_id, **query)
 
     @call
@@ -92,3 +132,30 @@ class InstanceCalls:
     @call
     def cancel_operation(self, project_id: str, operation_id: str) -> Request[OperationView]:
         return post(OperationView, "/v1/projects/{}/operations/{}/cancel", project_id, operation_id)
+
+    @call
+    def take_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
+        """Take the claim away from the controller that holds it; the work waits to be claimed again."""
+        return post(OperationView, "/v1/projects/{}/operations/{}/take-claim", project_id, operation_id, reason=reason)
+
+    @call
+    def abandon_operation(self, project_id: str, operation_id: str, *, reason: str) -> Request[OperationView]:
+        """Give up without evidence; a teardown counts as done and leaves orphan records."""
+        return post(OperationView, "/v1/projects/{}/operations/{}/abandon", project_id, operation_id, reason=reason)
+
+    @call
+    def list_orphans(
+        self,
+        project_id: str,
+        *,
+        resolved: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request[Page[OrphanView]]:
+        """What was given up and may be left on machines."""
+        query = {"resolved": resolved, "limit": limit, "cursor": cursor}
+        return get(Page[OrphanView], "/v1/projects/{}/orphans", project_id, **query)
+
+    @call
+    def resolve_orphan(self, project_id: str, orphan_id: str, *, reason: str) -> Request[OrphanView]:
+        return post(OrphanView, "/v1/projects/{}/orphans/{}/resolve", project_id, orphan_id, reason=reason)

@@ -56,9 +56,25 @@ def upgrade() -> None:
     )
     op.create_index("ix_orphans_project", "orphans", ["project_id", "id"])
     op.create_index("ix_orphans_node", "orphans", ["node_id"])
+    op.create_table(
+        "runtime_secrets",
+        sa.Column("id", sa.String(length=40), nullable=False),
+        sa.Column("tenant_id", sa.String(length=40), nullable=False),
+        sa.Column("project_id", sa.String(length=40), nullable=False),
+        sa.Column("instance_id", sa.String(length=40), nullable=False),
+        sa.Column("name", sa.String(length=40), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("origin", sa.String(length=20), nullable=False),
+        sa.Column("sealed", sa.LargeBinary(), nullable=False),
+        sa.Column("created_by", sa.String(length=40), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_runtime_secrets")),
+        sa.UniqueConstraint("instance_id", "name", "version", name=op.f("uq_runtime_secrets_instance_id_name_version")),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("runtime_secrets")
     op.drop_table("orphans")
     op.drop_index("ix_seen_requests_kept_for", "seen_requests")
     op.drop_index("ix_operations_batch", "operations")

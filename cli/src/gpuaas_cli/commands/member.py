@@ -1,0 +1,288 @@
+"""`gpuaas member list|add|drain|undrain|restart|remove|replace|retry|tombstone`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App, Parameter
+
+from .. import failures, show
+from ..endings import say_next
+from ..failures import CliError
+from ..moments import sequence_now
+from ..options import Common, Flag
+from ..session import Session, session
+from .instance import follow, show_plan
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import AcceptedView, MemberView
+
+app = App(name="member", help="The members of an instance: add, drain, replace, remove, mend.")
+
+
+@app.command(name="list")
+def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+    """The members of an instance and how they are.
+
+    Example: gpuaas member list train
+    Example: gpuaas member list train --history
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    history
+        Those that were removed.
+    """
+    with session(common) as at:
+        found = _members(at, at.instance(instance, deleted=True).id, history=history)
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No members.")
+        return None
+    rows = [(_name(m), m.state, m.runtime_state or "-", m.node_name, m.address, m.id) for m in found]
+    return show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS", "ID"), rows)
+
+
+def _members(at: Session, instance_id: str, *, history: bool = False) -> list[MemberView]:
+    return list(at.client.every(sdk.Calls.list_members, at.project_id, instance_id, history=history or None))
+
+
+def _name(member: MemberView) -> str:
+    return f"{member.component_key}/{member.ordinal}"
+
+
+def _find(at: Session, instance: str, member: str) -> tuple[str, str]:
+    """Ids of the instance and of its member."""
+    instance_id = at.instance(instance).id
+    if member.startswith("mem_"):
+        return instance_id, member
+    for one in _members(at, instance_id):
+        if _name(one) == member:
+            return instance_id, one.id
+    raise CliError(f"There is no member called {member}.", f"See: gpuaas member list {instance}", failures.NOT_FOUND)
+
+
+@app.command
+def add(
+    instance: str,
+    component: str,
+    /,
+    *allocations: str,
+    plan: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int | None:
+    """Add members, one operation each, all under one batch id.
+
+    Example: gpuaas member add train worker node-b node-c
+    Example: gpuaas member add train worker node-b --plan
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    component
+        Which part of the app, for example worker.
+    allocations
+        Names of allocations or nodes, or ids.
+    plan
+        Only check, and say what would happen where.
+    """
+    with session(common) as at:
+        known = at.allocations()
+        ids = [at.allocation_id(name, known) for name in allocations]
+        where = at.instance(instance)
+        said = {"component_key": component, "allocation_ids": ids}
+        if plan:
+            return show_plan(at, at.client.plan_members(at.project_id, where.id, **said), common)
+        batch = at.client.add_members(at.project_id, where.id, **said)
+    if common.json:
+        return show.as_json(batch)
+    print(f"Accepted: {len(batch.operations)} × {component} for {batch.instance.name} (batch {batch.batch_id}).")
+    return say_next((f"gpuaas member list {batch.instance.name}", "see how they come up"))
+
+
+@app.command
+def drain(
+    instance: str,
+    member: str,
+    /,
+    *,
+    reason: str | None = None,
+    deadline: int | None = None,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
+    """Let nothing new begin on a member, and wait for what goes on there.
+
+    Example: gpuaas member drain train worker/1 --reason "new fan" --deadline 3600
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    reason
+        Why, for the record and the app.
+    deadline
+        Seconds the app may wait for what goes on there.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("drain_member", instance, member, no_wait, common, reason=reason, deadline_s=deadline)
+
+
+@app.command
+def undrain(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+    """Bring a drained member back.
+
+    Example: gpuaas member undrain train worker/1
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("undrain_member", instance, member, no_wait, common)
+
+
+@app.command
+def restart(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+    """Restart one member.
+
+    Example: gpuaas member restart train worker/1
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("restart_member", instance, member, no_wait, common)
+
+
+@app.command
+def remove(
+    instance: str,
+    member: str,
+    /,
+    *,
+    reason: str | None = None,
+    plan: Annotated[bool, Flag] = False,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int | None:
+    """Take a member away and clean its host; its allocation is free then.
+
+    Example: gpuaas member remove train worker/1
+    Example: gpuaas member remove train worker/1 --plan
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    reason
+        Why, for the record.
+    plan
+        Only check, and say what would happen where.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    if not plan:
+        return _ask("remove_member", instance, member, no_wait, common, reason=reason)
+    with session(common) as at:
+        return show_plan(at, at.client.plan_remove_member(at.project_id, *_find(at, instance, member)), common)
+
+
+@app.command
+def replace(
+    instance: str,
+    member: str,
+    allocation: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
+    """Put a new member on another allocation in place of an old one.
+
+    Example: gpuaas member replace train worker/1 node-d
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        The old one: component/number (worker/0), or its id.
+    allocation
+        Where the new one goes: name of an allocation or node, or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    with session(common) as at:
+        chosen = at.allocation_id(allocation, at.allocations())
+    return _ask("replace_member", instance, member, no_wait, common, allocation_id=chosen, reason=reason)
+
+
+@app.command
+def retry(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+    """Try again what failed on a member.
+
+    Example: gpuaas member retry train worker/1
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("retry_member", instance, member, no_wait, common)
+
+
+@app.command
+def tombstone(instance: str, member: str, /, *, reason: Annotated[str, Parameter()], common: Common = Common()) -> None:
+    """Count a failed member as gone though nobody could clean up after it. Leaves an orphan record.
+
+    Example: gpuaas member tombstone train worker/1 --reason "the machine burned"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    reason
+        Why; whoever looks at the machine later reads it.
+    """
+    with session(common) as at:
+        gone = at.client.tombstone_member(at.project_id, *_find(at, instance, member), reason=reason)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{member} counts as removed. Something may be left on its machine: {gone.orphan_id}.")
+    return say_next((f"gpuaas orphan resolve {gone.orphan_id} --reason …", "once somebody has looked"))
+
+
+def _ask(call: str, instance: str, member: str, no_wait: bool, common: Common, **said: object) -> int:
+    with session(common) as at:
+        where = _find(at, instance, member)
+        before = sequence_now(at.client, at.project_id)
+        accepted: AcceptedView = getattr(at.client, call)(at.project_id, *where, **said)
+        return follow(at, accepted, no_wait, common, after=before)

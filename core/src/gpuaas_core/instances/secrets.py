@@ -1,0 +1,74 @@
+"""Runtime secrets of an instance: issued by its controller or an administrator, read only by its controller."""
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from ..access.context import Context
+from ..custody import secrets
+from ..custody.vault import Vault
+from ..kit.lifecycle import WrongMoment
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from . import schemas
+from .claims import held
+from .reads import instance_row
+from .record import instance_facts
+
+declare(
+    {
+        "apps.secret.issued": "An instance has a new secret, or a new version of one.",
+        "apps.secret.delivered": "A secret was sealed to the instance's controller.",
+        "apps.secret.deleted": "A secret of an instance is gone, in all versions.",
+    }
+)
+
+
+def issue(
+    ctx: Context, vault: Vault, project_id: str, instance_id: str, body: schemas.IssueSecret
+) -> schemas.SecretView:
+    """By an administrator: generated, or provided."""
+    return _issued(ctx, vault, instance_row(ctx.tx, project_id, instance_id, lock=True), body, body.value)
+
+
+def issue_for_claim(
+    ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.ClaimSecret
+) -> schemas.SecretView:
+    """By the controller, for the instance it works on: always generated, so no plaintext travels at all."""
+    _, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    return _issued(ctx, vault, instance, body, None)
+
+
+def _issued(
+    ctx: Context, vault: Vault, instance: Row[Any], body: schemas.GenerateSecret, value: str | None
+) -> schemas.SecretView:
+    if instance.state == "deleted":
+        raise WrongMoment("The instance is deleted: it has no secrets any more.")
+    origin = "generated" if value is None else "provided"
+    row = secrets.keep(ctx, vault, instance, body.name, value or secrets.generated(body.length, body.alphabet), origin)
+    ctx.resource_id = row.id
+    facts = {"name": row.name, "secret_version": row.version, "origin": origin}
+    ctx.emit("apps.secret.issued", row.id, instance_facts(instance) | facts)
+    return schemas.SecretView.model_validate(row)
+
+
+def deliver(
+    ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.AskSecret
+) -> schemas.SealedSecretView:
+    operation, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    said = {"operation_id": operation.id, "epoch": operation.claim_epoch}
+    row, sealed = secrets.delivered(ctx, vault, instance, body.name, body.version, **said)
+    ctx.resource_id = row.id
+    facts = {"operation_id": operation.id, "name": row.name, "secret_version": row.version}
+    ctx.emit("apps.secret.delivered", row.id, instance_facts(instance) | facts)
+    return schemas.SealedSecretView(name=row.name, version=row.version, sealed=sealed, expires_in_s=secrets.LIVES_S)
+
+
+def remove(ctx: Context, project_id: str, instance_id: str, name: str) -> schemas.SecretGoneView:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    ctx.resource_id = instance_id
+    versions = secrets.forget(ctx.tx, instance_id, name)
+    if not versions:
+        raise NotFound("The instance has no such secret.")
+    ctx.emit("apps.secret.deleted", instance_id, instance_facts(instance) | {"name": name})
+    return schemas.SecretGoneView(name=name, versions=versions)

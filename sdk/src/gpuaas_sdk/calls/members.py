@@ -1,0 +1,101 @@
+"""The members of an instance: adding many at once, and what can be done to each. Called by people and automation."""
+
+from __future__ import annotations
+
+from ..call import call
+from ..models import AcceptedView, BatchView, MemberRemovedView, MemberView, PlannedView
+from ..request import Page, Request, get, post
+
+_MEMBERS = "/v1/projects/{}/instances/{}/members"
+_MEMBER = "/v1/projects/{}/instances/{}/members/{}"
+
+
+class MemberCalls:
+    @call
+    def list_members(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        history: bool | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request[Page[MemberView]]:
+        """Those that are there; with `history` those that were removed."""
+        query = {"history": history, "limit": limit, "cursor": cursor}
+        return get(Page[MemberView], _MEMBERS, project_id, instance_id, **query)
+
+    @call
+    def get_member(self, project_id: str, instance_id: str, member_id: str) -> Request[MemberView]:
+        return get(MemberView, _MEMBER, project_id, instance_id, member_id)
+
+    @call
+    def add_members(
+        self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
+    ) -> Request[BatchView]:
+        """One operation per allocation, all under one batch id."""
+        body = {"component_key": component_key, "allocation_ids": allocation_ids}
+        return post(BatchView, _MEMBERS, project_id, instance_id, **body)
+
+    @call
+    def plan_members(
+        self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
+    ) -> Request[PlannedView]:
+        """The same checks as adding, nothing written."""
+        body = {"component_key": component_key, "allocation_ids": allocation_ids, "validate_only": True}
+        return post(PlannedView, _MEMBERS, project_id, instance_id, **body)
+
+    @call
+    def drain_member(
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        reason: str | None = None,
+        deadline_s: int | None = None,
+    ) -> Request[AcceptedView]:
+        """Nothing new begins there; `deadline_s` is how long the app may wait for what goes on."""
+        body = {"reason": reason, "deadline_s": deadline_s}
+        return post(AcceptedView, f"{_MEMBER}/drain", project_id, instance_id, member_id, **body)
+
+    @call
+    def undrain_member(
+        self, project_id: str, instance_id: str, member_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_MEMBER}/undrain", project_id, instance_id, member_id, reason=reason)
+
+    @call
+    def restart_member(
+        self, project_id: str, instance_id: str, member_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_MEMBER}/restart", project_id, instance_id, member_id, reason=reason)
+
+    @call
+    def remove_member(
+        self, project_id: str, instance_id: str, member_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, reason=reason)
+
+    @call
+    def plan_remove_member(self, project_id: str, instance_id: str, member_id: str) -> Request[PlannedView]:
+        return post(PlannedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, validate_only=True)
+
+    @call
+    def replace_member(
+        self, project_id: str, instance_id: str, member_id: str, *, allocation_id: str, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        """A new member on the new allocation, then the old one goes: one operation."""
+        body = {"allocation_id": allocation_id, "reason": reason}
+        return post(AcceptedView, f"{_MEMBER}/replace", project_id, instance_id, member_id, **body)
+
+    @call
+    def retry_member(self, project_id: str, instance_id: str, member_id: str) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_MEMBER}/retry", project_id, instance_id, member_id)
+
+    @call
+    def tombstone_member(
+        self, project_id: str, instance_id: str, member_id: str, *, reason: str
+    ) -> Request[MemberRemovedView]:
+        """Count a failed member as removed without evidence; its machine gets an orphan record."""
+        return post(MemberRemovedView, f"{_MEMBER}/tombstone", project_id, instance_id, member_id, reason=reason)

@@ -1,0 +1,61 @@
+"""Runtime secrets: names and versions for people, sealed values for the controller that holds the operation."""
+
+from __future__ import annotations
+
+from ..call import call
+from ..models import SealedSecretView, SecretGoneView, SecretView
+from ..request import Page, Request, get, post
+
+_OF_INSTANCE = "/v1/projects/{}/instances/{}/secrets"
+_OF_OPERATION = "/v1/projects/{}/operations/{}/secrets"
+
+
+class SecretCalls:
+    @call
+    def list_secrets(
+        self, project_id: str, instance_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[SecretView]]:
+        """Names and versions, never values."""
+        return get(Page[SecretView], _OF_INSTANCE, project_id, instance_id, limit=limit, cursor=cursor)
+
+    @call
+    def issue_secret(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        name: str,
+        value: str | None = None,
+        length: int | None = None,
+        alphabet: str | None = None,
+    ) -> Request[SecretView]:
+        """A new secret or the next version of one; generated unless a value is given."""
+        body = {"name": name, "value": value, "length": length, "alphabet": alphabet}
+        return post(SecretView, _OF_INSTANCE, project_id, instance_id, **body)
+
+    @call
+    def delete_secret(self, project_id: str, instance_id: str, *, name: str) -> Request[SecretGoneView]:
+        return post(SecretGoneView, f"{_OF_INSTANCE}/delete", project_id, instance_id, name=name)
+
+    @call
+    def issue_claimed_secret(
+        self,
+        project_id: str,
+        operation_id: str,
+        *,
+        claim_epoch: int,
+        name: str,
+        length: int | None = None,
+        alphabet: str | None = None,
+    ) -> Request[SecretView]:
+        """A generated secret for the instance of the claimed operation."""
+        body = {"claim_epoch": claim_epoch, "name": name, "length": length, "alphabet": alphabet}
+        return post(SecretView, _OF_OPERATION, project_id, operation_id, **body)
+
+    @call
+    def deliver_secret(
+        self, project_id: str, operation_id: str, *, claim_epoch: int, name: str, version: int | None = None
+    ) -> Request[SealedSecretView]:
+        """Sealed to the caller's own key; sealed.open_secret opens it."""
+        body = {"claim_epoch": claim_epoch, "name": name, "version": version}
+        return post(SealedSecretView, f"{_OF_OPERATION}/deliver", project_id, operation_id, **body)
