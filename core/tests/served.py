@@ -18,13 +18,14 @@ PROGRAM = Path(sys.executable).with_name("gpuaas-core")
 
 
 class Served:
-    def __init__(self, folder: Path, port: int) -> None:
-        self.folder, self.port, self.url = folder, port, f"http://127.0.0.1:{port}"
+    def __init__(self, folder: Path, port: int, **settings: str) -> None:
+        self.folder, self.port, self.url, self.settings = folder, port, f"http://127.0.0.1:{port}", settings
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         settings = {"GPUAAS_CORE_DATA": str(self.folder), "GPUAAS_CORE_PORT": str(self.port)}
         settings["GPUAAS_CORE_DATABASE"] = database_url(self.folder)
+        settings |= self.settings
         with (self.folder / "core.log").open("ab") as log:
             self.process = subprocess.Popen([PROGRAM, "serve"], env=os.environ | settings, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
@@ -59,9 +60,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(store: Store, folder: Path) -> Iterator[Served]:
+def serving(store: Store, folder: Path, **settings: str) -> Iterator[Served]:
     copy_store(store, folder)
-    served = Served(folder, free_port())
+    served = Served(folder, free_port(), **settings)
     try:
         served.start()
         yield served

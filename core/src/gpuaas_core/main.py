@@ -19,6 +19,7 @@ from .api.app import build_asgi, build_platform
 from .api.contracts import write_contracts
 from .custody.vault import Vault, check_belongs
 from .doctor import commands
+from .instances import claims
 from .kit.clock import system_clock
 from .kit.db import Database
 from .metrics.serve import Metrics
@@ -37,6 +38,7 @@ def serve() -> None:
     """Migrate the store if needed and serve the API on GPUAAS_CORE_LISTEN:GPUAAS_CORE_PORT."""
     _configure_logs()
     settings = Settings.read()
+    claims.LEASE_S = settings.lease_s
     db = _open(settings)
     vault = Vault.in_file(settings.data_dir / "master.key")
     db.write_now(lambda tx: check_belongs(tx, vault))

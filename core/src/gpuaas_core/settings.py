@@ -12,6 +12,7 @@ class Settings:
     listen: tuple[str, ...]
     port: int
     metrics: str  # host:port of GET /metrics; empty: not served
+    lease_s: int  # how long a controller holds an operation without a heartbeat
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -27,6 +28,7 @@ class Settings:
             listen=tuple(os.environ.get("GPUAAS_CORE_LISTEN", "127.0.0.1").split(",")),
             port=int(os.environ.get("GPUAAS_CORE_PORT", "8080")),
             metrics=os.environ.get("GPUAAS_CORE_METRICS", ""),
+            lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
         )
 
     @property
