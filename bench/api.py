@@ -197,7 +197,7 @@ class Bench:
 
     async def _settle(self) -> None:
         from gpuaas_core.migrations.migrate import migrate
-        from world import _settle, database_url, new_store
+        from world import _settle, add_machines, database_url, new_store
 
         place = self.folder / "world"
         place.mkdir()
@@ -205,26 +205,9 @@ class Bench:
         migrate(database_url(place))
         self.world = await _settle(place)
         need = (self.rounds + 1) * self.size + 4 * self.size + 50
-        self.allocations = self._add_machines(place, need)
+        self.allocations = add_machines(place, self.world.allocations[0], need)
         await self._add_instance_of_fifty(place)
         self._fill(place, 0, SMALL)
-
-    def _add_machines(self, place: Path, count: int) -> list[str]:
-        """Copies of a machine and of its allocation that exist; they never fall silent."""
-        from gpuaas_core.capacity.tables import allocations, nodes
-        from sqlalchemy import insert, select
-
-        with _opened(place) as db, db.engine.begin() as tx:
-            node = dict(tx.execute(select(nodes).limit(1)).one()._mapping)
-            held = dict(
-                tx.execute(select(allocations).where(allocations.c.id == self.world.allocations[0])).one()._mapping
-            )
-            names = [f"bench-{n:06d}" for n in range(count)]
-            awake = {"last_seen_at": node["last_seen_at"] + 86_400_000}
-            tx.execute(insert(nodes), [node | awake | {"id": f"node_{name}", "name": name} for name in names])
-            rows = [held | {"id": f"alloc_{name}", "node_id": f"node_{name}", "name": name} for name in names]
-            tx.execute(insert(allocations), rows)
-        return [row["id"] for row in rows]
 
     async def _add_instance_of_fifty(self, place: Path) -> None:
         from world import MovableClock, caller, open_platform

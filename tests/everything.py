@@ -12,6 +12,7 @@ import time
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -20,7 +21,10 @@ PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
-ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "audit_mutations", "doctor", "schemathesis")]
+ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
+ON_POSTGRESQL: dict[str, Any] = {"fast": False, "GPUAAS_TEST_DATABASE": "postgresql"}
+# Minutes of processes that are killed, stopped and raced: left to `make test`.
+SLOW = [f"core/tests/test_{name}.py" for name in ("crash_matrix", "crash_syscalls", "events_storm", "two_controllers")]
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,14 @@ def _tests(name: str, *words: str, lab: bool = False, fast: bool = True, minutes
     return Stage(name, argv, tests=True, lab=lab, minutes=minutes, env=tuple(env.items()), fast=fast and not lab)
 
 
+def _without(*paths: str) -> list[str]:
+    return [f"--ignore={path}" for path in paths]
+
+
+def _slow_on_postgresql() -> list[str]:
+    return [path for path in SLOW if path not in ON_SQLITE_ONLY]
+
+
 STAGES = [
     Stage("format", [str(BIN / "ruff"), "format", "--check", "-q", *SOURCES]),
     Stage("lint", [str(BIN / "ruff"), "check", "-q", *SOURCES]),
@@ -47,17 +59,14 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    _tests("core", "core/tests", "-n", "2", f"--ignore={SCHEMATHESIS}"),
+    _tests("core", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW)),
     _tests(
-        "core on PostgreSQL",
-        "core/tests",
-        "-n",
-        "2",
-        *(f"--ignore={path}" for path in ON_SQLITE_ONLY),
-        fast=False,
-        GPUAAS_TEST_DATABASE="postgresql",
+        "core on PostgreSQL", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW, *ON_SQLITE_ONLY), **ON_POSTGRESQL
     ),
+    _tests("crashes and races", *SLOW, "-n", "2", fast=False),
+    _tests("crashes and races on PostgreSQL", *_slow_on_postgresql(), "-n", "2", **ON_POSTGRESQL),
     _tests("schemathesis", SCHEMATHESIS, fast=False),
+    _tests("schemathesis on PostgreSQL", SCHEMATHESIS, **ON_POSTGRESQL),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),
@@ -133,7 +142,7 @@ def summary(outcomes: list[Outcome]) -> int:
         count = f"{one.passed} tests" if one.stage.tests else ""
         if one.none_found:
             count = "no tests of this kind"
-        print(f"   {'ok    ' if one.ok else 'FAILED'} {one.seconds:7.1f} s  {one.stage.name:22} {count}")
+        print(f"   {'ok    ' if one.ok else 'FAILED'} {one.seconds:7.1f} s  {one.stage.name:32} {count}")
     passed = sum(o.passed for o in outcomes) + sum(o.ok for o in outcomes if not o.stage.tests)
     failed = sum(max(o.failed, 1) for o in outcomes if not o.ok)
     skipped = sum(o.skipped for o in outcomes)

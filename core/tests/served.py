@@ -19,8 +19,7 @@ PROGRAM = Path(sys.executable).with_name("gpuaas-core")
 
 class Served:
     def __init__(self, folder: Path, port: int, **settings: str) -> None:
-        self.settings = settings
-        self.folder, self.port, self.url = folder, port, f"http://127.0.0.1:{port}"
+        self.folder, self.port, self.url, self.settings = folder, port, f"http://127.0.0.1:{port}", settings
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -1,8 +1,6 @@
 """Several cores on one PostgreSQL: what one process cannot show. Collected only when the suite runs on PostgreSQL."""
 
 import asyncio
-import json
-import random
 import secrets
 import threading
 import time
@@ -13,11 +11,8 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import PLATFORM, Principal, Scope
 from gpuaas_core.kit.db import Database
 from gpuaas_core.ledger import heads
-from gpuaas_core.ledger.correlation import Correlation
 from served import Served, free_port, serving
 from sqlalchemy import Connection, text
 from world import (
@@ -33,8 +28,6 @@ from world import (
     open_platform,
     remove_store,
 )
-
-EVENT = "tenancy.project.created"
 
 
 @pytest.fixture(scope="module")
@@ -171,101 +164,6 @@ async def _wait_on(platform: Any, store: Store, head: int) -> int:
         if now > head:
             return now
         await platform.wakeups.wait(f"events:{store.world.tenant}", 20, since=heard)
-
-
-class Reader:
-    """Follows the stream, leaves at random moments, and comes back to either core."""
-
-    def __init__(self, worlds: list[World], seed: int) -> None:
-        self.worlds, self.dice, self.cursor, self.seen = worlds, random.Random(seed), "0", []
-
-    async def read_until(self, last: Callable[[], int]) -> None:
-        while len(self.seen) < last():
-            world = self.dice.choice(self.worlds)
-            headers = {"Authorization": f"Bearer {world.boss.token}", "Last-Event-ID": self.cursor}
-            path, leave = f"/v1/tenants/{world.tenant}/events/stream", self.dice.randrange(1, 900)
-            async with world.boss.http.stream("GET", path, headers=headers) as answer:
-                assert answer.status_code == 200
-                await self._follow(answer, leave, last)
-
-    async def _follow(self, answer: httpx2.Response, leave: int, last: Callable[[], int]) -> None:
-        rest = ""
-        async for piece in answer.aiter_text():
-            *whole, rest = (rest + piece).split("\n\n")
-            for message in whole:
-                fields = dict(line.split(": ", 1) for line in message.split("\n") if not line.startswith(":"))
-                if "data" in fields:
-                    self.cursor = fields["id"]
-                    self.seen.append(json.loads(fields["data"])["sequence"])
-                    leave -= 1
-                if leave <= 0 or len(self.seen) >= last():
-                    return
-
-
-class Gone(Exception):
-    pass
-
-
-def _context(tx: Connection, world: World) -> Context:
-    chain = (("project", world.red), ("tenant", world.tenant), PLATFORM)
-    scope = Scope(chain, tenant_id=world.tenant, project_id=world.red)
-    who = Principal("storm", "test", "storm")
-    return Context(tx, who, scope, "test", Correlation("cor-storm", "0" * 32), int(time.time() * 1000))
-
-
-def _storm(db: Database, world: World, seed: int, events: int) -> None:
-    """Transactions of random length and size; one in five is given up after it has taken its numbers."""
-    dice, written = random.Random(seed), 0
-    while written < events:
-        count, gone = dice.randrange(1, 6), dice.random() < 0.2
-
-        def once(tx: Connection, count: int = count, gone: bool = gone) -> None:
-            ctx = _context(tx, world)
-            for number in range(count):
-                ctx.emit(EVENT, f"storm-{seed}", {"slug": f"{seed}-{number}"})
-            time.sleep(dice.random() * 0.003)
-            ctx.flush()
-            if gone:
-                raise Gone
-
-        try:
-            db.write_now(once)
-            written += count
-        except Gone:
-            pass
-
-
-async def test_sixteen_writers_five_coming_and_going_readers_nothing_lost_nothing_reordered(
-    worlds: list[World], cores: list[Served]
-) -> None:
-    per_writer, writers = 190, 16
-    databases = [Database(database_url(cores[0].folder)) for _ in range(2)]
-    done: list[int] = []
-
-    def last() -> int:
-        return done[0] if done else 10**9
-
-    async with asyncio.timeout(150):
-        readers = [Reader(worlds, seed) for seed in range(5)]
-        reading = [asyncio.create_task(reader.read_until(last)) for reader in readers]
-        with ThreadPoolExecutor(writers) as threads:
-            loop, world = asyncio.get_running_loop(), worlds[0]
-            await asyncio.gather(
-                *(
-                    loop.run_in_executor(threads, _storm, databases[seed % 2], world, seed, per_writer)
-                    for seed in range(writers)
-                )
-            )
-        await _project(worlds[0])  # a last one, through the API: it wakes every reader
-        head = (await worlds[1].boss.get(f"/v1/tenants/{worlds[0].tenant}/events?limit=1")).json()["head"]
-        done.append(head)
-        await asyncio.gather(*reading)
-    for db in databases:
-        db.close()
-    assert head > per_writer * writers
-    for reader in readers:
-        assert len(reader.seen) >= head
-        assert reader.seen == list(range(1, len(reader.seen) + 1))
 
 
 async def test_connections_cut_again_and_again_cost_no_request_its_effect(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import postgres
 import pytest
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.history.verify import Verdict, verify
@@ -16,7 +17,7 @@ from gpuaas_core.ledger.tables import event_heads
 from gpuaas_core.migrations.migrate import migrate
 from gpuaas_core.workers import anchoring
 from sqlalchemy import insert, text, update
-from world import MovableClock, open_platform
+from world import MovableClock, database_url, new_store, open_platform, remove_store
 
 TENANT = "ten_0"
 ROWS = 220
@@ -50,7 +51,8 @@ def write(db: Database, numbers: range, tenant: str = TENANT) -> None:
 def trail(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with some hundred rows of one tenant and checkpoints at 100, 200 and at the end."""
     folder = tmp_path_factory.mktemp("trail")
-    migrate(f"sqlite:///{folder}/core.db")
+    new_store(folder)
+    migrate(database_url(folder))
     with open_platform(folder, MovableClock()) as platform:
         for part in (range(1, 101), range(101, 201), range(201, ROWS + 1)):
             write(platform.db, part)
@@ -61,8 +63,11 @@ def trail(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(trail: Path, tmp_path: Path) -> Iterator[Platform]:
     shutil.copytree(trail, tmp_path, dirs_exist_ok=True)
+    if postgres.CHOSEN:
+        postgres.create(postgres.database_of(tmp_path), postgres.database_of(trail))
     with open_platform(tmp_path, MovableClock()) as platform:
         yield platform
+    remove_store(tmp_path)
 
 
 def verified(platform: Platform, tenant: str = TENANT) -> Verdict:

@@ -177,6 +177,24 @@ def looking(folder: Path) -> Iterator[Connection]:
         db.close()
 
 
+def add_machines(folder: Path, like: str, count: int) -> list[str]:
+    """Copies of an allocation and its machine, which never fall silent: for tests that want many. Their ids."""
+    t = metadata.tables
+    db = Database(database_url(folder))
+    try:
+        with db.engine.begin() as tx:
+            held = dict(tx.execute(select(t["allocations"]).where(t["allocations"].c.id == like)).one()._mapping)
+            node = dict(tx.execute(select(t["nodes"]).where(t["nodes"].c.id == held["node_id"])).one()._mapping)
+            node["last_seen_at"] += 86_400_000
+            names = [f"many-{number:06d}" for number in range(count)]
+            tx.execute(t["nodes"].insert(), [node | {"id": f"node_{name}", "name": name} for name in names])
+            rows = [held | {"id": f"alloc_{name}", "node_id": f"node_{name}", "name": name} for name in names]
+            tx.execute(t["allocations"].insert(), rows)
+    finally:
+        db.close()
+    return [row["id"] for row in rows]
+
+
 @contextlib.contextmanager
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))

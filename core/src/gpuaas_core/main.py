@@ -23,6 +23,7 @@ from .custody.commands import custody
 from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
 from .doctor import commands
+from .instances import claims
 from .kit.clock import system_clock
 from .kit.db import Database
 from .kit.problems import Problem
@@ -46,6 +47,7 @@ def serve() -> None:
     settings = Settings.read()
     export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
     _configure_logs(export)
+    claims.LEASE_S = settings.lease_s
     db = _open(settings)
     vault = _open_vault(settings, db)
     platform = build_platform(db, vault, checkpoints=settings.checkpoints, public_url=settings.public_url)

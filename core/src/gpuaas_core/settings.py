@@ -18,6 +18,7 @@ class Settings:
     otlp_endpoint: str  # http(s)://host:port to send own spans and log lines to; empty: to nobody
     otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to hand events on to; empty: to nobody
+    lease_s: int  # how long a controller holds an operation without a heartbeat
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -40,6 +41,7 @@ class Settings:
             otlp_endpoint=os.environ.get("GPUAAS_CORE_OTLP_ENDPOINT", ""),
             otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
+            lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
         )
 
     @property
