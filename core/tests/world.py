@@ -28,6 +28,7 @@ from joserfc.jwk import OKPKey
 from sqlalchemy import Connection, select, text
 
 ADMIN = "admin@example.com"
+PUBLIC_URL = "http://127.0.0.1:8080"
 PASSWORD = "correct horse battery"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"
 
@@ -180,7 +181,9 @@ def looking(folder: Path) -> Iterator[Connection]:
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))
     try:
-        yield build_platform(db, Vault.in_file(folder / "master.key"), clock, checkpoints=folder / "checkpoints")
+        yield build_platform(
+            db, Vault.in_file(folder / "master.key"), clock, checkpoints=folder / "checkpoints", public_url=PUBLIC_URL
+        )
     finally:
         db.close()
 
