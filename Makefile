@@ -23,7 +23,7 @@ up: setup $(if $(filter no,$(LAB)),,apt-lab) ## Set up, start everything, deploy
 	@$(STACK) up --port $(PORT) $(if $(filter no,$(LAB)),--no-lab) $(if $(LISTEN),--listen $(LISTEN))
 
 .PHONY: test
-test: setup apt-lab apt-test ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.
+test: setup apt-lab apt-test node-tools ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.
 	@$(BIN)/python tests/everything.py
 
 ##@ Day to day
@@ -41,7 +41,7 @@ logs: setup ## The newest lines of every log
 	@$(STACK) logs
 
 .PHONY: check
-check: setup apt-test ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
+check: setup apt-test node-tools ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
 	@$(BIN)/python tests/everything.py --fast
 
 .PHONY: format
@@ -90,6 +90,15 @@ apt-lab:
 .PHONY: apt-test
 apt-test:
 	@tools/apt-have $(APT_TEST)
+
+.PHONY: node-tools
+node-tools: core/tests/oidc/node_modules/ready ## The OpenID provider the tests sign in at, pinned by hash
+
+core/tests/oidc/node_modules/ready: core/tests/oidc/package.json core/tests/oidc/pnpm-lock.yaml
+	@command -v npm >/dev/null || { echo "npm is missing: install Node 20 or newer" >&2; exit 1; }
+	@[ -x var/pnpm/node_modules/.bin/pnpm ] || npm install --silent --no-fund --no-audit --prefix var/pnpm pnpm@10
+	@cd core/tests/oidc && ../../../var/pnpm/node_modules/.bin/pnpm install --silent --frozen-lockfile --ignore-scripts
+	@touch $@
 
 .PHONY: help
 help: ## This list

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, FastAPI
 from gpuaas_core.api.app import build_app, build_platform
-from gpuaas_core.api.matrix import CALLERS, access_matrix
+from gpuaas_core.api.matrix import CALLERS, LENT, access_matrix
 from gpuaas_core.edge.call import needs
 from gpuaas_core.kit.problems import UNSEEN
 from gpuaas_core.tenancy.service import bind
@@ -66,9 +66,57 @@ async def _callers(world: World) -> dict[str, Api]:
     world.platform.db.write_now(lambda tx: bind(tx, wide, "tenant_admin", "tenant", tenant, tenant, 1))
     disabled, callers["disabled_service_account"], _ = await service_account(world, red)
     await world.boss.ok(f"/v1/projects/{red}/service-accounts/{disabled}/disable")
+    callers["delegated"], callers["revoked_delegation"] = await _lent(world), await _lent(world, revoked=True)
+    gone, callers["retired_key"], _ = await service_account(world, red)
+    keys = (await world.boss.get(f"/v1/projects/{red}/service-accounts/{gone}/keys")).json()["items"]
+    await world.boss.ok(f"/v1/projects/{red}/service-accounts/{gone}/keys/{keys[0]['id']}/retire")
+    callers["break_glass_look"] = await _broke_in(world, "look")
+    callers["break_glass_operate"] = await _broke_in(world, "operate")
+    callers["console"], callers["forged_console"] = await _console(world), await _console(world, forged=True)
     node, callers["node_agent"], _ = await join(world, "node-asked-for")
     world.nodes = [node]  # not into the list itself: every test of this process shares it
     return callers
+
+
+async def _lent(world: World, *, revoked: bool = False) -> Api:
+    account, api, _ = await service_account(world, world.blue)
+    body = {"grantee_id": account, "permissions": sorted(LENT), "reason": "the matrix", "expires_in_s": 3600}
+    made = await world.boss.ok(f"/v1/projects/{world.red}/delegations", body)
+    if revoked:
+        await world.boss.ok(f"/v1/projects/{world.red}/delegations/{made['id']}/revoke")
+    return api
+
+
+async def _broke_in(world: World, mode: str) -> Api:
+    api, user = await add_user(world, f"{mode}@acme.example", None)
+    bound = [user, "platform_admin", "platform", "*", None, 1]
+    world.platform.db.write_now(lambda tx: bind(tx, *bound))
+    body = {"tenant_id": world.tenant, "mode": mode, "reason": "the matrix", "ticket": "M-1", "minutes": 60}
+    made = await api.ok("/v1/platform/break-glass", body)
+    if made["state"] != "active":
+        await world.admin.ok(f"/v1/platform/break-glass/{made['id']}/approve")
+    return api
+
+
+class _Console(Api):
+    """A browser with a console session; `csrf` is empty when another site's page makes it send its cookie."""
+
+    cookie = csrf = ""
+
+    async def call(self, method: str, path: str, *, key: str | None = None, **kwargs: Any) -> Any:
+        proof = {"Cookie": self.cookie, "Origin": "http://core"} | ({"X-CSRF-Token": self.csrf} if self.csrf else {})
+        return await super().call(method, path, key=key, **kwargs | {"headers": kwargs.get("headers", {}) | proof})
+
+
+async def _console(world: World, *, forged: bool = False) -> Api:
+    email = f"console-{forged}@acme.example".lower()
+    await add_user(world, email, "project_admin", project=world.red)
+    answer = await world.api.http.post("/v1/auth/session", json={"email": email, "password": PASSWORD})
+    world.api.http.cookies.clear()
+    browser = _Console(world.api.http)
+    browser.cookie = answer.headers.get_list("set-cookie")[0].split(";")[0]
+    browser.csrf = "" if forged else answer.json()["csrf_token"]
+    return browser
 
 
 async def _id(caller: Api) -> str:
@@ -103,10 +151,17 @@ async def _real(world: World) -> dict[str, str]:
         "operation_id": deployed["operation"]["id"],
         "member_id": deployed["instance"]["members"][0]["id"],
         "account_id": world.second_id,
+        "provider_id": await _provider(world),
         "app_slug": "echo",
         "version": "1.0.0",
         "correlation_id": deployed["operation"]["correlation_id"],
     }
+
+
+async def _provider(world: World) -> str:
+    """One that does not answer: whoever may ask for it finds out only that."""
+    body = {"name": "Silent", "issuer": "http://127.0.0.1:9", "client_id": "public"}
+    return (await world.boss.ok(f"/v1/tenants/{world.tenant}/identity-providers", body))["id"]
 
 
 class _Anything(dict[str, str]):
@@ -134,7 +189,10 @@ def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
     if path.startswith("/v1/triage/") and (status, code) == (404, "not_found"):
         return "allowed"  # everybody may ask; an id of which one may see nothing is answered like an unknown one
     if permission == "public":
-        return "allowed" if status in (200, 422) else f"{status} {code}"
+        looked_at = status in (200, 422) or code in ("issuer_unreachable", "oidc_state_invalid")
+        return "allowed" if looked_at else f"{status} {code}"
+    if code == "csrf_token_wrong":
+        return "403 csrf"
     if str(status) in CODES:
         known = code in CODES[str(status)] and (status != 404 or answer.json()["detail"] == UNSEEN)
         return str(status) if known else f"{status} {code}"

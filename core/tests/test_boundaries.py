@@ -72,6 +72,7 @@ def test_the_route_table_is_seen_in_full() -> None:
     assert len(ROUTES) > 50, "api_routes() does not find the routes: then the start-up check checks nothing"
     public = {path for _, path, key, _ in ROUTES if key == PUBLIC}
     doors = {"/v1/sign-in", "/v1/auth/session", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
+    doors |= {f"/v1/auth/oidc/{word}" for word in ("{provider_id}/start", "callback", "token")}
     assert public == {"/v1", "/healthz", "/readyz"} | doors
     assert {key for *_, key, _ in ROUTES} - {PUBLIC} <= PERMISSIONS.keys()
 

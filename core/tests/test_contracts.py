@@ -16,7 +16,8 @@ FOLDER = Path(__file__).parents[2] / "contracts"
 DOCS = Path(__file__).parents[2] / "docs" / "reference"
 SOURCE = Path(__file__).parents[1] / "src" / "gpuaas_core"
 OTLP = {f"/v1/projects/{{project_id}}/otlp/v1/{signal}" for signal in ("traces", "logs")}  # exporters send no key
-WITHOUT_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept", "/v1/auth/session"} | OTLP
+SIGNING_IN = {f"/v1/{path}" for path in ("sign-in", "token", "auth/session", "auth/oidc/token")}
+WITHOUT_KEY = {"/v1/enrol", "/v1/invitations/accept"} | SIGNING_IN | OTLP
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ from joserfc.jwk import OKPKey
 from sqlalchemy import Connection, select, text
 
 ADMIN = "admin@example.com"
+PUBLIC_URL = "http://127.0.0.1:8080"
 PASSWORD = "correct horse battery"
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"
 
@@ -200,7 +201,7 @@ def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))
     try:
         vault = open_vault(db.write_now, Embedded.in_file(folder / "master.key"))
-        yield build_platform(db, vault, clock, checkpoints=folder / "checkpoints")
+        yield build_platform(db, vault, clock, checkpoints=folder / "checkpoints", public_url=PUBLIC_URL)
     finally:
         db.close()
 

@@ -19,6 +19,8 @@ ELSEWHERE = {
     ("POST", "/v1/token"): "auth.py asks for tokens",
     ("POST", "/v1/auth/session"): "for browsers",
     ("GET", "/v1/auth/session"): "for browsers",
+    ("GET", "/v1/auth/oidc/{provider_id}/start"): "for browsers",
+    ("GET", "/v1/auth/oidc/callback"): "for browsers",
     ("GET", "/healthz"): "for load balancers",
     ("GET", "/readyz"): "for load balancers",
     ("GET", "/v1/tenants/{tenant_id}/events/stream"): "events.follow",

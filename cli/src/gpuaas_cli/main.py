@@ -18,7 +18,7 @@ HELP = """\
 gpuaas: run GPU apps on your own machines.
 
 Start here
-  gpuaas login --api URL --email YOU     sign in
+  gpuaas login --api URL --email YOU     sign in; with --oidc PROVIDER through your own identity provider
   gpuaas whoami                          who you are, and your projects
   gpuaas catalog                         what you can deploy
   gpuaas allocation list                 where you can deploy it

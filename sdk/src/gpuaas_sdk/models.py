@@ -309,6 +309,16 @@ class CreateProject(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
 
 
+class CreateProvider(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    issuer: str
+    client_id: str
+    client_secret: str | None = None
+    email_domains: list[str] = []
+    scopes: list[str] = []
+    default_role: str | None = None
+
+
 class CreateRole(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     permissions: list[str]
@@ -894,6 +904,25 @@ class ProjectView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class ProviderView(msgspec.Struct, kw_only=True):
+    id: str
+    name: str
+    issuer: str
+    client_id: str
+    confidential: bool
+    email_domains: list[str]
+    scopes: list[str]
+    default_role: str | None = None
+    callback_url: str
+    start_url: str
+    created_at: str
+
+
+class RedeemCode(msgspec.Struct, kw_only=True, omit_defaults=True):
+    code: str
+    verifier: str
+
+
 class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     retry_in_s: int = 0
@@ -1091,6 +1120,14 @@ class TrustView(msgspec.Struct, kw_only=True):
 
 class UpdateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     inputs: dict[str, Any]
+
+
+class UpdateProvider(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str | None = None
+    client_secret: str | None = None
+    email_domains: list[str] | None = None
+    scopes: list[str] | None = None
+    default_role: str | None = None
 
 
 class UpgradeInstance(msgspec.Struct, kw_only=True, omit_defaults=True):

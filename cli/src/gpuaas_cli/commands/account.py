@@ -10,7 +10,7 @@ from typing import Annotated
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import failures, show
+from .. import browser, failures, show
 from ..config import Config
 from ..failures import CliError
 from ..options import Common, Flag
@@ -19,13 +19,21 @@ from ..session import connect, session
 session_app = App(name="session", help="Where you are signed in.")
 
 
-def login(*, email: str, password_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> int | None:
+def login(
+    *,
+    email: str = "",
+    password_stdin: Annotated[bool, Flag] = False,
+    oidc: str = "",
+    paste: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int | None:
     """Sign in; the token is kept in ~/.config/gpuaas/config.json, for you alone.
 
     With --project, that project becomes the one you work in by default.
 
     Example: gpuaas login --api https://gpu.example --email ada@example.com
     Example: gpuaas login --api https://gpu.example --email ada@example.com --password-stdin < password
+    Example: gpuaas login --api https://gpu.example --oidc idp_01h…
 
     Parameters
     ----------
@@ -33,13 +41,22 @@ def login(*, email: str, password_stdin: Annotated[bool, Flag] = False, common: 
         Who you are.
     password_stdin
         Read the password from standard input instead of asking for it.
+    oidc
+        Id of your tenant's identity provider: sign in there with your browser, without a password here.
+    paste
+        With --oidc: the browser is on another machine; paste the code it shows.
     """
     api = common.api or Config.effective().api
     if not api:
         raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+    if not email and not oidc:
+        raise CliError("Who are you?", "Add --email, or --oidc with your identity provider.", failures.USAGE)
     with connect(api) as client:
         try:
-            token = client.sign_in(email, _password(password_stdin)).access_token
+            if oidc:
+                token = client.redeem_oidc_code(*browser.sign_in(api.rstrip("/"), oidc, paste=paste)).access_token
+            else:
+                token = client.sign_in(email, _password(password_stdin)).access_token
         except sdk.errors.Unauthenticated as error:
             failures.tell(str(error), "Check the address and the password.", code=error.code)
             return failures.SIGN_IN

@@ -17,6 +17,10 @@ PERMISSIONS: dict[str, str] = {
     "tenancy.user.create": "create a local user in a tenant, or invite one",
     "tenancy.user.read": "see the users and invitations of a tenant",
     "tenancy.user.disable": "disable and enable the users of a tenant",
+    "tenancy.identity_provider.create": "let people of a tenant sign in through a provider",
+    "tenancy.identity_provider.read": "see a tenant's identity providers",
+    "tenancy.identity_provider.update": "change how people sign in through a provider",
+    "tenancy.identity_provider.delete": "end signing in through a provider",
     "tenancy.break_glass.read": "see who of the platform looked into the tenant, and why",
     "iam.binding.create": "bind a role one holds oneself",
     "iam.binding.read": "see role bindings",
@@ -161,6 +165,10 @@ _TENANT_ADMIN = (
         "tenancy.user.create",
         "tenancy.user.read",
         "tenancy.user.disable",
+        "tenancy.identity_provider.create",
+        "tenancy.identity_provider.read",
+        "tenancy.identity_provider.update",
+        "tenancy.identity_provider.delete",
         "tenancy.break_glass.read",
         "iam.binding.create",
         "iam.binding.read",
@@ -246,7 +254,9 @@ UNDENIABLE = frozenset(
 UNLENDABLE = frozenset(
     key
     for key in PERMISSIONS
-    if key.startswith(("iam.", "platform.", "identity.", "tenancy.user.", "tenancy.break_glass."))
+    if key.startswith(
+        ("iam.", "platform.", "identity.", "tenancy.user.", "tenancy.identity_provider.", "tenancy.break_glass.")
+    )
     or key in ("tenancy.project.create", "capacity.node.report", "capacity.enrolment.create")
 )
 

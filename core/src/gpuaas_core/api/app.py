@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.routing import RouteContext, iter_route_contexts
@@ -18,7 +19,7 @@ from ..custody.vault import Vault
 from ..edge import problems
 from ..edge.bounds import Bounded
 from ..edge.call import PUBLIC, Platform
-from ..edge.console import Renewals
+from ..edge.console import LOOPBACK, Renewals
 from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
@@ -30,9 +31,10 @@ from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
 from ..policy import routes as policy
-from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes
+from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes, oidc_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate, renew_session
+from ..tenancy.issuers import Issuers
 from ..tenancy.reads import project_scope, tenant_scope
 from ..triage import otlp_routes
 from ..triage import routes as triage
@@ -45,6 +47,7 @@ Background = Callable[[], AbstractAsyncContextManager[None]]
 ROUTERS = [
     about.router,
     identity_routes.router,
+    oidc_routes.router,
     tenancy.router,
     account_routes.router,
     iam_routes.router,
@@ -76,8 +79,18 @@ def build_platform(
 ) -> Platform:
     scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
     anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
+    loopback = urlsplit(public_url).scheme == "http" and urlsplit(public_url).hostname in LOOPBACK
     return Platform(
-        db, vault, Wakeups(), clock, authenticate, scopes, anchors, Renewals(renew_session), public_url=public_url
+        db,
+        vault,
+        Wakeups(),
+        clock,
+        authenticate,
+        scopes,
+        anchors,
+        Renewals(renew_session),
+        Issuers(clock, loopback=loopback),
+        public_url,
     )
 
 

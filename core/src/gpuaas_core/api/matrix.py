@@ -10,11 +10,11 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from ..access.permissions import EVERYBODY, ROLES
+from ..access.permissions import BREAK_GLASS, EVERYBODY, ROLES
 from ..edge.call import PUBLIC
 from .app import api_routes
 
-ALLOWED, NO_ONE, REFUSED, UNSEEN = "allowed", "401", "403", "404"
+ALLOWED, NO_ONE, REFUSED, UNSEEN, FORGED = "allowed", "401", "403", "404", "403 csrf"
 PLACES = {"platform": ("platform",), "tenant": ("tenant", "platform"), "project": ("project", "tenant", "platform")}
 PLACES["node"] = ("node", "tenant", "platform")
 READING = {"tenant": "tenancy.tenant.read", "project": "tenancy.project.read", "node": "capacity.node.read"}
@@ -28,9 +28,13 @@ class Kind:
     role: str | None = None
     at: str | None = None
     dead: bool = False
+    lent: frozenset[str] = frozenset()  # keys held for a time, by a delegation or break-glass
+    lent_at: str | None = None
+    forged: bool = False  # a browser's cookie, sent by another site's page
     lives: str | None = None  # a service account acts only inside its own project: "here" or "elsewhere"
 
 
+LENT = frozenset({"tenancy.project.read", "apps.instance.read", "apps.operation.retry"})
 CALLERS: dict[str, Kind] = {
     "anonymous": Kind("nobody signed in", dead=True),
     "revoked_token": Kind("a project admin whose session was ended", dead=True),
@@ -51,22 +55,53 @@ CALLERS: dict[str, Kind] = {
     "overbound_service_account": Kind(
         "one of another project, bound to the whole tenant by mistake", "tenant_admin", "tenant", lives="elsewhere"
     ),
+    "delegated": Kind(
+        "a service account of another project that is lent a few keys here",
+        "app_operator",
+        lent=LENT,
+        lent_at="project",
+        lives="elsewhere",
+    ),
+    "revoked_delegation": Kind(
+        "a service account of another project whose delegation was revoked", "app_operator", lives="elsewhere"
+    ),
+    "retired_key": Kind("a service account of the project whose key was retired", dead=True),
+    "break_glass_look": Kind(
+        "a platform admin who opened a break-glass to look",
+        "platform_admin",
+        "platform",
+        lent=BREAK_GLASS["look"],
+        lent_at="tenant",
+    ),
+    "break_glass_operate": Kind(
+        "a platform admin with an approved break-glass to act",
+        "platform_admin",
+        "platform",
+        lent=BREAK_GLASS["operate"],
+        lent_at="tenant",
+    ),
+    "console": Kind("an admin of the project by console cookie, with the CSRF token", "project_admin", "project"),
+    "forged_console": Kind("the same cookie, sent without the CSRF token", "project_admin", "project", forged=True),
     "node_agent": Kind("the agent of the machine asked for", "node_agent", "node"),
     "other_node_agent": Kind("the agent of another machine of the tenant", "node_agent"),
 }
 
 
-def expected(kind: Kind, key: str, scope: str) -> str:
+def expected(kind: Kind, key: str, scope: str, method: str) -> str:
     if key == PUBLIC:
         return ALLOWED
     if kind.dead:
         return NO_ONE
+    if kind.forged and method == "POST":
+        return FORGED
     covers = kind.at in PLACES[scope]
     held = ROLES[kind.role] if kind.role and covers else frozenset()
     if scope == "platform":
         return ALLOWED if key in held or key in EVERYBODY else REFUSED
     if kind.lives and (scope != "project" or kind.lives != "here"):
-        return UNSEEN
+        held = frozenset()
+    if kind.lent_at in PLACES[scope]:
+        held = held | kind.lent
     if key in held or (key in EVERYBODY and READING[scope] in held):
         return ALLOWED
     return REFUSED if READING[scope] in held else UNSEEN
@@ -79,7 +114,7 @@ def access_matrix(app: FastAPI) -> dict[str, Any]:
         for method in route.methods or ()
     )
     routes = [_row(*row) for row in rows]
-    counted = Counter({outcome: 0 for outcome in (ALLOWED, NO_ONE, REFUSED, UNSEEN)})
+    counted = Counter({outcome: 0 for outcome in (ALLOWED, NO_ONE, REFUSED, UNSEEN, FORGED)})
     for row in routes:
         counted.update({outcome: len(names) for outcome, names in row["callers"].items()})
     return {
@@ -88,6 +123,7 @@ def access_matrix(app: FastAPI) -> dict[str, Any]:
             ALLOWED: "the request is looked at",
             NO_ONE: "the caller is nobody",
             REFUSED: "seen but not permitted, and recorded",
+            FORGED: "a change by cookie that does not prove that the console sent it",
             UNSEEN: "looks as if it did not exist",
         },
         "cells": dict(sorted(counted.items())),
@@ -98,5 +134,5 @@ def access_matrix(app: FastAPI) -> dict[str, Any]:
 def _row(path: str, method: str, key: str, scope: str) -> dict[str, Any]:
     callers: dict[str, list[str]] = {}
     for name, kind in CALLERS.items():
-        callers.setdefault(expected(kind, key, scope), []).append(name)
+        callers.setdefault(expected(kind, key, scope, method), []).append(name)
     return {"route": f"{method} {path}", "permission": key, "scope": scope, "callers": callers}

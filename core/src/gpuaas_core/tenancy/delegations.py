@@ -108,8 +108,8 @@ def _check_keys(ctx: Context, keys: list[str]) -> None:
 def _check_grantee(ctx: Context, account_id: str) -> None:
     """Of any project of the tenant: that is what a delegation is for."""
     row = ctx.tx.execute(select(principals).where(principals.c.id == account_id)).first()
-    known = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
-    if not known or row.kind != "service_account":
+    here = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
+    if row is None or not here or row.kind != "service_account":
         raise NotFound("There is no such service account in this tenant.")
 
 

@@ -14,6 +14,32 @@ class TenantNeeded(Problem):
     way_out = "Send the short name of your tenant as `tenant` too."
 
 
+class OidcRefused(Problem):
+    status, code, title = 401, "oidc_refused", "The identity provider's word was not accepted"
+    way_out = "Begin again; if it stays, ask an administrator of your tenant to look at the identity provider."
+
+
+class OidcStateInvalid(Problem):
+    status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
+    way_out = "Begin again, in one browser and within ten minutes."
+
+
+class IssuerNotAccepted(Problem):
+    status, code, title = 422, "issuer_not_accepted", "The address of the identity provider cannot be used"
+    way_out = "Give the issuer as an https address, exactly as the provider writes it."
+
+
+class IssuerUnreachable(Problem):
+    status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
+    way_out = "Try again; if it stays, an administrator of the tenant should look at the identity provider."
+    retryable = True
+
+
+class DomainsNeeded(Problem):
+    status, code, title = 422, "email_domains_needed", "A role for newcomers needs e-mail domains"
+    way_out = "Name the `email_domains` whose people get it, or leave `default_role` out and invite people."
+
+
 class AssertionRefused(Problem):
     status, code, title = 401, "assertion_refused", "The client assertion was not accepted"
     way_out = (

@@ -152,8 +152,8 @@ def _matching(known: list[Row[Any]], password: str) -> list[Row[Any]]:
 
 
 def open_console(ctx: Context, principal_id: str, address: str | None) -> str:
-    lives = {"lives_s": identity.USER_TOKEN_S, "now": ctx.now}
-    return identity.open_session(ctx.tx, principal_id, **lives, address=address, console=True)
+    lives_s = identity.USER_TOKEN_S
+    return identity.open_session(ctx.tx, principal_id, lives_s=lives_s, now=ctx.now, address=address, console=True)
 
 
 def console_view(call: Call, principal_id: str, token: str) -> schemas.ConsoleSessionView:

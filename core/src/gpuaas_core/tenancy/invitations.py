@@ -71,7 +71,16 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int, *, hold: boo
 
 
 def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_hash: str) -> Row[Any]:
-    invitation = check_token(ctx.tx, vault, body.token, ctx.now, hold=True)
+    return take_up(ctx, check_token(ctx.tx, vault, body.token, ctx.now, hold=True), password_hash)
+
+
+def open_for(tx: Connection, tenant_id: str, email: str, now: int) -> Row[Any] | None:
+    """The newest open invitation of an address, locked: somebody else has verified whose address it is."""
+    mine = invitations_of(tenant_id).where(invitations.c.email == email).order_by(invitations.c.id.desc())
+    return next((row for row in tx.execute(mine.with_for_update()).all() if state_of(row, now) == "open"), None)
+
+
+def take_up(ctx: Context, invitation: Row[Any], password_hash: str | None) -> Row[Any]:
     inviter = ctx.tx.execute(select(principals).where(principals.c.id == invitation.invited_by)).one()
     ctx.scope = tenant_scope(ctx.tx, invitation.tenant_id)
     invited = ctx.principal
@@ -85,8 +94,8 @@ def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_
         raise InvitationInvalid("Whoever invited you may no longer give what the invitation says.") from error
     finally:
         ctx.principal = invited
-    person = {"email": invitation.email, "name": invitation.name, "password": body.password}
-    user = service.create_user(ctx, invitation.tenant_id, schemas.CreateUser(**person), password_hash)
+    person = {"email": invitation.email, "name": invitation.name}
+    user = service.add_user(ctx, invitation.tenant_id, **person, password_hash=password_hash)
     if invitation.role:
         kind, where = scope.chain[0]
         service.bind(ctx.tx, user.id, invitation.role, kind, where, invitation.tenant_id, ctx.now)

@@ -36,6 +36,58 @@ class TokenView(View):
     principal_id: str
 
 
+_DOMAIN = said(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "a domain like example.com")
+Domain = Annotated[str, StringConstraints(max_length=180, pattern=_DOMAIN)]
+ScopeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:._/-]{1,100}$")]
+ClientSecret = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[\x21-\x7e]+$")]
+
+
+def _with_openid(scopes: list[str]) -> list[str]:
+    return scopes if "openid" in scopes else ["openid", *scopes]
+
+
+Scopes = Annotated[list[ScopeName], Field(max_length=20), AfterValidator(_with_openid)]
+
+
+class CreateProvider(Input):
+    name: Title
+    issuer: Annotated[str, StringConstraints(max_length=300, pattern=r"^https?://[\x21-\x7e]+$")]
+    client_id: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+    client_secret: ClientSecret | None = Field(default=None, repr=False, description="of a confidential client")
+    email_domains: list[Domain] = Field(default=[], max_length=50, description="none: every verified address")
+    scopes: Scopes = Field(default_factory=lambda: ["openid", "email", "profile"])
+    default_role: Id | None = Field(default=None, description="of newcomers, in the tenant; none: invited people only")
+
+
+class UpdateProvider(Input):
+    name: Title | None = None
+    client_secret: ClientSecret | None = Field(
+        default=None, repr=False, description="null: a public client from now on"
+    )
+    email_domains: Annotated[list[Domain], Field(max_length=50)] | None = None
+    scopes: Scopes | None = None
+    default_role: Id | None = Field(default=None, description="null: invited people only from now on")
+
+
+class ProviderView(View):
+    id: str
+    name: str
+    issuer: str
+    client_id: str
+    confidential: bool
+    email_domains: list[str]
+    scopes: list[str]
+    default_role: str | None = None
+    callback_url: str = Field(description="register it at the provider as redirect address")
+    start_url: str = Field(description="where a browser begins to sign in")
+    created_at: Moment
+
+
+class RedeemCode(Input):
+    code: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(repr=False)
+    verifier: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]{43,128}$")] = Field(repr=False)
+
+
 class CreateTenant(Input):
     slug: Slug
     name: Title

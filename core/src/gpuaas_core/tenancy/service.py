@@ -49,10 +49,15 @@ def create_project(ctx: Context, tenant_id: str, body: schemas.CreateProject) ->
 
 
 def create_user(ctx: Context, tenant_id: str, body: schemas.CreateUser, password_hash: str) -> Row[Any]:
+    return add_user(ctx, tenant_id, email=body.email, name=body.name, password_hash=password_hash)
+
+
+def add_user(ctx: Context, tenant_id: str, *, email: str, name: str, password_hash: str | None) -> Row[Any]:
+    """Without a password the person signs in through an identity provider."""
     user_id = ctx.resource_id = new_id("usr")
-    row = {"id": user_id, "kind": "user", "name": body.name, "tenant_id": tenant_id, "created_at": ctx.now}
-    taken = EmailTaken(f"{body.email} already has an account in this tenant.")
-    _insert(ctx.tx, principals, taken, **row, email=body.email, password_hash=password_hash)
+    row = {"id": user_id, "kind": "user", "name": name, "tenant_id": tenant_id, "created_at": ctx.now}
+    taken = EmailTaken(f"{email} already has an account in this tenant.")
+    _insert(ctx.tx, principals, taken, **row, email=email, password_hash=password_hash)
     ctx.emit("tenancy.user.created", user_id, {})
     return _one(ctx.tx, principals, user_id)
 

@@ -16,7 +16,7 @@ from ..instances import watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
-from ..tenancy import break_glass, guesses
+from ..tenancy import break_glass, guesses, oidc
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
 
@@ -57,6 +57,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
+    oidc.forget_old(tx, now)
     forget_old_telemetry(tx, now)
     ctx.flush(audited=False)
     return ctx.topics

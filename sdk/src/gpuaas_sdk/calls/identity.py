@@ -22,6 +22,12 @@ class IdentityCalls:
         return Request("POST", "/v1/sign-in", TokenView, body=body, anonymous=True)
 
     @call
+    def redeem_oidc_code(self, code: str, verifier: str) -> Request[TokenView]:
+        """The token for the code a browser brought back from an identity provider; works once."""
+        body = {"code": code, "verifier": verifier}
+        return Request("POST", "/v1/auth/oidc/token", TokenView, body=body, anonymous=True, retries=False)
+
+    @call
     def sign_out(self) -> Request[None]:
         return post(NoneType, "/v1/sign-out")
 

@@ -9,6 +9,7 @@ from ..models import (
     KeyView,
     PrincipalView,
     ProjectView,
+    ProviderView,
     ServiceAccountView,
     TenantView,
 )
@@ -77,6 +78,55 @@ class TenancyCalls:
     @call
     def revoke_invitation(self, tenant_id: str, invitation_id: str) -> Request[InvitationView]:
         return post(InvitationView, "/v1/tenants/{}/invitations/{}/revoke", tenant_id, invitation_id)
+
+    @call
+    def create_identity_provider(
+        self,
+        tenant_id: str,
+        *,
+        name: str,
+        issuer: str,
+        client_id: str,
+        client_secret: str | None = None,
+        email_domains: list[str] | None = None,
+        scopes: list[str] | None = None,
+        default_role: str | None = None,
+    ) -> Request[ProviderView]:
+        """Register the answer's `callback_url` at the provider."""
+        who = {"name": name, "issuer": issuer, "client_id": client_id, "client_secret": client_secret}
+        whom = {"email_domains": email_domains, "scopes": scopes, "default_role": default_role}
+        return post(ProviderView, "/v1/tenants/{}/identity-providers", tenant_id, **who, **whom)
+
+    @call
+    def list_identity_providers(
+        self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[ProviderView]]:
+        return get(Page[ProviderView], "/v1/tenants/{}/identity-providers", tenant_id, limit=limit, cursor=cursor)
+
+    @call
+    def get_identity_provider(self, tenant_id: str, provider_id: str) -> Request[ProviderView]:
+        return get(ProviderView, "/v1/tenants/{}/identity-providers/{}", tenant_id, provider_id)
+
+    @call
+    def update_identity_provider(
+        self,
+        tenant_id: str,
+        provider_id: str,
+        *,
+        name: str | None = None,
+        client_secret: str | None = None,
+        email_domains: list[str] | None = None,
+        scopes: list[str] | None = None,
+        default_role: str | None = None,
+    ) -> Request[ProviderView]:
+        """What is None stays as it is."""
+        who = {"name": name, "client_secret": client_secret}
+        whom = {"email_domains": email_domains, "scopes": scopes, "default_role": default_role}
+        return post(ProviderView, "/v1/tenants/{}/identity-providers/{}/update", tenant_id, provider_id, **who, **whom)
+
+    @call
+    def delete_identity_provider(self, tenant_id: str, provider_id: str) -> Request[ProviderView]:
+        return post(ProviderView, "/v1/tenants/{}/identity-providers/{}/delete", tenant_id, provider_id)
 
     @call
     def create_service_account(

@@ -1,0 +1,68 @@
+"""Signing in with a browser: it goes to the identity provider and brings a code back to this machine, or shows it.
+
+The code is worth nothing without the verifier, which never leaves this process.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+import sys
+import webbrowser
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from . import failures
+from .failures import CliError
+
+PATIENCE_S = 300
+
+
+def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
+    """The code the browser brought, and the verifier that goes with it."""
+    verifier = secrets.token_urlsafe(32)
+    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+    start = f"{api}/v1/auth/oidc/{provider}/start"
+    if paste:
+        print(f"Open in a browser:\n\n  {start}?{urlencode({'challenge': challenge})}\n", file=sys.stderr)
+        print("Code: ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip(), verifier
+    with _Landing() as landing:
+        address = f"{start}?{urlencode({'challenge': challenge, 'port': landing.server_port})}"
+        print(f"Opening your browser; if nothing happens, open:\n\n  {address}\n", file=sys.stderr)
+        webbrowser.open(address)
+        return landing.wait(), verifier
+
+
+class _Landing(HTTPServer):
+    """Where the browser brings the code: this machine only, until it has come."""
+
+    timeout = 1.0
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.code = ""
+
+    def wait(self) -> str:
+        for _ in range(PATIENCE_S):
+            self.handle_request()
+            if self.code:
+                return self.code
+        raise CliError("Nobody signed in within five minutes.", "Try again, or add --paste.", failures.SIGN_IN)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Landing  # type: ignore[assignment]
+
+    def do_GET(self) -> None:
+        self.server.code = (parse_qs(urlsplit(self.path).query).get("code") or [""])[0]
+        body = b"Signed in. You can close this page." if self.server.code else b"Not yet."
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """The code is nobody's business."""

@@ -1,0 +1,170 @@
+"""Talking to OpenID providers: their metadata, their keys, a code for an ID token, and whether that token is true.
+
+What a provider says is read with suspicion: https only, no redirect followed, bounded in time and size, and of an ID
+token nothing is believed before the signature is checked with one of the issuer's published asymmetric keys.
+"""
+
+import asyncio
+import hmac
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from ..edge.console import LOOPBACK
+from ..kit.clock import Clock
+from .errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
+
+ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "Ed25519"})
+KEY_TYPES: dict[str, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}  # no shared secrets among them
+METADATA_MS = 3600_000
+KEYS_AGAIN_MS = 10_000  # an unknown key id makes us look again, but nobody can make us look all the time
+MOST_BYTES = 256 * 1024
+SKEW_S = 30
+
+
+class Issuers:
+    def __init__(self, clock: Clock, *, loopback: bool) -> None:
+        """`loopback`: a provider on this very machine may do without TLS; only where the platform itself does too."""
+        self._clock, self._loopback = clock, loopback
+        self._metadata: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._keys: dict[str, tuple[int, list[dict[str, Any]]]] = {}
+
+    def check_address(self, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            good = bool(parts.hostname) and not parts.username and not parts.fragment and parts.port != 0
+        except ValueError:
+            good, parts = False, urlsplit("")
+        if not good or not (parts.scheme == "https" or self._plain(parts.scheme, parts.hostname)):
+            raise IssuerNotAccepted(f"{url[:200]!r} is not an https address.")
+        return url
+
+    def _plain(self, scheme: str, host: str | None) -> bool:
+        return self._loopback and scheme == "http" and host in LOOPBACK
+
+    async def metadata(self, issuer: str) -> dict[str, Any]:
+        read_at, known = self._metadata.get(issuer, (0, {}))
+        if known and self._clock() - read_at < METADATA_MS:
+            return known
+        found = await self._fetch("GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if found.get("issuer") != issuer:
+            raise OidcRefused("The provider's metadata names another issuer.")
+        for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+            self.check_address(str(found.get(name)))
+        self._metadata[issuer] = (self._clock(), found)
+        return found
+
+    async def redeem(self, issuer: str, form: dict[str, str], secret: str | None) -> str:
+        """The ID token for a code. A confidential client proves itself in the way the provider knows."""
+        metadata = await self.metadata(issuer)
+        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        auth = None
+        if secret is not None and "client_secret_basic" in ways:
+            auth = (form["client_id"], secret)
+        elif secret is not None:
+            form = form | {"client_secret": secret}
+        answer = await self._fetch("POST", metadata["token_endpoint"], data=form, auth=auth)
+        token = answer.get("id_token")
+        if not isinstance(token, str):
+            raise OidcRefused("The provider gave no ID token for this code.")
+        return token
+
+    async def claims(self, issuer: str, client_id: str, token: str, nonce: str) -> dict[str, Any]:
+        header = _header(token)
+        algorithm, kid = header.get("alg"), header.get("kid")
+        if algorithm not in ALGORITHMS:
+            raise OidcRefused(f"The ID token is signed with {str(algorithm)[:20]!r}, which is not accepted.")
+        key = await self._key(issuer, algorithm, kid)
+        try:
+            claims = jwt.decode(token, key, algorithms=[algorithm]).claims
+        except (JoseError, ValueError, TypeError) as error:
+            raise OidcRefused("The signature of the ID token is not the issuer's.") from error
+        _check(claims, issuer, client_id, nonce, self._clock() // 1000)
+        return claims
+
+    async def _key(self, issuer: str, algorithm: str, kid: Any) -> Any:
+        for again in (False, True):
+            found = [key for key in await self._jwks(issuer, again=again) if _fits(key, algorithm, kid)]
+            if len(found) == 1 or (found and kid is not None):
+                try:
+                    return KEY_TYPES[found[0]["kty"]].import_key(found[0])
+                except (JoseError, ValueError, TypeError, KeyError) as error:
+                    raise OidcRefused("The issuer's key cannot be read.") from error
+        raise OidcRefused("The issuer publishes no such key.")
+
+    async def _jwks(self, issuer: str, *, again: bool) -> list[dict[str, Any]]:
+        read_at, known = self._keys.get(issuer, (0, []))
+        age = self._clock() - read_at
+        if known and age < (KEYS_AGAIN_MS if again else METADATA_MS):
+            return known
+        found = await self._fetch("GET", (await self.metadata(issuer))["jwks_uri"])
+        keys = [key for key in found.get("keys") or [] if isinstance(key, dict)]
+        self._keys[issuer] = (self._clock(), keys)
+        return keys
+
+    async def _fetch(self, method: str, url: str, **words: Any) -> dict[str, Any]:
+        self.check_address(url)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        proxied = url.startswith("https:")  # what is on this machine needs no proxy
+        try:
+            async with (
+                asyncio.timeout(10),
+                httpx2.AsyncClient(timeout=5, trust_env=proxied) as http,
+                http.stream(method, url, headers=headers, follow_redirects=False, **words) as answer,
+            ):
+                body = await _bounded(answer)
+        except (httpx2.HTTPError, TimeoutError, OSError) as error:
+            raise IssuerUnreachable("The identity provider does not answer.", retry_after_s=5) from error
+        if answer.status_code != 200:
+            raise OidcRefused(f"The identity provider answered {answer.status_code}.")
+        try:
+            read = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise OidcRefused("The identity provider did not answer in JSON.") from error
+        return read if isinstance(read, dict) else {}
+
+
+async def _bounded(answer: Any) -> bytes:
+    body = bytearray()
+    async for part in answer.aiter_bytes():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise OidcRefused("The identity provider's answer is too long.")
+    return bytes(body)
+
+
+def _header(token: str) -> dict[str, Any]:
+    try:
+        return jws.extract_compact(token.encode()).headers()
+    except (JoseError, ValueError, TypeError, RecursionError) as error:
+        raise OidcRefused("The ID token is not a signed JWT.") from error
+
+
+def _fits(key: dict[str, Any], algorithm: str, kid: Any) -> bool:
+    wanted = {"R": "RSA", "P": "RSA"}.get(algorithm[0]) or ("EC" if algorithm.startswith("ES") else "OKP")
+    return key.get("kty") == wanted and key.get("use", "sig") == "sig" and (kid is None or key.get("kid") == kid)
+
+
+def _check(claims: dict[str, Any], issuer: str, client_id: str, nonce: str, now_s: int) -> None:
+    audience, subject = claims.get("aud"), claims.get("sub")
+    issued, expires = claims.get("iat"), claims.get("exp")
+    if claims.get("iss") != issuer:
+        raise OidcRefused("The ID token is of another issuer.")
+    several = isinstance(audience, list) and len(audience) > 1
+    if client_id not in (audience if isinstance(audience, list) else [audience]):
+        raise OidcRefused("The ID token is meant for another client.")
+    if claims.get("azp", None if several else client_id) != client_id:
+        raise OidcRefused("The ID token was asked for by another client.")
+    if not isinstance(issued, int | float) or not isinstance(expires, int | float):
+        raise OidcRefused("The ID token does not say when it was issued and when it ends.")
+    if expires <= now_s - SKEW_S or issued > now_s + SKEW_S:
+        raise OidcRefused("The ID token has expired or is from the future.")
+    if not isinstance(claims.get("nonce"), str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
+        raise OidcRefused("The ID token belongs to another sign-in.")
+    if not isinstance(subject, str) or not 1 <= len(subject) <= 255:
+        raise OidcRefused("The ID token names nobody.")

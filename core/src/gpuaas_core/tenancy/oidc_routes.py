@@ -1,0 +1,158 @@
+"""HTTP in, HTTP out: a tenant's identity providers, and signing in through one of them."""
+
+from html import escape
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from ..access.context import Context
+from ..edge import console
+from ..edge.call import Call, Caller, needs, public
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from . import identity, oidc, providers, schemas
+from .errors import OidcRefused
+from .identity_routes import address_of, open_console
+from .tables import identity_providers
+
+router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
+_AT = "/tenants/{tenant_id}/identity-providers"
+_ONE = {"response_model": schemas.ProviderView}
+Challenge = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{43}$", description="of a CLI: S256 of its verifier")]
+Port = Annotated[int | None, Query(ge=1024, le=65535, description="of a CLI: where it listens on its own machine")]
+Said = Annotated[str | None, Query(max_length=4000)]
+
+
+@router.post(_AT, status_code=201, **_ONE, **needs("tenancy.identity_provider.create", "tenant"))
+async def create_provider(call: Caller, tenant_id: str, body: schemas.CreateProvider) -> Response:
+    """Register `callback_url` of the answer at the provider. The secret is sealed and never shown."""
+    call.platform.issuers.check_address(body.issuer)
+    return await call.write(
+        lambda ctx: _view(call, providers.create_provider(ctx, call.vault, tenant_id, body)), status=201
+    )
+
+
+@router.get(_AT, **needs("tenancy.identity_provider.read", "tenant"))
+async def list_providers(
+    call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.ProviderView]:
+    query, ids = providers.providers_of(tenant_id), identity_providers.c.id
+    return await call.read(lambda ctx: page(ctx, query, ids, limit, cursor, lambda row: _view(call, row)))
+
+
+@router.get(_AT + "/{provider_id}", **needs("tenancy.identity_provider.read", "tenant"))
+async def get_provider(call: Caller, tenant_id: str, provider_id: str) -> schemas.ProviderView:
+    return await call.read(lambda ctx: _view(call, providers.provider(ctx.tx, provider_id, tenant_id)))
+
+
+@router.post(_AT + "/{provider_id}/update", **_ONE, **needs("tenancy.identity_provider.update", "tenant"))
+async def update_provider(call: Caller, tenant_id: str, provider_id: str, body: schemas.UpdateProvider) -> Response:
+    """What is left out stays as it is."""
+    return await call.write(
+        lambda ctx: _view(call, providers.update_provider(ctx, call.vault, tenant_id, provider_id, body))
+    )
+
+
+@router.post(_AT + "/{provider_id}/delete", **_ONE, **needs("tenancy.identity_provider.delete", "tenant"))
+async def delete_provider(call: Caller, tenant_id: str, provider_id: str) -> Response:
+    """Nobody signs in through it any more; sessions that are open go on."""
+    return await call.write(lambda ctx: _view(call, providers.delete_provider(ctx, tenant_id, provider_id)))
+
+
+@router.get("/auth/oidc/{provider_id}/start", status_code=303, response_class=RedirectResponse, **public())
+async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None, port: Port = None) -> Response:
+    """Sends the browser to the provider. A CLI adds a challenge, and where it listens."""
+    row = await call.read(lambda ctx: providers.provider(ctx.tx, provider_id))
+    metadata = await call.platform.issuers.metadata(row.issuer)
+    kept = call.request.cookies.get(console.cookie_name(call.request, "oidc"))
+    binder = kept if kept and len(kept) < 100 else oidc.new_binder()
+    state = await call.platform.db.write(
+        lambda tx: oidc.begin(tx, row.id, binder, call.now, challenge=challenge, port=port)
+    )
+    asked = {
+        "response_type": "code",
+        "client_id": row.client_id,
+        "redirect_uri": providers.callback_url(call.platform.public_url),
+        "scope": " ".join(row.scopes),
+        "state": state,
+        "nonce": oidc.nonce_of(call.vault, state),
+        "code_challenge": oidc.challenge_of(oidc.verifier_of(call.vault, state)),
+        "code_challenge_method": "S256",
+    }
+    where = metadata["authorization_endpoint"]
+    response = RedirectResponse(f"{where}{'&' if '?' in where else '?'}{urlencode(asked)}", 303)
+    console.set_cookie(response, call.request, "oidc", binder, oidc.ATTEMPT_MS // 1000)
+    return response
+
+
+@router.get("/auth/oidc/callback", status_code=303, response_class=RedirectResponse, **public())
+async def finish_oidc(
+    call: Caller, state: Said = None, code: Said = None, iss: Said = None, error: Said = None
+) -> Response:
+    """Where the provider sends the browser back to: ends in a console session, or in a code for the CLI that began."""
+    binder = call.request.cookies.get(console.cookie_name(call.request, "oidc"), "")
+    attempt, row = await call.platform.db.write(lambda tx: oidc.take(tx, state or "", binder, call.now))
+    if error is not None or not code:
+        raise OidcRefused(f"The provider said no: {(error or 'it sent no code')[:100]!r}.")
+    if iss is not None and iss != row.issuer:
+        raise OidcRefused("Another provider answered than the one that was asked.")
+    claims = await _claims(call, row, str(state), code)
+    got: dict[str, str] = {}
+
+    def enter(ctx: Context) -> schemas.ConsoleSessionView:
+        who = oidc.person(ctx, row, claims)
+        if attempt.cli_challenge:
+            got["code"] = oidc.give_code(ctx.tx, attempt, who.id, ctx.now)
+        else:
+            got["token"] = open_console(ctx, who.id, address_of(call))
+        return schemas.ConsoleSessionView(principal_id=who.id, csrf_token=None)
+
+    await call.write(enter, repeats=False)
+    return _arrived(call, attempt, got)
+
+
+@router.post("/auth/oidc/token", response_model=schemas.TokenView, **public())
+async def redeem_oidc_code(call: Caller, body: schemas.RedeemCode) -> Response:
+    """A CLI gets its token for the code its browser brought back, with the verifier only it knows."""
+
+    def redeem(ctx: Context) -> schemas.TokenView:
+        who = oidc.redeem_code(ctx.tx, body.code, body.verifier, ctx.now)
+        lives = identity.USER_TOKEN_S
+        token = identity.open_session(ctx.tx, who, lives_s=lives, now=ctx.now, address=address_of(call))
+        return schemas.TokenView(access_token=token, expires_in=lives, principal_id=who)
+
+    return await call.write(redeem, repeats=False, audited=False)
+
+
+async def _claims(call: Call, row: Any, state: str, code: str) -> dict[str, Any]:
+    issuers = call.platform.issuers
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": providers.callback_url(call.platform.public_url),
+        "client_id": row.client_id,
+        "code_verifier": oidc.verifier_of(call.vault, state),
+    }
+    secret = await call.read(lambda ctx: providers.secret_of(ctx.tx, call.vault, row))
+    token = await issuers.redeem(row.issuer, form, secret)
+    return await issuers.claims(row.issuer, row.client_id, token, oidc.nonce_of(call.vault, state))
+
+
+def _arrived(call: Call, attempt: Any, got: dict[str, str]) -> Response:
+    if token := got.get("token"):
+        response: Response = RedirectResponse("/", 303)
+        console.give(response, call.request, call.vault, token, identity.USER_TOKEN_S)
+    elif attempt.cli_port:
+        response = RedirectResponse(f"http://127.0.0.1:{attempt.cli_port}/?{urlencode({'code': got['code']})}", 303)
+    else:
+        text = "Paste this code into your own terminal, and give it to nobody else:"
+        response = HTMLResponse(f"<!doctype html><title>GPUaaS</title><p>{text}<p><code>{escape(got['code'])}</code>")
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _view(call: Call, row: Any) -> schemas.ProviderView:
+    return providers.view(row, call.platform.public_url)
