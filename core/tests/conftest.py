@@ -3,11 +3,25 @@
 import postgres
 import pytest
 import structlog
+from fitting import every_event_fits
 from served import served
 from trail import here, trail
 from world import admin, api, clock, platform, refilled, store, store_folder, world
 
-__all__ = ["admin", "api", "clock", "here", "platform", "refilled", "served", "store", "store_folder", "trail", "world"]
+__all__ = [
+    "admin",
+    "api",
+    "clock",
+    "every_event_fits",
+    "here",
+    "platform",
+    "refilled",
+    "served",
+    "store",
+    "store_folder",
+    "trail",
+    "world",
+]
 
 _cluster = pytest.StashKey[postgres.Cluster]()
 

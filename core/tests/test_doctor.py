@@ -16,6 +16,7 @@ from gpuaas_core.edge.call import Platform
 from gpuaas_core.instances.states import INSTANCE, MEMBER, OPERATION
 from gpuaas_core.main import app
 from gpuaas_core.workers import anchoring
+from gpuaas_core.workers.housekeeping import tidy
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import text
@@ -68,6 +69,9 @@ async def test_a_store_whose_controller_vanished_is_healthy(world: World, clock:
     """A lease that is long over is no violation: the next controller can claim."""
     await _busy(world)
     clock.forward(24 * 3600)
+    late = _examined(world.platform)
+    assert list(late) == [9], "until housekeeping has looked, its late operation is not marked"
+    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
     assert _examined(world.platform) == {}
 
 
