@@ -129,7 +129,7 @@ def _encrypted(text: str, jwk: dict[str, Any]) -> str:
     return jwe.encrypt_compact(head, text, key, algorithms=["ECDH-ES", "A256GCM"])
 
 
-def _agreement_key(jwk: dict[str, Any]) -> dict[str, str]:
+def _agreement_key(jwk: dict[str, Any]) -> dict[str, Any]:
     """Accounts register an Ed25519 key to sign with; the same point on Curve25519 agrees on keys (RFC 7748, 4.1)."""
     raw = base64.urlsafe_b64decode(jwk["x"] + "==")
     Ed25519PublicKey.from_public_bytes(raw)

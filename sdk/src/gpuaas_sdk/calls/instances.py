@@ -116,8 +116,8 @@ class InstanceCalls:
         cursor: str | None = None,
     ) -> Request[Page[OperationView]]:
         """All of the last 30 days; `history` chooses those that have ended (True) or are under way (False)."""
-        query = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id, "status": status}
-        query |= {"history": history, "limit": limit, "cursor": cursor}
+        query: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
+        query |= {"status": status, "history": history, "limit": limit, "cursor": cursor}
         return get(Page[OperationView], "/v1/projects/{}/operations", project_id, **query)
 
     @call

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0009_custody"
-down_revision = "0005_policy"
+down_revision = "0008_policy"
 branch_labels = None
 depends_on = None
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005_signals"
+revision = "0006_signals"
 down_revision = "0005_identity"
 branch_labels = None
 depends_on = None

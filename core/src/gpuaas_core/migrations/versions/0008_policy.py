@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005_policy"
-down_revision = "0005_instances"
+revision = "0008_policy"
+down_revision = "0007_instances"
 branch_labels = None
 depends_on = None
 

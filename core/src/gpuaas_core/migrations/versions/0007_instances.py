@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005_instances"
-down_revision = "0005_signals"
+revision = "0007_instances"
+down_revision = "0006_signals"
 branch_labels = None
 depends_on = None
 
