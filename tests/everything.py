@@ -59,7 +59,7 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    _tests("core", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW)),
+    _tests("core", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW), minutes=20),
     _tests(
         "core on PostgreSQL", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW, *ON_SQLITE_ONLY), **ON_POSTGRESQL
     ),
