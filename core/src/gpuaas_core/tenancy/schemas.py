@@ -38,8 +38,12 @@ class TokenView(View):
 
 _DOMAIN = said(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "a domain like example.com")
 Domain = Annotated[str, StringConstraints(max_length=180, pattern=_DOMAIN)]
-ScopeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9:._/-]{1,100}$")]
-ClientSecret = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[\x21-\x7e]+$")]
+_SCOPE = said(r"^[A-Za-z0-9:._/-]{1,100}$", "the name of a scope, like email")
+_NO_SPACES = said(r"^[\x21-\x7e]+$", "printable characters without spaces")
+_ISSUER = said(r"^https?://[\x21-\x7e]+$", "an address like https://accounts.example.com")
+_VERIFIER = said(r"^[A-Za-z0-9._~-]{43,128}$", "a PKCE verifier: 43 to 128 letters, digits and . _ ~ -")
+ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]
+ClientSecret = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=_NO_SPACES)]
 
 
 def _with_openid(scopes: list[str]) -> list[str]:
@@ -51,8 +55,8 @@ Scopes = Annotated[list[ScopeName], Field(max_length=20), AfterValidator(_with_o
 
 class CreateProvider(Input):
     name: Title
-    issuer: Annotated[str, StringConstraints(max_length=300, pattern=r"^https?://[\x21-\x7e]+$")]
-    client_id: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")]
+    issuer: Annotated[str, StringConstraints(max_length=300, pattern=_ISSUER)]
+    client_id: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_NO_SPACES)]
     client_secret: ClientSecret | None = Field(default=None, repr=False, description="of a confidential client")
     email_domains: list[Domain] = Field(default=[], max_length=50, description="none: every verified address")
     scopes: Scopes = Field(default_factory=lambda: ["openid", "email", "profile"])
@@ -85,7 +89,7 @@ class ProviderView(View):
 
 class RedeemCode(Input):
     code: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(repr=False)
-    verifier: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]{43,128}$")] = Field(repr=False)
+    verifier: Annotated[str, StringConstraints(pattern=_VERIFIER)] = Field(repr=False)
 
 
 class CreateTenant(Input):
