@@ -31,6 +31,12 @@ def liar() -> Iterator[Forger]:
         yield one
 
 
+@pytest.fixture(autouse=True)
+def real_time(clock: MovableClock) -> None:
+    """The provider is another program, and has no other."""
+    clock.offset = 0
+
+
 async def add_provider(world: World, issuer: str, **more: Any) -> Any:
     body = {"name": "Acme", "issuer": issuer, "client_id": "public"} | more
     return await world.boss.ok(f"/v1/tenants/{world.tenant}/identity-providers", body)

@@ -119,7 +119,7 @@ async def test_a_sealed_value_moved_elsewhere_does_not_open(world: World, moved:
         await world.boss.ok(world.of(first, "restart"))
         claim = await world.claim(holding=[claim["operation"]["id"]])
     name = "other_name" if "other_name" in moved else "db_password"
-    check_problem(await deliver(world, claim, name), 503, "custody_unavailable")
+    check_problem(await deliver(world, claim, name), 503, "custody_failed")
 
 
 async def test_secrets_go_with_their_instance_and_one_can_be_deleted_before(world: World) -> None:

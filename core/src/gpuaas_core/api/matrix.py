@@ -92,7 +92,7 @@ def expected(kind: Kind, key: str, scope: str, method: str) -> str:
         return ALLOWED
     if kind.dead:
         return NO_ONE
-    if kind.forged and method == "POST":
+    if kind.forged and method != "GET":
         return FORGED
     covers = kind.at in PLACES[scope]
     held = ROLES[kind.role] if kind.role and covers else frozenset()

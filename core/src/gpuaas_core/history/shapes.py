@@ -92,7 +92,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "tenancy.user.": ("People", ""),
     "tenancy.user.password_changed": ("People", "ended_sessions"),
     "tenancy.session.": ("People", ""),
-    "tenancy.invitation.created": ("Invitations", "role project"),
+    "tenancy.invitation.created": ("Invitations", "role? project"),
     "tenancy.invitation.revoked": ("Invitations", ""),
     "tenancy.invitation.accepted": ("Invitations", "user_id invited_by"),
     "tenancy.identity.": ("People", "provider_id issuer"),

@@ -42,7 +42,8 @@ def create_invitation(ctx: Context, tenant_id: str, body: schemas.CreateInvitati
     row = {"id": new_id("inv"), "tenant_id": tenant_id, "invited_by": ctx.principal.id} | vars(body)
     ctx.tx.execute(insert(invitations).values(**row, expires_at=ctx.now + INVITATION_MS, created_at=ctx.now))
     ctx.resource_id = row["id"]
-    ctx.emit("tenancy.invitation.created", row["id"], {"role": body.role, "project": body.project_id})
+    facts = {"project": body.project_id} | ({"role": body.role} if body.role else {})
+    ctx.emit("tenancy.invitation.created", row["id"], facts)
     return _one(ctx.tx, tenant_id, row["id"])
 
 

@@ -32,6 +32,7 @@ MEANINGS: dict[int, str] = {
     428: "Say which version you mean",
     429: "Too often",
     500: "Our fault",
+    502: "Somebody else's server is at fault",
     503: "Try again in a moment",
 }
 
