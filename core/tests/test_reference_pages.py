@@ -92,3 +92,11 @@ def test_no_link_leads_nowhere(path: Path) -> None:
 def _anchors(path: Path) -> set[str]:
     heads = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def test_every_setting_of_the_core_is_in_a_guide() -> None:
+    source = (HOUSE / "core" / "src" / "gpuaas_core").rglob("*.py")
+    named = {name for file in source for name in re.findall(r"GPUAAS_CORE_[A-Z0-9_]*[A-Z0-9]", file.read_text())}
+    guides = "".join(file.read_text() for file in (HOUSE / "docs" / "guides").glob("*.md"))
+    assert len(named) > 10
+    assert {name for name in named if name not in guides} == set()
