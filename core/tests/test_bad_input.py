@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from world import HOST_KEY, MANIFEST, Api, World, dump, enrol_body, hold, invite, join, one
+from echo_app import MANIFEST
+from world import HOST_KEY, Api, World, dump, enrol_body, hold, invite, join, one
 
 ALLOCATION = "alloc_" + "0" * 26
 KEPT = {"sessions", "used_assertions"}

@@ -4,10 +4,11 @@ import copy
 from typing import Any
 
 import pytest
+from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import ManifestInvalid, check_manifest
 from gpuaas_core.catalog.states import VERSION
 from gpuaas_core.kit.lifecycle import WrongMoment
-from world import MANIFEST, World, rows
+from world import World, rows
 
 STATES = ("draft", "published", "deprecated", "withdrawn")
 TO = {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}

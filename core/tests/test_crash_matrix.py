@@ -11,9 +11,10 @@ from typing import Any
 import mortal
 import postgres
 import pytest
+from echo_app import MANIFEST
 from joserfc.jwk import OKPKey
 from mortal import Prepared, Request
-from world import MANIFEST, Api, Store, World
+from world import Api, Store, World
 
 Asked = tuple[Callable[[World], Api], str, dict[str, Any]]
 

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
-from test_lifecycles import Life, furnish
+from test_life_model import Life, furnish
 from world import HOST_KEY, MovableClock, Store, World, copy_store, dump, open_platform
 
 

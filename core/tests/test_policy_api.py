@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 import worlds
+from echo_app import MANIFEST
 from gpuaas_core.policy.evaluate import FIELDS, judge
 from gpuaas_core.policy.reads import overlays_for
 from gpuaas_core.tenancy.reads import project_scope
 from joserfc.jwk import OKPKey
 from sqlalchemy import text
-from world import MANIFEST, Api, World, apply_trust, dump, enrol_body, machine_token, rows
+from world import Api, World, apply_trust, dump, enrol_body, machine_token, rows
 
 NEW = {"If-None-Match": "*"}
 ECHO = "/v1/apps/echo/versions"

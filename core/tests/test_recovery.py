@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from echo_app import MANIFEST
 from gpuaas_core.instances import watch
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from test_instances import actions, check_problem, publish
 from test_members import holds
-from world import MANIFEST, MovableClock, World, one, rows
+from world import MovableClock, World, one, rows
 
 DAY = 24 * 3600
 

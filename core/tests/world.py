@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
+from echo_app import MANIFEST
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform, guarded
 from gpuaas_core.custody.holders.embedded import Embedded
@@ -255,45 +256,6 @@ async def machine_token(api: Api, key: OKPKey, principal: str, now: int) -> Api:
     answer = await api.http.post("/v1/token", data=form)
     assert answer.status_code == 200, answer.text
     return api.as_(answer.json()["access_token"])
-
-
-INSTANCE_ACTIONS = ("stop", "start", "restart", "update", "upgrade", "rollback")
-MEMBER_ACTIONS = [("instance", "add_worker")] + [
-    ("member", key) for key in ("drain", "undrain", "restart", "remove", "replace")
-]
-ONE_MACHINE = "On one machine there is nothing to add or take away."
-MANIFEST: dict[str, Any] = {
-    "manifest_version": 1,
-    "app_slug": "echo",
-    "version": "1.0.0",
-    "runtime_backend": "bare_metal",
-    "title": "Echo",
-    "components": [{"key": "head", "title": "Head"}, {"key": "worker", "title": "Worker"}],
-    "topologies": [
-        {
-            "key": "single_node",
-            "title": "One machine",
-            "components": {"head": {"min": 1, "max": 1}, "worker": {"min": 1, "max": 1, "shares_with": "head"}},
-        },
-        {
-            "key": "multi_node",
-            "title": "Several machines",
-            "components": {"head": {"min": 1, "max": 1}, "worker": {"min": 1, "max": None}},
-        },
-    ],
-    "inputs_schema": {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {"greeting": {"type": "string", "maxLength": 20}},
-    },
-    "actions": [
-        *({"key": key, "title": key, "target": "instance"} for key in INSTANCE_ACTIONS),
-        *(
-            {"key": key, "title": key, "target": target, "valid_in": ["multi_node"], "reason_when_not": ONE_MACHINE}
-            for target, key in MEMBER_ACTIONS
-        ),
-    ],
-}
 
 
 class World:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from ..kit.wire import Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
+from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
 
 _KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
 _CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
@@ -22,10 +23,10 @@ class CreateInstance(Input):
     app_slug: Slug
     version: Annotated[str, StringConstraints(max_length=40)] | None = None
     topology: Key = "single_node"
-    operating_mode: Literal["tenant_dedicated", "platform_managed"] | None = Field(None, description="a hint")
-    control_plane_scope: Literal["project", "tenant", "platform"] | None = Field(None, description="a hint")
-    runtime_backend: Literal["k8s", "slurm", "ray", "bare_metal"] | None = Field(None, description="a hint")
-    tenant_boundary_mode: Literal["tenant_isolated", "shared_substrate"] | None = Field(None, description="a hint")
+    operating_mode: Mode | None = Field(None, description="a hint")
+    control_plane_scope: ControlPlaneScope | None = Field(None, description="a hint")
+    runtime_backend: Annotated[str, StringConstraints(max_length=20)] | None = Field(None, description="a hint")
+    tenant_boundary_mode: BoundaryMode | None = Field(None, description="a hint")
     inputs: Detail = Field(default_factory=dict)
     placement_intent: dict[Key, Annotated[list[Id], Field(min_length=1, max_length=500)]] = Field(min_length=1)
     validate_only: YesNo = False
