@@ -183,7 +183,8 @@ def _check(crew: Crew, operations: int) -> list[float]:
         if kind.endswith(".claimed"):
             assert facts["claim_epoch"] == epochs.get(operation, 0) + 1
             epochs[operation] = facts["claim_epoch"]
-        assert facts["claim_epoch"] == epochs.get(operation, 0), f"{kind} was accepted under an old epoch"
+        if not kind.endswith("stuck"):  # the platform's own remark
+            assert facts["claim_epoch"] == epochs.get(operation, 0), f"{kind} was accepted under an old epoch"
     assert Counter(operation for kind, operation, *_ in told if kind.endswith(".succeeded")).most_common(1)[0][1] == 1
     return _takeovers(crew, told)
 
