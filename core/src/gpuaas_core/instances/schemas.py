@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
+from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
 
 _KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
 _CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
@@ -100,12 +100,6 @@ class ConditionView(View):
 class HealthView(View):
     status: str
     sentence: str
-
-
-class ActionView(View):
-    action: str
-    allowed: bool
-    reason: str
 
 
 class MemberView(View):
