@@ -10,6 +10,7 @@ from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from test_bad_input import check_problem
 from world import (
+    MANIFEST,
     Api,
     MovableClock,
     World,
@@ -350,6 +351,49 @@ async def test_a_lease_never_ends_under_an_instance_but_says_so(world: World, cl
     await world.torn_down(await world.claim())
     look(world)
     assert (await world.boss.get(held)).json()["state"] == "releasing"
+
+
+# What an allocation is kept for
+
+
+async def test_an_allocation_kept_for_one_scheduler_type_takes_no_other_app(world: World) -> None:
+    """The types are what published apps declare; the platform has no list of its own."""
+    made = await several(world, 2)
+    path = f"/v1/projects/{world.red}/allocations"
+    ids = list(made)
+    unknown = await world.boss.post(path, {"node_id": ids[0], "scheduler_type": "ray"})
+    check_problem(unknown, 422, "scheduler_type_unknown")
+    assert "bare_metal" in unknown.json()["detail"]
+    other = MANIFEST | {"app_slug": "other", "runtime_backend": "ray"}
+    await world.admin.ok("/v1/apps", {"slug": "other", "name": "Other"})
+    await world.admin.ok("/v1/apps/other/versions", {"version": "1.0.0", "manifest": other})
+    await world.admin.ok("/v1/apps/other/versions/1.0.0/publish")
+    held = {}
+    for machine, kind in zip(ids, ("ray", "bare_metal"), strict=True):
+        held[kind] = await world.boss.ok(path, {"node_id": machine, "scheduler_type": kind})
+        await apply_trust(machine, made[machine])
+    deploy = f"/v1/projects/{world.red}/instances"
+    refused = await world.boss.post(deploy, world.deploy_body(held["ray"]["id"]))
+    check_problem(refused, 409, "allocation_kept_for_other")
+    assert (await world.boss.post(deploy, world.deploy_body(held["bare_metal"]["id"]))).status_code == 202
+
+
+async def test_only_the_claims_holder_notes_something_about_its_own_allocations(world: World) -> None:
+    await world.deploy()
+    claim = await world.claim()
+    path = world.operation(claim["operation"]["id"], "integration")
+    body = {"claim_epoch": claim["claim_epoch"], "allocation_id": world.allocations[0], "integration": {"ref": [1]}}
+    noted = await world.controller.ok(path, body)
+    assert noted["integration_metadata"] == {"ref": [1]}
+    check_problem(await world.controller.post(path, body | {"claim_epoch": 9}), 409, "stale_claim")
+    check_problem(await world.second.post(path, body), 409, "stale_claim")
+    for foreign in (world.allocations[1], world.blue_allocation, "alloc_x"):
+        answer = await world.controller.post(path, body | {"allocation_id": foreign})
+        check_problem(answer, 404, "allocation_not_of_operation")
+    too_much = body | {"integration": {"ref": "x" * 4096}}
+    check_problem(await world.controller.post(path, too_much), 422, "invalid_request")
+    seen = (await world.viewer.get(f"/v1/projects/{world.red}/allocations/{world.allocations[0]}")).json()
+    assert seen["integration_metadata"] == {"ref": [1]}
 
 
 # The tenant's view

@@ -56,6 +56,7 @@ class AllocationView(msgspec.Struct, kw_only=True):
     address: str
     state: str
     scheduler_type: str | None
+    integration_metadata: dict[str, Any]
     region: str
     sku: str
     gpus: int
@@ -252,6 +253,7 @@ class CreateAllocation(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str | None = None
     expires_in_s: int | None = None
     lost_after_s: int | None = None
+    scheduler_type: str | None = None
     node_id: str
 
 
@@ -782,6 +784,12 @@ class NodeView(msgspec.Struct, kw_only=True):
     available_actions: list[ActionView]
 
 
+class NoteIntegration(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+    allocation_id: str
+    integration: dict[str, Any]
+
+
 class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
     tenant_id: str
     mode: str
@@ -1012,6 +1020,7 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str | None = None
     expires_in_s: int | None = None
     lost_after_s: int | None = None
+    scheduler_type: str | None = None
     want: Want
 
 

@@ -7,12 +7,13 @@ from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Scope
+from ..catalog.reads import declared_backends
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
 from ..policy.reads import overlays_for, require
 from . import quotas, schemas
-from .errors import NodeNotReady, NodeTaken
+from .errors import NodeNotReady, NodeTaken, SchedulerTypeUnknown
 from .picking import pick
 from .reads import allocation_row, allocations_by_id, node_row
 from .states import ALLOCATION
@@ -26,6 +27,7 @@ declare(
         "capacity.allocation.releasing": "An allocation is being given back.",
         "capacity.allocation.released": "The machine no longer trusts the allocation; it is free.",
         "capacity.allocation.extended": "The lease of an allocation ends at another time.",
+        "capacity.allocation.integrated": "An app's controller noted something about an allocation it works on.",
         "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance is still on it.",
     }
 )
@@ -61,6 +63,7 @@ def _named(name: str | None, number: int, node: Row[Any]) -> str:
 
 def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schemas.Terms) -> str:
     """The caller counts it against the project's quota."""
+    _check_scheduler_type(ctx.tx, terms.scheduler_type)
     allocation_id = new_id("alloc")
     row = {
         "id": allocation_id,
@@ -68,6 +71,7 @@ def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schem
         "node_id": node.id,
         "name": name,
         "state": "requested",
+        "scheduler_type": terms.scheduler_type,
         "integration_metadata": {},
         "trust_generation": next_generation(ctx.tx, node.id),
         "gpus": _gpus(ctx.tx, node),
@@ -84,6 +88,18 @@ def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schem
     ctx.emit("capacity.allocation.requested", allocation_id, {"allocation_id": allocation_id, "node_id": node.id})
     ctx.ring(f"node:{node.id}")
     return allocation_id
+
+
+def _check_scheduler_type(tx: Connection, wanted: str | None) -> None:
+    if wanted is not None and wanted not in (known := declared_backends(tx)):
+        raise SchedulerTypeUnknown(f"{wanted!r} is not one of: {', '.join(sorted(known)) or 'none yet'}.")
+
+
+def integrate(ctx: Context, row: Row[Any], integration: dict[str, Any]) -> Row[Any]:
+    change = {"integration_metadata": integration, "updated_at": ctx.now}
+    ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
+    ctx.emit("capacity.allocation.integrated", row.id, {"allocation_id": row.id, "node_id": row.node_id})
+    return allocation_row(ctx.tx, row.project_id, row.id)
 
 
 def _gpus(tx: Connection, node: Row[Any]) -> int:

@@ -43,6 +43,11 @@ class QuotaExceeded(Problem):
     way_out = "Release what is not needed, or ask a tenant administrator to raise the quota: `quota` has the figures."
 
 
+class SchedulerTypeUnknown(Problem):
+    status, code, title = 422, "scheduler_type_unknown", "No app declares this scheduler type"
+    way_out = "Leave it out, or name what an app of the catalog runs on: `detail` lists what there is."
+
+
 class NameTaken(Problem):
     status, code, title = 409, "name_taken", "There is one with this name already"
     way_out = "Choose another name, or use the one that is there."

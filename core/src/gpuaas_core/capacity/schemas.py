@@ -126,6 +126,9 @@ class Terms(Input):
     lost_after_s: Whole | None = Field(
         None, ge=60, le=LONGEST_WAIT_S, description="seconds of silence after which the machine counts as lost; 600"
     )
+    scheduler_type: Name | None = Field(
+        None, description="kept for apps that run on this (`runtime_backend` of their manifests); any if left out"
+    )
 
 
 class CreateAllocation(Terms):
@@ -221,6 +224,7 @@ class AllocationView(View):
     address: str
     state: str
     scheduler_type: str | None
+    integration_metadata: dict[str, Any] = Field(description="notes of the app controller; the platform reads none")
     region: str
     sku: str
     gpus: int = Field(description="as the project's quota counts it")

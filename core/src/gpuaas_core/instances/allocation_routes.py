@@ -10,7 +10,8 @@ from ..capacity import reads as capacity
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import holds, reads
+from . import holds, integration, reads
+from .schemas import NoteIntegration
 
 router = APIRouter(prefix="/v1/projects/{project_id}/allocations", tags=["capacity"])
 wide = APIRouter(prefix="/v1", tags=["capacity"])  # beside the allocations of one project
@@ -90,6 +91,16 @@ async def request_allocations(call: Caller, project_id: str, body: schemas.Reque
         return schemas.AllocationsView(items=[_view(ctx, row) for row in rows])
 
     return await call.write(request, status=201)
+
+
+@wide.post(
+    "/projects/{project_id}/operations/{operation_id}/integration",
+    response_model=schemas.AllocationView,
+    **needs("apps.operation.work", "project"),
+)
+async def note_integration(call: Caller, project_id: str, operation_id: str, body: NoteIntegration) -> Response:
+    """What the app's controller wants to remember about an allocation of the claimed operation's instance."""
+    return await call.write(lambda ctx: _view(ctx, integration.note(ctx, project_id, operation_id, body)))
 
 
 @wide.get("/tenants/{tenant_id}/allocations", **needs("capacity.allocation.read", "tenant"))

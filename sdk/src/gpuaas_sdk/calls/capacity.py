@@ -61,9 +61,10 @@ class CapacityCalls:
         name: str | None = None,
         expires_in_s: int | None = None,
         lost_after_s: int | None = None,
+        scheduler_type: str | None = None,
     ) -> Request[AllocationView]:
-        said = {"node_id": node_id, "name": name, "expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
-        return post(AllocationView, "/v1/projects/{}/allocations", project_id, **said)
+        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s, "scheduler_type": scheduler_type}
+        return post(AllocationView, "/v1/projects/{}/allocations", project_id, node_id=node_id, name=name, **terms)
 
     @call
     def request_allocations(
@@ -77,11 +78,12 @@ class CapacityCalls:
         name: str | None = None,
         expires_in_s: int | None = None,
         lost_after_s: int | None = None,
+        scheduler_type: str | None = None,
     ) -> Request[AllocationsView]:
         """Machines of a kind, chosen by the platform: as many as asked for, or none."""
         want = given(sku=sku, region=region, pool=pool, count=count)
-        said = {"want": want, "name": name, "expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
-        return post(AllocationsView, "/v1/projects/{}/allocation-requests", project_id, **said)
+        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s, "scheduler_type": scheduler_type}
+        return post(AllocationsView, "/v1/projects/{}/allocation-requests", project_id, want=want, name=name, **terms)
 
     @call
     def list_allocations(
