@@ -128,6 +128,7 @@ class Scene:
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
         self._access_routes(page)
         self._catalog_routes(page)
+        self._machine_routes(page)
         on("POST", "/v1/sign-out", lambda _: (204, None))
         on("POST", "/v1/sign-in", lambda _: (200, wire(m.TokenView, access_token="fresh", expires_in=900)))
 
@@ -226,9 +227,41 @@ class Scene:
         said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}
         return wire(m.AuditView, **said, permission="apps.instance.create")
 
-    def _node(self) -> dict[str, Any]:
+    def _node(self, **more: Any) -> dict[str, Any]:
         said = {"id": "node_1", "name": "node-a", "state": "ready", "address": "10.0.0.9", "facts": FACTS}
-        return wire(m.NodeView, **said, last_seen_at=LONG_AGO)
+        no = wire(m.ActionView, action="retire", allowed=False, reason="The node is ready.")
+        yes = wire(m.ActionView, action="cordon", allowed=True, reason="")
+        decided = {"standing": "ready", "standing_reason": None, "pool": None, "available_actions": [yes, no]}
+        return wire(m.NodeView, **said | decided | more, last_seen_at=LONG_AGO)
+
+    def _machine_routes(self, page: Callable[..., Any]) -> None:
+        on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"
+        on("GET", "/v1/nodes/node_1", lambda _: (200, self._node()))
+        for verb, state in {
+            "cordon": "cordoned",
+            "uncordon": "ready",
+            "drain": "draining",
+            "retire": "retired",
+        }.items():
+            on("POST", f"/v1/nodes/node_1/{verb}", lambda _, state=state: (200, self._node(state=state)))
+        on("POST", "/v1/nodes/node_1/pool", lambda _: (200, self._node(pool="night-shift")))
+        pool, region = {"name": "night-shift", "title": "Night"}, {"name": "eu-west", "title": "Europe, west"}
+        size = {"gpu_model": "H100", "gpu_count": 8, "cpus": 96, "memory_mb": 1_000_000}
+        sku = wire(m.SkuView, name="h100-8x", **size, price_micros_per_hour=23_500_000, currency="EUR")
+        quota = {"max_allocations": 10, "max_gpus": None, "used_allocations": 2, "used_gpus": 16}
+        for path, one in (
+            (f"{t}/pools", wire(m.PoolView, **pool)),
+            ("/v1/regions", wire(m.RegionView, **region)),
+            ("/v1/skus", sku),
+        ):
+            on("GET", path, lambda _, one=one: page(one))
+            on("POST", path, lambda _, one=one: (201, one))
+        on("GET", f"{p}/quota", lambda _: (200, wire(m.QuotaView, **quota)))
+        on("POST", f"{p}/quota", lambda _: (200, wire(m.QuotaView, **quota)))
+        held = {"id": "alloc_9", "name": "big-1", "node_name": "node-b", "state": "requested", "gpus": 8}
+        held |= {"region": "eu-west", "sku": "h100-8x", "expires_at": LONG_AGO, "overdue_since": None, "facts": FACTS}
+        on("POST", f"{p}/allocation-requests", lambda _: (201, {"items": [wire(m.AllocationView, **held)]}))
+        on("POST", f"{p}/allocations/alloc_1/extend", lambda _: (200, wire(m.AllocationView, **held)))
 
     def _me(self) -> dict[str, Any]:
         principal = wire(m.PrincipalView, id="usr_1", kind="user", name="Ada", email="ada@example.com")

@@ -192,6 +192,9 @@ def add_machines(folder: Path, like: str, count: int) -> list[str]:
             tx.execute(t["nodes"].insert(), [node | {"id": f"node_{name}", "name": name} for name in names])
             rows = [held | {"id": f"alloc_{name}", "node_id": f"node_{name}", "name": name} for name in names]
             tx.execute(t["allocations"].insert(), rows)
+            q = t["quotas"]
+            used = {"used_allocations": q.c.used_allocations + count, "used_gpus": q.c.used_gpus + count * held["gpus"]}
+            tx.execute(q.update().where(q.c.project_id == held["project_id"]).values(**used))
     finally:
         db.close()
     return [row["id"] for row in rows]

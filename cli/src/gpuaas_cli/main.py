@@ -71,8 +71,24 @@ When something happens
 Machines
   gpuaas node enrol NAME                 invite a machine with a one-time token
   gpuaas node list                       the machines of a tenant
+  gpuaas node show NAME                  all about one, and what may be done with it
+  gpuaas node cordon NAME                no new allocations; what runs stays
+  gpuaas node uncordon NAME              takes allocations again
+  gpuaas node drain NAME                 have it emptied
+  gpuaas node retire NAME                for good, once it is empty
+  gpuaas node pool NAME POOL             put it into a pool
+  gpuaas pool create NAME                a named set of machines
+  gpuaas pool list                       those there are
+  gpuaas sku list                        kinds of machines, and what an hour costs
+  gpuaas sku create NAME                 platform administrators: add one
+  gpuaas region list                     where machines stand
+  gpuaas region create NAME              platform administrators: add one
   gpuaas allocation create NODE          hold a machine for the project
+  gpuaas allocation request --sku SKU    hold machines of a kind, picked for you
+  gpuaas allocation extend NAME          move the end of its lease
   gpuaas allocation release NAME         give it back
+  gpuaas quota show                      what the project may hold, and holds
+  gpuaas quota set                       bound it
 
 What may be deployed
   gpuaas app versions APP                its versions, and what may be done with each
@@ -128,6 +144,10 @@ COMMANDS = {
     "entitlement": "catalog:entitlement",
     "allocation": "machines:allocation",
     "node": "machines:node",
+    "pool": "offers:pool",
+    "sku": "offers:sku",
+    "region": "offers:region",
+    "quota": "offers:quota",
     "instance": "instance:app",
     "access": "instance:access",
     "member": "member:app",

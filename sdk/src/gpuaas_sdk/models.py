@@ -29,6 +29,8 @@ class AcceptedView(msgspec.Struct, kw_only=True):
 
 
 class ActionView(msgspec.Struct, kw_only=True):
+    """What may be done with a thing now, and why not."""
+
     action: str
     allowed: bool
     reason: str
@@ -54,11 +56,19 @@ class AllocationView(msgspec.Struct, kw_only=True):
     address: str
     state: str
     scheduler_type: str | None
+    integration_metadata: dict[str, Any]
     region: str
     sku: str
+    gpus: int
+    expires_at: str | None
+    overdue_since: str | None
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: str
+
+
+class AllocationsView(msgspec.Struct, kw_only=True):
+    items: list[AllocationView]
 
 
 class AppView(msgspec.Struct, kw_only=True):
@@ -240,8 +250,11 @@ class ConsoleSessionView(msgspec.Struct, kw_only=True):
 
 
 class CreateAllocation(msgspec.Struct, kw_only=True, omit_defaults=True):
-    node_id: str
     name: str | None = None
+    expires_in_s: int | None = None
+    lost_after_s: int | None = None
+    scheduler_type: str | None = None
+    node_id: str
 
 
 class CreateApp(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -274,6 +287,7 @@ class CreateEnrolment(msgspec.Struct, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     region: str = "default"
     sku: str = "unspecified"
+    pool: str | None = None
 
 
 class CreateEntitlement(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -304,6 +318,11 @@ class CreateInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
     project_id: str | None = None
 
 
+class CreatePool(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    title: str
+
+
 class CreateProject(msgspec.Struct, kw_only=True, omit_defaults=True):
     slug: str
     name: str
@@ -319,6 +338,11 @@ class CreateProvider(msgspec.Struct, kw_only=True, omit_defaults=True):
     default_role: str | None = None
 
 
+class CreateRegion(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    title: str
+
+
 class CreateRole(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     permissions: list[str]
@@ -328,6 +352,16 @@ class CreateServiceAccount(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     public_jwk: dict[str, Any]
     roles: list[str] = []
+
+
+class CreateSku(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    gpu_model: str
+    gpu_count: int
+    cpus: int
+    memory_mb: int
+    price_micros_per_hour: int
+    currency: str
 
 
 class CreateTenant(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -350,6 +384,10 @@ class CreateUser(msgspec.Struct, kw_only=True, omit_defaults=True):
 class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
     version: str
     manifest: dict[str, Any]
+
+
+class Decide(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str = ""
 
 
 class Decommission(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -492,6 +530,10 @@ class ExplainView(msgspec.Struct, kw_only=True):
     reason: str
     matched: list[MatchedRule]
     roles_that_hold_it: list[str]
+
+
+class ExtendAllocation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    expires_in_s: int | None
 
 
 class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -726,16 +768,26 @@ class NodeView(msgspec.Struct, kw_only=True):
     tenant_id: str
     name: str
     state: str
+    standing: str
+    standing_reason: str | None
     address: str
     ssh_port: int
     labels: dict[str, Any]
     region: str
     sku: str
+    pool: str | None
     facts: dict[str, Any]
     trust_generation: int
     trust_applied: int
     last_seen_at: str
     created_at: str
+    available_actions: list[ActionView]
+
+
+class NoteIntegration(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+    allocation_id: str
+    integration: dict[str, Any]
 
 
 class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -846,6 +898,13 @@ class PolicyView(msgspec.Struct, kw_only=True):
     updated_at: str
 
 
+class PoolView(msgspec.Struct, kw_only=True):
+    tenant_id: str
+    name: str
+    title: str
+    created_at: str
+
+
 class PrincipalView(msgspec.Struct, kw_only=True):
     id: str
     kind: str
@@ -918,9 +977,27 @@ class ProviderView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class PutIntoPool(msgspec.Struct, kw_only=True, omit_defaults=True):
+    pool: str | None
+
+
+class QuotaView(msgspec.Struct, kw_only=True):
+    project_id: str
+    max_allocations: int | None = None
+    max_gpus: int | None = None
+    used_allocations: int = 0
+    used_gpus: int = 0
+
+
 class RedeemCode(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     verifier: str
+
+
+class RegionView(msgspec.Struct, kw_only=True):
+    name: str
+    title: str
+    created_at: str
 
 
 class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -937,6 +1014,14 @@ class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
 class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     allocation_id: str
     reason: str | None = None
+
+
+class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str | None = None
+    expires_in_s: int | None = None
+    lost_after_s: int | None = None
+    scheduler_type: str | None = None
+    want: Want
 
 
 class RoleView(msgspec.Struct, kw_only=True):
@@ -1040,10 +1125,26 @@ class SetPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
+class SetQuota(msgspec.Struct, kw_only=True, omit_defaults=True):
+    max_allocations: int | None
+    max_gpus: int | None
+
+
 class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     email: str
     password: str
     tenant: str | None = None
+
+
+class SkuView(msgspec.Struct, kw_only=True):
+    name: str
+    gpu_model: str
+    gpu_count: int
+    cpus: int
+    memory_mb: int
+    price_micros_per_hour: int
+    currency: str
+    created_at: str
 
 
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1156,6 +1257,15 @@ class VersionView(msgspec.Struct, kw_only=True):
     published: bool
     available_actions: list[str]
     created_at: str
+
+
+class Want(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A kind of machine; what is left out may be anything that policy allows."""
+
+    sku: str | None = None
+    region: str | None = None
+    pool: str | None = None
+    count: int = 1
 
 
 class WhoamiView(msgspec.Struct, kw_only=True):

@@ -1,6 +1,7 @@
-"""Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create` and `release`.
+"""Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
 
-They hang on the `node` and `allocation` groups of look.py, which main.py reaches through this file.
+They hang on the `node` and `allocation` groups of look.py, which main.py reaches through this file. What people decide
+about a machine afterwards is in standing.py, which hangs on the same group.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from .. import failures, show
 from ..failures import CliError
 from ..options import Common
 from ..session import pick, session
+from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
 from .look import allocation, node
 
 __all__ = ["allocation", "node"]
@@ -27,6 +29,7 @@ def enrol(
     *,
     region: str | None = None,
     sku: str | None = None,
+    pool: str | None = None,
     tenant: str | None = None,
     common: Common = Common(),
 ) -> None:
@@ -44,11 +47,13 @@ def enrol(
         Where it stands; policies allow and deny by this name.
     sku
         What kind of machine it is; policies allow and deny by this name.
+    pool
+        The tenant's pool it joins (`gpuaas pool list`).
     tenant
         Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
-        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku)
+        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku, pool=pool)
         api = at.api
     if common.json:
         return show.as_json(invited)
@@ -90,6 +95,68 @@ def create(machine: str, *, name: str | None = None, common: Common = Common()) 
         sentence = f"{made.node_name} has not taken up the allocation yet ({made.state})."
         raise CliError(sentence, "Is its agent running? On the machine: gpuaas-agent status", failures.UNAVAILABLE)
     print(f"{made.name} is held: {show.gpus(made.facts)}, {show.size(made.facts)}. {made.id}")
+    return None
+
+
+@allocation.command
+def request(
+    *,
+    count: int = 1,
+    sku: str | None = None,
+    region: str | None = None,
+    pool: str | None = None,
+    name: str | None = None,
+    expires_in_s: int | None = None,
+    common: Common = Common(),
+) -> None:
+    """Hold machines of a kind; the platform picks them. All that were asked for, or none.
+
+    Example: gpuaas allocation request --sku h100-8x --region eu-west --count 2
+
+    Parameters
+    ----------
+    count
+        How many.
+    sku
+        What kind of machine (`gpuaas sku list`).
+    region
+        Where (`gpuaas region list`).
+    pool
+        Only from this pool.
+    name
+        What to call them: NAME-1, NAME-2 and so on; the machines' own names by default.
+    expires_in_s
+        Seconds after which they are given back, unless something is on them.
+    """
+    with session(common) as at:
+        made = at.client.request_allocations(
+            at.project_id, count=count, sku=sku, region=region, pool=pool, name=name, expires_in_s=expires_in_s
+        )
+    if common.json:
+        return show.as_json(made.items)
+    rows = [(a.name, a.node_name, a.state, a.region, a.sku, str(a.gpus), a.id) for a in made.items]
+    return show.table(("NAME", "NODE", "STATE", "REGION", "SKU", "GPUS", "ID"), rows)
+
+
+@allocation.command
+def extend(name: str, *, expires_in_s: int | None = None, common: Common = Common()) -> None:
+    """Move the end of an allocation's lease, counted from now; without a number it has no end any more.
+
+    Example: gpuaas allocation extend gpu-box-1 --expires-in-s 86400
+
+    Parameters
+    ----------
+    name
+        Name or id of the allocation.
+    expires_in_s
+        Seconds from now.
+    """
+    with session(common) as at:
+        allocation_id = at.allocation_id(name, at.allocations())
+        moved = at.client.extend_allocation(at.project_id, allocation_id, expires_in_s=expires_in_s)
+    if common.json:
+        return show.as_json(moved)
+    print(f"{moved.name} is held {f'until {moved.expires_at}' if moved.expires_at else 'without an end'}.")
     return None
 
 

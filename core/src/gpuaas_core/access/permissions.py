@@ -63,9 +63,23 @@ PERMISSIONS: dict[str, str] = {
     "capacity.enrolment.create": "invite a machine with a one-time token",
     "capacity.node.read": "see machines",
     "capacity.node.report": "report as the machine itself",
-    "capacity.allocation.create": "hold a machine for a project",
+    "capacity.node.cordon": "let a machine take no new allocations",
+    "capacity.node.uncordon": "let a machine take allocations again",
+    "capacity.node.drain": "have a machine emptied",
+    "capacity.node.retire": "retire a machine for good and close its identity",
+    "capacity.region.create": "add a region to the platform",
+    "capacity.region.read": "see the platform's regions",
+    "capacity.sku.create": "add a kind of machine to the platform, with its price",
+    "capacity.sku.read": "see the platform's kinds of machines",
+    "capacity.pool.create": "make a pool of a tenant's machines",
+    "capacity.pool.read": "see a tenant's pools",
+    "capacity.pool.assign": "put a machine into a pool or take it out",
+    "capacity.quota.set": "set how much a project may hold",
+    "capacity.quota.read": "see how much a project may hold, and holds",
+    "capacity.allocation.create": "hold machines for a project",
     "capacity.allocation.read": "see a project's allocations",
     "capacity.allocation.release": "give a machine back",
+    "capacity.allocation.extend": "move the end of an allocation's lease",
     "apps.instance.create": "deploy an app",
     "apps.instance.read": "see app instances, their members and operations",
     "apps.instance.decommission": "tear an app instance down",
@@ -113,6 +127,7 @@ _VIEWER = {
     "catalog.entitlement.read",
     "policy.project.read",
     "capacity.allocation.read",
+    "capacity.quota.read",
     "apps.instance.read",
     "apps.orphan.read",
     "ledger.event.read",
@@ -136,6 +151,7 @@ _PROJECT_ADMIN = (
         "iam.decision.explain",
         "capacity.allocation.create",
         "capacity.allocation.release",
+        "capacity.allocation.extend",
         "apps.instance.create",
         "apps.instance.decommission",
         "apps.instance.operate",
@@ -188,6 +204,14 @@ _TENANT_ADMIN = (
         "policy.project.remove",
         "capacity.enrolment.create",
         "capacity.node.read",
+        "capacity.node.cordon",
+        "capacity.node.uncordon",
+        "capacity.node.drain",
+        "capacity.node.retire",
+        "capacity.pool.create",
+        "capacity.pool.read",
+        "capacity.pool.assign",
+        "capacity.quota.set",
         "ledger.audit.read",
         "ledger.audit.verify",
     }
@@ -225,6 +249,8 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "catalog.version.withdraw",
     "policy.platform.set",
     "policy.platform.remove",
+    "capacity.region.create",
+    "capacity.sku.create",
 }
 
 PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine
@@ -242,7 +268,9 @@ ROLES: dict[str, frozenset[str]] = {
 }
 
 # What every verified caller holds, wherever it stands.
-EVERYBODY = frozenset({"identity.self.use", "catalog.app.read", "ledger.triage.read"})
+EVERYBODY = frozenset(
+    {"identity.self.use", "catalog.app.read", "capacity.region.read", "capacity.sku.read", "ledger.triage.read"}
+)
 
 # What no deny rule takes away: seeing oneself, and mending the rules. Otherwise a wrong rule would have no way out.
 UNDENIABLE = frozenset(

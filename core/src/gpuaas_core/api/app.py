@@ -12,6 +12,7 @@ from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
+from ..capacity import offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
@@ -56,7 +57,9 @@ ROUTERS = [
     policy.router,
     catalog.router,
     capacity.router,
+    offer_routes.router,
     allocation_routes.router,
+    allocation_routes.wide,
     entitlement_routes.router,
     work_routes.router,
     instances.router,

@@ -37,8 +37,17 @@ def allocation_row(tx: Connection, project_id: str, allocation_id: str, *, lock:
 
 
 def allocations_of(project_id: str, state: str | None) -> Select[Any]:
-    query = _with_node(project_id)
-    return query.where(allocations.c.state == state) if state else query.where(allocations.c.state != "released")
+    return _with_node(project_id).where(_in_state(state))
+
+
+def allocations_in(
+    tenant_id: str, *, project_id: str | None, region: str | None, sku: str | None, state: str | None
+) -> Select[Any]:
+    """Of all projects of a tenant: a machine and who holds it are always of the same tenant."""
+    named = {allocations.c.project_id: project_id, nodes.c.region: region, nodes.c.sku: sku}
+    wanted = [column == value for column, value in named.items() if value is not None]
+    query = joined_with_node(allocations, allocations.c.node_id)
+    return query.where(nodes.c.tenant_id == tenant_id, _in_state(state), *wanted)
 
 
 def allocations_by_id(tx: Connection, project_id: str, ids: list[str], *, lock: bool = False) -> dict[str, Row[Any]]:
@@ -66,6 +75,10 @@ def joined_with_node(table: Any, node_id: Any) -> Select[Any]:
     ]
     query: Any = select(table, *of_node)
     return query.join(nodes, nodes.c.id == node_id)
+
+
+def _in_state(state: str | None) -> Any:
+    return allocations.c.state == state if state else allocations.c.state != "released"
 
 
 def _locked(query: Select[Any]) -> Select[Any]:

@@ -1,5 +1,6 @@
 """HTTP in, HTTP out: machines as people see them, and as they report themselves."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -9,7 +10,7 @@ from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from ..tenancy.identity import ISSUER
-from . import reads, schemas, service
+from . import offers, reads, schemas, service, standing
 from .tables import nodes
 from .trust import trust_of
 
@@ -76,7 +77,7 @@ async def get_trust(
 
 @router.post("/nodes/{node_id}/trust-applied", response_model=schemas.NodeView, **needs("capacity.node.report", "node"))
 async def report_trust_applied(call: Caller, node_id: str, body: schemas.TrustApplied) -> Response:
-    return await call.write(lambda ctx: _node(service.trust_applied(ctx, node_id, body.generation)))
+    return await call.write(lambda ctx: _node(ctx, service.trust_applied(ctx, node_id, body.generation)))
 
 
 @router.post(
@@ -92,13 +93,51 @@ async def report_heartbeat(call: Caller, node_id: str, body: schemas.Heartbeat) 
 
 @router.get("/tenants/{tenant_id}/nodes", **needs("capacity.node.read", "tenant"))
 async def list_nodes(call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.NodeView]:
-    return await call.read(lambda ctx: page(ctx, reads.nodes_of(tenant_id), nodes.c.id, limit, cursor, _node))
+    query = reads.nodes_of(tenant_id)
+    return await call.read(lambda ctx: page(ctx, query, nodes.c.id, limit, cursor, lambda row: _node(ctx, row)))
 
 
 @router.get("/nodes/{node_id}", **needs("capacity.node.read", "node"))
 async def get_node(call: Caller, node_id: str) -> schemas.NodeView:
-    return await call.read(lambda ctx: _node(reads.node_row(ctx.tx, node_id)))
+    return await call.read(lambda ctx: _node(ctx, reads.node_row(ctx.tx, node_id)))
 
 
-def _node(row: Any) -> schemas.NodeView:
-    return schemas.NodeView.model_validate(row)
+@router.post("/nodes/{node_id}/cordon", response_model=schemas.NodeView, **needs("capacity.node.cordon", "node"))
+async def cordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
+    """No new allocations; what runs stays."""
+    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "cordon", body.reason))
+
+
+@router.post("/nodes/{node_id}/uncordon", response_model=schemas.NodeView, **needs("capacity.node.uncordon", "node"))
+async def uncordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
+    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "uncordon", body.reason))
+
+
+@router.post("/nodes/{node_id}/drain", response_model=schemas.NodeView, **needs("capacity.node.drain", "node"))
+async def drain_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
+    """No new allocations, and what is there is to be given back: then it can be retired."""
+    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "drain", body.reason))
+
+
+@router.post("/nodes/{node_id}/retire", response_model=schemas.NodeView, **needs("capacity.node.retire", "node"))
+async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
+    """For good: its tokens and keys stop working at once, and its name is free."""
+    return await _decided(call, node_id, lambda ctx: standing.retire(ctx, node_id, body.reason))
+
+
+@router.post("/nodes/{node_id}/pool", response_model=schemas.NodeView, **needs("capacity.pool.assign", "node"))
+async def put_node_into_pool(call: Caller, node_id: str, body: schemas.PutIntoPool) -> Response:
+    return await _decided(call, node_id, lambda ctx: offers.put_into_pool(ctx, node_id, body.pool))
+
+
+async def _decided(call: Caller, node_id: str, act: Callable[[Context], None]) -> Response:
+    def decide(ctx: Context) -> schemas.NodeView:
+        act(ctx)
+        return _node(ctx, reads.node_row(ctx.tx, node_id))
+
+    return await call.write(decide)
+
+
+def _node(ctx: Context, row: Any) -> schemas.NodeView:
+    more = {"available_actions": standing.actions(ctx.tx, row)}
+    return schemas.NodeView.model_validate(dict(row._mapping) | more)

@@ -4,11 +4,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Id, Input, Moment, Slug, View, Whole, said
-from ..policy.schemas import Name
+from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, said
+from ..policy.schemas import Name, Reason
 
 _ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
 Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
+_CURRENCY = said(r"^[A-Z]{3}$", "a currency as three capital letters, e.g. EUR")
+Currency = Annotated[str, StringConstraints(pattern=_CURRENCY)]
+Lease = Annotated[Whole, Field(ge=60, le=366 * 24 * 3600)]
+LONGEST_WAIT_S = 24 * 3600
 
 
 class CreateEnrolment(Input):
@@ -16,6 +20,7 @@ class CreateEnrolment(Input):
     labels: dict[str, str] = Field(default_factory=dict, max_length=20)
     region: Name = Field("default", description="where it stands; policies allow and deny by this name")
     sku: Name = Field("unspecified", description="what kind of machine it is; policies allow and deny by this name")
+    pool: Slug | None = Field(None, description="the tenant's pool it joins")
 
 
 class EnrolmentView(View):
@@ -87,21 +92,121 @@ class NodeView(View):
     tenant_id: str
     name: str
     state: str
+    standing: str = Field(description="what people decided: ready, cordoned or draining; it outlives silence")
+    standing_reason: str | None
     address: str
     ssh_port: int
     labels: dict[str, Any]
     region: str
     sku: str
+    pool: str | None
     facts: dict[str, Any]
     trust_generation: int
     trust_applied: int
     last_seen_at: Moment
     created_at: Moment
+    available_actions: list[ActionView]
 
 
-class CreateAllocation(Input):
-    node_id: Id
+class Decide(Input):
+    reason: Reason = ""
+
+
+class PutIntoPool(Input):
+    pool: Slug | None = Field(description="null takes it out of its pool")
+
+
+class Terms(Input):
+    """On which a machine is held."""
+
     name: Slug | None = None
+    expires_in_s: Lease | None = Field(
+        None, description="given back then, unless something is on it; never if left out"
+    )
+    lost_after_s: Whole | None = Field(
+        None, ge=60, le=LONGEST_WAIT_S, description="seconds of silence after which the machine counts as lost; 600"
+    )
+    scheduler_type: Name | None = Field(
+        None, description="kept for apps that run on this (`runtime_backend` of their manifests); any if left out"
+    )
+
+
+class CreateAllocation(Terms):
+    node_id: Id
+
+
+class Want(Input):
+    """A kind of machine; what is left out may be anything that policy allows."""
+
+    sku: Name | None = None
+    region: Name | None = None
+    pool: Slug | None = None
+    count: Whole = Field(1, ge=1, le=64)
+
+
+class RequestAllocations(Terms):
+    want: Want
+
+
+class ExtendAllocation(Input):
+    expires_in_s: Lease | None = Field(description="from now; null for a lease without end")
+
+
+class CreateRegion(Input):
+    name: Name
+    title: Title
+
+
+class RegionView(View):
+    name: str
+    title: str
+    created_at: Moment
+
+
+class CreateSku(Input):
+    name: Name
+    gpu_model: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+    gpu_count: Whole = Field(ge=0, le=64)
+    cpus: Whole = Field(ge=1, le=4096)
+    memory_mb: Whole = Field(ge=1, le=2**40)
+    price_micros_per_hour: Whole = Field(ge=0, le=10**15, description="millionths of the currency; 0 where it is free")
+    currency: Currency
+
+
+class SkuView(View):
+    name: str
+    gpu_model: str
+    gpu_count: int
+    cpus: int
+    memory_mb: int
+    price_micros_per_hour: int
+    currency: str
+    created_at: Moment
+
+
+class CreatePool(Input):
+    name: Slug
+    title: Title
+
+
+class PoolView(View):
+    tenant_id: str
+    name: str
+    title: str
+    created_at: Moment
+
+
+class SetQuota(Input):
+    max_allocations: Whole | None = Field(ge=0, le=10**6, description="null: no bound")
+    max_gpus: Whole | None = Field(ge=0, le=10**6, description="null: no bound")
+
+
+class QuotaView(View):
+    project_id: str
+    max_allocations: int | None = None
+    max_gpus: int | None = None
+    used_allocations: int = 0
+    used_gpus: int = 0
 
 
 class UsedBy(View):
@@ -119,8 +224,16 @@ class AllocationView(View):
     address: str
     state: str
     scheduler_type: str | None
+    integration_metadata: dict[str, Any] = Field(description="notes of the app controller; the platform reads none")
     region: str
     sku: str
+    gpus: int = Field(description="as the project's quota counts it")
+    expires_at: Moment | None = Field(description="when the lease ends, if it does")
+    overdue_since: Moment | None = Field(description="the lease has ended, but something is still on it")
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: Moment
+
+
+class AllocationsView(View):
+    items: list[AllocationView]

@@ -1,15 +1,30 @@
-"""The lives of a node and of an allocation."""
+"""The lives of a node and of an allocation.
+
+What people decided about a node (its standing: ready, cordoned or draining) outlives its silence: a machine that was
+cordoned, fell silent and reports again is cordoned. While it is silent people may still decide; its state stays.
+"""
 
 from ..kit.lifecycle import Lifecycle
+
+STANDINGS = ("ready", "cordoned", "draining")
+SILENT = ("unknown", "lost")
+DECISIONS = ("cordon", "uncordon", "drain", "retire")
+
+
+def _silent(state: str) -> dict[str, str]:
+    decisions = {action: state for action in ("cordon", "uncordon", "drain")} | {"retire": "retired"}
+    return decisions | {f"back_to_{standing}": standing for standing in STANDINGS}
+
 
 NODE = Lifecycle(
     "node",
     {
-        "enrolling": {"report": "ready", "lose": "unknown"},
-        "ready": {"cordon": "cordoned", "lose": "unknown", "report": "ready"},
-        "cordoned": {"uncordon": "ready", "drain": "draining", "lose": "unknown", "report": "cordoned"},
-        "draining": {"retire": "retired", "report": "draining"},
-        "unknown": {"report": "ready", "retire": "retired"},
+        "enrolling": {"report": "ready", "retire": "retired"},
+        "ready": {"report": "ready", "cordon": "cordoned", "drain": "draining", "lose": "unknown"},
+        "cordoned": {"report": "cordoned", "uncordon": "ready", "drain": "draining", "lose": "unknown"},
+        "draining": {"report": "draining", "uncordon": "ready", "retire": "retired", "lose": "unknown"},
+        "unknown": _silent("unknown") | {"give_up": "lost"},
+        "lost": _silent("lost"),
         "retired": {},
     },
 )

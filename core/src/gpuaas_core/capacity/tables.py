@@ -1,6 +1,6 @@
 """Tables of capacity. One live allocation per node is a constraint of the store, not a hope."""
 
-from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint, text
+from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, text
 
 from ..kit.db import metadata
 
@@ -13,6 +13,7 @@ enrolments = Table(
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
     Column("sku", String(63), nullable=False, server_default="unspecified"),
+    Column("pool", String(40)),
     Column("expires_at", BigInteger, nullable=False),
     Column("used_by_node", String(40)),
     Column("used_fingerprint", String(64)),
@@ -26,6 +27,8 @@ nodes = Table(
     Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
     Column("name", String(40), nullable=False),
     Column("state", String(20), nullable=False),
+    Column("standing", String(20), nullable=False, server_default="ready"),  # what people decided about it
+    Column("standing_reason", Text),
     Column("address", String(64), nullable=False),
     Column("ssh_port", Integer, nullable=False),
     Column("ssh_host_public_key", Text, nullable=False),
@@ -33,12 +36,20 @@ nodes = Table(
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
     Column("sku", String(63), nullable=False, server_default="unspecified"),
+    Column("pool", String(40)),
     Column("facts", JSON, nullable=False),
     Column("trust_generation", Integer, nullable=False),
     Column("trust_applied", Integer, nullable=False),
     Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("tenant_id", "name"),
+    Index(
+        "uq_nodes_living_name",
+        "tenant_id",
+        "name",
+        unique=True,
+        sqlite_where=text("state <> 'retired'"),
+        postgresql_where=text("state <> 'retired'"),
+    ),
 )
 
 allocations = Table(
@@ -52,6 +63,10 @@ allocations = Table(
     Column("scheduler_type", String(40)),
     Column("integration_metadata", JSON, nullable=False),
     Column("trust_generation", Integer, nullable=False),
+    Column("gpus", Integer, nullable=False, server_default="0"),  # as counted when it was held
+    Column("lost_after_s", Integer),
+    Column("expires_at", BigInteger),
+    Column("overdue_since", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_allocations_project", "project_id", "id"),
@@ -62,4 +77,45 @@ allocations = Table(
         sqlite_where=text("state <> 'released'"),
         postgresql_where=text("state <> 'released'"),
     ),
+)
+
+regions = Table(
+    "regions",
+    metadata,
+    Column("name", String(63), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+skus = Table(
+    "skus",
+    metadata,
+    Column("name", String(63), primary_key=True),
+    Column("gpu_model", String(80), nullable=False),
+    Column("gpu_count", Integer, nullable=False),
+    Column("cpus", Integer, nullable=False),
+    Column("memory_mb", BigInteger, nullable=False),
+    Column("price_micros_per_hour", BigInteger, nullable=False),
+    Column("currency", String(3), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+pools = Table(
+    "pools",
+    metadata,
+    Column("tenant_id", String(40), ForeignKey("tenants.id"), primary_key=True),
+    Column("name", String(40), primary_key=True),
+    Column("title", Text, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+quotas = Table(
+    "quotas",
+    metadata,
+    Column("project_id", String(40), ForeignKey("projects.id"), primary_key=True),
+    Column("max_allocations", Integer),
+    Column("max_gpus", Integer),
+    Column("used_allocations", Integer, nullable=False),
+    Column("used_gpus", Integer, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
 )

@@ -31,6 +31,12 @@ class VersionWithdrawn(Problem):
     way_out = "Choose another version from the catalog; what already runs this one keeps running."
 
 
+def declared_backends(tx: Connection) -> set[str]:
+    """What apps that can be deployed say they run on: no list of ours, whoever publishes an app adds to it."""
+    rows = tx.execute(select(app_versions.c.manifest).where(app_versions.c.state.in_(DEPLOYABLE)))
+    return {row.manifest["runtime_backend"] for row in rows}
+
+
 def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> Row[Any]:
     mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
     query = select(app_versions).where(mine)

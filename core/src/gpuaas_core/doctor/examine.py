@@ -13,7 +13,7 @@ INVARIANTS = [
     Invariant(7, "Every second of a node has at most one payer", not_yet="usage is not metered"),
     Invariant(8, "No allocation has two owners", holdings.owners),
     Invariant(9, "Nothing stands where nobody can move it", operations.waiting),
-    Invariant(10, "Used quota is the sum of live allocations", not_yet="there are no quotas"),
+    Invariant(10, "Used quota is the sum of live allocations", holdings.used_quotas),
     Invariant(11, "Every finalizer has a living owner", not_yet="there are no finalizers; holds are checked by 8"),
     Invariant(12, "No certificate outlives its grant", operations.certificates),
     Invariant(13, "Hosts know what the platform thinks they know", holdings.trust),

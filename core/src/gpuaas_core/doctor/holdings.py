@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, and_, exists, func, or_, select
 
 from ..capacity.states import ALLOCATION, NODE
-from ..capacity.tables import allocations, nodes
+from ..capacity.tables import allocations, nodes, quotas
 from ..history.verify import streams, verify
 from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, LIVE, MEMBER, OF_INSTANCE, OPERATION
 from ..instances.tables import allocation_holds, instances, members, operations, orphans
@@ -111,6 +111,24 @@ def _unheld_members(tx: Connection) -> list[Violation]:
     return each(list(tx.execute(query)), lambda row: f"{row.id} is on {row.allocation_id} without holding it.")
 
 
+def used_quotas(patient: Patient) -> list[Violation]:
+    a, q = allocations.c, quotas.c
+    live = select(a.project_id, func.count().label("held"), func.sum(a.gpus).label("gpus")).where(a.state != "released")
+    held = live.group_by(a.project_id).subquery()
+    h = held.c
+    counted = select(q.project_id, q.used_allocations, q.used_gpus, h.held, h.gpus)
+    counted = counted.select_from(quotas.outerjoin(held, h.project_id == q.project_id))
+    differs = or_(q.used_allocations != func.coalesce(h.held, 0), q.used_gpus != func.coalesce(h.gpus, 0))
+    uncounted = select(h.project_id, h.held).where(h.project_id.not_in(select(q.project_id)))
+    return each(
+        patient.rows(counted.where(differs)),
+        lambda row: (
+            f"{row.project_id} holds {row.held or 0} allocations with {row.gpus or 0} GPUs, but"
+            f" {row.used_allocations} with {row.used_gpus} are counted."
+        ),
+    ) + each(patient.rows(uncounted), lambda row: f"{row.project_id} holds {row.held} allocations that nobody counted.")
+
+
 def trust(patient: Patient) -> list[Violation]:
     n, a = nodes.c, allocations.c
     query = select(n.id, n.trust_applied, n.trust_generation).where(n.trust_applied > n.trust_generation)
@@ -118,7 +136,8 @@ def trust(patient: Patient) -> list[Violation]:
         patient.rows(query),
         lambda row: f"{row.id} applied trust {row.trust_applied}, but only {row.trust_generation} was ever told.",
     )
-    known = and_(a.state.in_(["active", "released"]), a.trust_generation > n.trust_applied)
+    asked = or_(a.state == "active", and_(a.state == "released", n.state != "retired"))
+    known = and_(asked, a.trust_generation > n.trust_applied)
     query = select(a.id, a.state, n.id.label("node")).select_from(allocations.join(nodes, n.id == a.node_id))
     query = query.where(or_(known, a.trust_generation > n.trust_generation))
     return ahead + each(

@@ -68,6 +68,11 @@ class OutcomeConflict(Problem):
     way_out = "Report only members of the claimed operation; only what removes a member can say that it is gone."
 
 
+class AllocationKeptForOther(Problem):
+    status, code, title = 409, "allocation_kept_for_other", "The allocation is kept for another kind of app"
+    way_out = "Choose an allocation with this `scheduler_type` or with none."
+
+
 class AllocationNotOfOperation(Problem):
     status, code, title = 404, "allocation_not_of_operation", "The claimed operation does not touch this allocation"
     way_out = "Ask for access only to the allocations of the claimed operation's instance."

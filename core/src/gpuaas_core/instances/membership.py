@@ -11,7 +11,7 @@ from ..kit.ids import new_id
 from ..kit.wire import counted
 from . import actions, schemas
 from .holds import hold
-from .placement import check_allocations, check_count, rules_of
+from .placement import check_allocations, check_count, check_kept_for, rules_of
 from .plans import hosts_of, planned
 from .reads import instance_row, live_operations, manifest_of, member_row, members_of, staying_in
 from .record import instance_facts, move_member, queue_operation
@@ -77,7 +77,9 @@ def _check_add(
 
 def _admit(ctx: Context, instance: Row[Any], found: Found) -> None:
     """Growing asks policy and entitlement again: what runs stays, but it does not spread where it may not be."""
-    admit(ctx, version_row(ctx.tx, instance.app_slug, instance.version), found.values())
+    version = version_row(ctx.tx, instance.app_slug, instance.version)
+    check_kept_for(version, found)
+    admit(ctx, version, found.values())
 
 
 def _allowed_to_add(ctx: Context, instance: Row[Any], body: schemas.AddMembers) -> actions.Manifest:

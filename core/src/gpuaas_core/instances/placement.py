@@ -6,7 +6,14 @@ from sqlalchemy import Connection, Row, select
 
 from ..capacity.errors import AllocationInUse
 from ..capacity.reads import allocations_by_id
-from .errors import AllocationNotActive, AllocationUnknown, MachineNotClean, PlacementInvalid, TopologyUnknown
+from .errors import (
+    AllocationKeptForOther,
+    AllocationNotActive,
+    AllocationUnknown,
+    MachineNotClean,
+    PlacementInvalid,
+    TopologyUnknown,
+)
 from .tables import allocation_holds, instances, orphans
 
 Placement = dict[str, list[str]]
@@ -38,6 +45,16 @@ def check_allocations(tx: Connection, project_id: str, placement: Placement, *, 
     _check_free(tx, found)
     _check_clean(tx, found)
     return found
+
+
+def check_kept_for(version: Row[Any], found: dict[str, Row[Any]]) -> None:
+    """An allocation that was asked for with a scheduler type takes apps of that type only."""
+    backend = version.manifest["runtime_backend"]
+    for row in found.values():
+        if row.scheduler_type not in (None, backend):
+            raise AllocationKeptForOther(
+                f"The allocation {row.name!r} is kept for {row.scheduler_type}; {version.app_slug} runs on {backend}."
+            )
 
 
 def _check_free(tx: Connection, found: dict[str, Row[Any]]) -> None:

@@ -2,10 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
-from ..kit.wire import Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
+from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, canonical, said
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
+
+MOST_INTEGRATION = 4 * 1024
 
 _KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
 _CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
@@ -101,12 +103,6 @@ class ConditionView(View):
 class HealthView(View):
     status: str
     sentence: str
-
-
-class ActionView(View):
-    action: str
-    allowed: bool
-    reason: str
 
 
 class MemberView(View):
@@ -354,6 +350,18 @@ class ReleaseClaim(ClaimReport):
 class AskAccess(ClaimReport):
     allocation_id: Id
     ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
+
+
+class NoteIntegration(ClaimReport):
+    allocation_id: Id
+    integration: dict[str, Any] = Field(description=f"opaque; at most {MOST_INTEGRATION} bytes as JSON, no secrets")
+
+    @field_validator("integration")
+    @classmethod
+    def _small(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if len(canonical(value).encode()) > MOST_INTEGRATION:
+            raise ValueError(f"more than {MOST_INTEGRATION} bytes as JSON")
+        return value
 
 
 class GrantView(View):

@@ -17,7 +17,7 @@ from . import actions, modes, schemas
 from .errors import NameTaken
 from .holds import hold
 from .membership import add_member
-from .placement import Placement, check_allocations, place
+from .placement import Placement, check_allocations, check_kept_for, place
 from .plans import hosts_of, planned
 from .reads import instance_row, live_operations, manifest_of, members_of
 from .record import instance_facts, move_instance, move_member, move_operation, queue_operation
@@ -112,6 +112,7 @@ def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock:
     if ctx.tx.execute(taken).first():
         raise NameTaken(f"The project has an instance named {body.name!r}.")
     found = check_allocations(ctx.tx, project_id, placement, lock=lock)
+    check_kept_for(version, found)
     admit(ctx, version, found.values())
     return Checked(version, placement, found, requested, modes.effective(ctx, requested, version))
 

@@ -47,6 +47,14 @@ class View(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
+class ActionView(View):
+    """What may be done with a thing now, and why not."""
+
+    action: str
+    allowed: bool
+    reason: str
+
+
 class Page(View, Generic[T]):
     items: list[T]
     next_cursor: str | None = None

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
-from ..capacity.service import lose_silent_nodes
+from ..capacity.standing import lose_silent_nodes
 from ..catalog.service import expire_entitlements
 from ..edge.call import Platform
-from ..instances import watch
+from ..instances import leases, watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
@@ -51,6 +51,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     ctx = Context(tx, ITSELF, Scope(), "platform.housekeeping", correlate(None, None), now)
     lose_silent_nodes(ctx)
     break_glass.expire_due(ctx)
+    leases.end_due(ctx)
     watch.look_after(ctx)
     watch.forget_old(ctx)
     expire_entitlements(ctx)

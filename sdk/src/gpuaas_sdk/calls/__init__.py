@@ -11,6 +11,7 @@ from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
 from .members import MemberCalls
+from .offers import OfferCalls
 from .policy import PolicyCalls
 from .secrets import SecretCalls
 from .tenancy import TenancyCalls
@@ -24,6 +25,7 @@ class Calls(
     CatalogCalls,
     PolicyCalls,
     CapacityCalls,
+    OfferCalls,
     InstanceCalls,
     MemberCalls,
     SecretCalls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import ClaimView, GrantView, LeaseView, OperationView
+from ..models import AllocationView, ClaimView, GrantView, LeaseView, OperationView
 from ..request import Request, at, given, post
 
 HEARTBEAT_PATIENCE_S = 5.0
@@ -95,6 +95,15 @@ class ControllerCalls:
         path = "/v1/projects/{}/operations/{}/release-claim"
         body = {"claim_epoch": claim_epoch, "retry_in_s": retry_in_s, "reason": reason}
         return post(OperationView, path, project_id, operation_id, **body)
+
+    @call
+    def note_integration(
+        self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, integration: dict[str, Any]
+    ) -> Request[AllocationView]:
+        """The controller's own notes about an allocation, at most 4 KiB; each write replaces the one before."""
+        path = "/v1/projects/{}/operations/{}/integration"
+        body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "integration": integration}
+        return post(AllocationView, path, project_id, operation_id, **body)
 
     @call
     def grant_access(

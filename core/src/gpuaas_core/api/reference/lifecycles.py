@@ -19,7 +19,7 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
     "Member": (MEMBER, "One component of an instance on one allocation."),
     "Operation": (OPERATION, "One piece of work on an instance. It ends once, and a retry is a new operation."),
     "Allocation": (ALLOCATION, "A machine held for a project. It is active once the machine itself trusts it."),
-    "Node": (NODE, "An enrolled machine. It is `ready` while it reports."),
+    "Node": (NODE, "An enrolled machine. While it reports it is what people decided; its silence changes no decision."),
     "App version": (VERSION, "What an app team publishes. What runs stays, whatever becomes of its version."),
     "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
 }

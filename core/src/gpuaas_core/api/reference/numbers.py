@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from ...capacity import service as capacity
+from ...capacity import standing
 from ...catalog import manifest
 from ...custody import authorities
 from ...edge import bounds, lists
@@ -82,7 +83,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
     "Machines": [
         ("An enrolment token", _time(capacity.ENROLMENT_S), "good for one machine"),
         ("A machine reports", f"every {_time(capacity.HEARTBEAT_S)}", ""),
-        ("Silent machines become `unknown` after", _time(capacity.UNKNOWN_AFTER_MS / 1000), ""),
+        ("Silent machines become `unknown` after", _time(standing.UNKNOWN_AFTER_MS / 1000), ""),
+        ("Silent machines become `lost` after", _time(standing.LOST_AFTER_S), "or as their allocation says"),
         ("A host certificate", _time(authorities.HOST_CERTIFICATE_S), "enrol again before then"),
     ],
     "Telemetry, triage and audit": [

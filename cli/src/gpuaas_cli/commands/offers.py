@@ -1,0 +1,160 @@
+"""What there is to hold and how much of it: `gpuaas sku`, `gpuaas region`, `gpuaas pool`, `gpuaas quota`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common
+from ..session import session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import SkuView
+
+sku = App(name="sku", help="The kinds of machines the platform knows.")
+region = App(name="region", help="Where machines stand.")
+pool = App(name="pool", help="Named sets of a tenant's machines.")
+quota = App(name="quota", help="How much a project may hold.")
+
+MILLION = 1_000_000
+
+
+@sku.command(name="list")
+def list_skus(*, common: Common = Common()) -> None:
+    """The kinds of machines, and what an hour costs.
+
+    Example: gpuaas sku list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_skus))
+    if common.json:
+        return show.as_json(found)
+    rows = [(s.name, f"{s.gpu_count} × {s.gpu_model}", str(s.cpus), str(s.memory_mb), _price(s)) for s in found]
+    return show.table(("NAME", "GPUS", "CPUS", "MEMORY MB", "AN HOUR"), rows)
+
+
+def _price(sku: SkuView) -> str:
+    whole, rest = divmod(sku.price_micros_per_hour, MILLION)
+    cents = f"{rest:06d}".rstrip("0").ljust(2, "0")
+    return f"{whole}.{cents} {sku.currency}"
+
+
+@sku.command(name="create")
+def create_sku(
+    name: str,
+    *,
+    gpu_model: str,
+    gpu_count: int,
+    cpus: int,
+    memory_mb: int,
+    price_micros_per_hour: int,
+    currency: str,
+    common: Common = Common(),
+) -> None:
+    """Add a kind of machine to the platform (platform administrators).
+
+    Example: gpuaas sku create h100-8x --gpu-model H100 --gpu-count 8 --cpus 96 --memory-mb 1000000
+      --price-micros-per-hour 23500000 --currency EUR
+    """
+    with session(common) as at:
+        size = {"gpu_count": gpu_count, "cpus": cpus, "memory_mb": memory_mb}
+        price = {"price_micros_per_hour": price_micros_per_hour}
+        made = at.client.create_sku(name=name, gpu_model=gpu_model, currency=currency, **size, **price)
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.name}: {made.gpu_count} × {made.gpu_model}, {_price(made)} an hour.")
+    return None
+
+
+@region.command(name="list")
+def list_regions(*, common: Common = Common()) -> None:
+    """The regions there are.
+
+    Example: gpuaas region list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_regions))
+    if common.json:
+        return show.as_json(found)
+    return show.table(("NAME", "TITLE"), [(r.name, r.title) for r in found])
+
+
+@region.command(name="create")
+def create_region(name: str, *, title: str, common: Common = Common()) -> None:
+    """Add a region to the platform (platform administrators).
+
+    Example: gpuaas region create eu-west --title "Europe, west"
+    """
+    with session(common) as at:
+        made = at.client.create_region(name=name, title=title)
+    if common.json:
+        return show.as_json(made)
+    print(f"The region {made.name} is there: {made.title}.")
+    return None
+
+
+@pool.command(name="list")
+def list_pools(*, tenant: str | None = None, common: Common = Common()) -> None:
+    """The tenant's pools.
+
+    Example: gpuaas pool list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_pools, at.tenant_id(tenant)))
+    if common.json:
+        return show.as_json(found)
+    return show.table(("NAME", "TITLE"), [(p.name, p.title) for p in found])
+
+
+@pool.command(name="create")
+def create_pool(name: str, *, title: str, tenant: str | None = None, common: Common = Common()) -> None:
+    """Make a pool; machines join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
+
+    Example: gpuaas pool create night-shift --title "Night shift"
+    """
+    with session(common) as at:
+        made = at.client.create_pool(at.tenant_id(tenant), name=name, title=title)
+    if common.json:
+        return show.as_json(made)
+    print(f"The pool {made.name} is there. Put a machine in: gpuaas node pool MACHINE {made.name}")
+    return None
+
+
+@quota.command(name="show")
+def show_quota(*, common: Common = Common()) -> None:
+    """What the project may hold, and what it holds.
+
+    Example: gpuaas quota show --project research
+    """
+    with session(common) as at:
+        found = at.client.get_quota(at.project_id)
+    if common.json:
+        return show.as_json(found)
+    return show.facts(
+        [
+            ("allocations", _of(found.used_allocations, found.max_allocations)),
+            ("GPUs", _of(found.used_gpus, found.max_gpus)),
+        ]
+    )
+
+
+@quota.command(name="set")
+def set_quota(*, max_allocations: int | None = None, max_gpus: int | None = None, common: Common = Common()) -> None:
+    """Bound what the project may hold (tenant administrators). What is left out has no bound.
+
+    Example: gpuaas quota set --project research --max-allocations 10 --max-gpus 40
+    """
+    with session(common) as at:
+        found = at.client.set_quota(at.project_id, max_allocations=max_allocations, max_gpus=max_gpus)
+    if common.json:
+        return show.as_json(found)
+    allocations = _of(found.used_allocations, found.max_allocations)
+    print(f"The project holds {allocations} allocations and {_of(found.used_gpus, found.max_gpus)} GPUs.")
+    return None
+
+
+def _of(used: int, most: int | None) -> str:
+    return f"{used} of {'any number of' if most is None else most}"

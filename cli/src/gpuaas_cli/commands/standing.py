@@ -1,0 +1,114 @@
+"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `pool`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gpuaas_sdk as sdk
+
+from .. import show
+from ..options import Common
+from ..session import Session, pick, session
+from .look import node
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import NodeView
+
+
+@node.command(name="show")
+def show_node(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """All about a machine, and what may be done with it now.
+
+    Example: gpuaas node show gpu-box-1
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = at.client.get_node(_id(at, name, tenant))
+    if common.json:
+        return show.as_json(found)
+    known = [
+        ("machine", f"{found.name} ({found.id})"),
+        ("state", found.state),
+        ("decided", f"{found.standing}{f': {found.standing_reason}' if found.standing_reason else ''}"),
+        ("where", f"{found.address}, region {found.region}"),
+        ("what", f"{found.sku}: {show.gpus(found.facts)}, {show.size(found.facts)}"),
+        ("pool", found.pool or "-"),
+        ("heard of", show.ago(found.last_seen_at)),
+    ]
+    offered = [(f"can {a.action}", "yes" if a.allowed else f"no: {a.reason}") for a in found.available_actions]
+    return show.facts([*known, *offered])
+
+
+@node.command
+def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+    """Let a machine take no new allocations; what runs on it stays.
+
+    Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
+    """
+    with session(common) as at:
+        found = at.client.cordon_node(_id(at, name, tenant), reason=reason)
+    _told(common, found, "takes no new allocations")
+
+
+@node.command
+def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+    """Let a machine take allocations again.
+
+    Example: gpuaas node uncordon gpu-box-1
+    """
+    with session(common) as at:
+        found = at.client.uncordon_node(_id(at, name, tenant), reason=reason)
+    _told(common, found, "takes allocations again")
+
+
+@node.command
+def drain(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+    """Have a machine emptied: nothing new comes, and what is there is to be released. Then it can be retired.
+
+    Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
+    """
+    with session(common) as at:
+        found = at.client.drain_node(_id(at, name, tenant), reason=reason)
+    _told(common, found, "is to be emptied")
+
+
+@node.command
+def retire(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+    """Retire an empty machine for good: its tokens and keys stop working at once.
+
+    Example: gpuaas node retire gpu-box-1 --reason "sold"
+    """
+    with session(common) as at:
+        found = at.client.retire_node(_id(at, name, tenant), reason=reason)
+    _told(common, found, "is retired; its name is free")
+
+
+@node.command
+def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Put a machine into a pool; without a pool's name, take it out of the one it is in.
+
+    Example: gpuaas node pool gpu-box-1 night-shift
+    """
+    with session(common) as at:
+        found = at.client.put_node_into_pool(_id(at, name, tenant), pool=pool)
+    _told(common, found, f"is in the pool {found.pool}" if found.pool else "is in no pool")
+
+
+def _id(at: Session, name: str, tenant: str | None) -> str:
+    if name.startswith("node_"):
+        return name
+    known = [one for one in at.client.every(sdk.Calls.list_nodes, at.tenant_id(tenant)) if one.state != "retired"]
+    return pick("node", name, known, "gpuaas node list").id
+
+
+def _told(common: Common, found: NodeView, sentence: str) -> None:
+    if common.json:
+        show.as_json(found)
+    else:
+        print(f"{found.name} {sentence} ({found.state}).")

@@ -1,0 +1,184 @@
+"""Hold machines for projects, and give them back. An allocation is active, and ends, when its machine says so."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from ..access.context import Context
+from ..access.evaluate import PLATFORM, Scope
+from ..catalog.reads import declared_backends
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from ..policy.reads import overlays_for, require
+from . import quotas, schemas
+from .errors import NodeNotReady, NodeTaken, SchedulerTypeUnknown
+from .picking import pick
+from .reads import allocation_row, allocations_by_id, node_row
+from .states import ALLOCATION
+from .tables import allocations, nodes, skus
+from .trust import next_generation
+
+declare(
+    {
+        "capacity.allocation.requested": "A project asks to hold a machine.",
+        "capacity.allocation.active": "The machine trusts the project's allocation; apps may be placed on it.",
+        "capacity.allocation.releasing": "An allocation is being given back.",
+        "capacity.allocation.released": "The machine no longer trusts the allocation; it is free.",
+        "capacity.allocation.extended": "The lease of an allocation ends at another time.",
+        "capacity.allocation.integrated": "An app's controller noted something about an allocation it works on.",
+        "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance is still on it.",
+    }
+)
+
+
+def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> Row[Any]:
+    held = select(nodes).where(nodes.c.id == body.node_id).with_for_update(key_share=True)
+    node = ctx.tx.execute(held).first()
+    if node is None or node.tenant_id != ctx.scope.tenant_id:
+        raise NotFound("There is no such machine in this tenant.")
+    if node.state != "ready":
+        raise NodeNotReady(f"The machine {node.name!r} is {node.state}.")
+    _check_policy(ctx, node)
+    allocation_id = ctx.resource_id = _hold(ctx, project_id, node, body.name or node.name, body)
+    row = allocation_row(ctx.tx, project_id, allocation_id)
+    quotas.take(ctx, project_id, allocations=1, gpus=row.gpus)
+    return row
+
+
+def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllocations) -> list[Row[Any]]:
+    """As many machines of a kind as were asked for, or none."""
+    found = pick(ctx, body.want)
+    ids = [_hold(ctx, project_id, node, _named(body.name, number, node), body) for number, node in enumerate(found, 1)]
+    ctx.resource_id = ids[0]
+    rows = allocations_by_id(ctx.tx, project_id, ids)
+    quotas.take(ctx, project_id, allocations=len(ids), gpus=sum(row.gpus for row in rows.values()))
+    return [rows[one] for one in ids]
+
+
+def _named(name: str | None, number: int, node: Row[Any]) -> str:
+    return f"{name[: 39 - len(str(number))]}-{number}" if name else node.name
+
+
+def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schemas.Terms) -> str:
+    """The caller counts it against the project's quota."""
+    _check_scheduler_type(ctx.tx, terms.scheduler_type)
+    allocation_id = new_id("alloc")
+    row = {
+        "id": allocation_id,
+        "project_id": project_id,
+        "node_id": node.id,
+        "name": name,
+        "state": "requested",
+        "scheduler_type": terms.scheduler_type,
+        "integration_metadata": {},
+        "trust_generation": next_generation(ctx.tx, node.id),
+        "gpus": _gpus(ctx.tx, node),
+        "lost_after_s": terms.lost_after_s,
+        "expires_at": ctx.now + terms.expires_in_s * 1000 if terms.expires_in_s else None,
+        "created_at": ctx.now,
+        "updated_at": ctx.now,
+    }
+    try:
+        with ctx.tx.begin_nested():
+            ctx.tx.execute(insert(allocations).values(**row))
+    except IntegrityError as error:
+        raise NodeTaken(f"The machine {node.name!r} is held already.") from error
+    ctx.emit("capacity.allocation.requested", allocation_id, {"allocation_id": allocation_id, "node_id": node.id})
+    ctx.ring(f"node:{node.id}")
+    return allocation_id
+
+
+def _check_scheduler_type(tx: Connection, wanted: str | None) -> None:
+    if wanted is not None and wanted not in (known := declared_backends(tx)):
+        raise SchedulerTypeUnknown(f"{wanted!r} is not one of: {', '.join(sorted(known)) or 'none yet'}.")
+
+
+def integrate(ctx: Context, row: Row[Any], integration: dict[str, Any]) -> Row[Any]:
+    change = {"integration_metadata": integration, "updated_at": ctx.now}
+    ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
+    ctx.emit("capacity.allocation.integrated", row.id, {"allocation_id": row.id, "node_id": row.node_id})
+    return allocation_row(ctx.tx, row.project_id, row.id)
+
+
+def _gpus(tx: Connection, node: Row[Any]) -> int:
+    """What its SKU promises; what the machine says of itself where the platform does not know the SKU."""
+    promised = tx.execute(select(skus.c.gpu_count).where(skus.c.name == node.sku)).scalar()
+    return len(node.facts.get("gpus", [])) if promised is None else promised
+
+
+def _check_policy(ctx: Context, node: Row[Any]) -> None:
+    """Whether policy lets the project hold this machine: by where it stands and what it is."""
+    overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The machine {node.name!r} cannot be held"
+    require(overlays, "regions", node.region, of=cannot)
+    require(overlays, "skus", node.sku, of=cannot)
+
+
+def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
+    """Whether something still runs on it is asked by the instances room, under the lock of `hold_allocation`."""
+    row = hold_allocation(ctx, project_id, allocation_id)
+    ctx.resource_id = allocation_id
+    ALLOCATION.after(row.state, "release")
+    generation = next_generation(ctx.tx, row.node_id)
+    _move(ctx, row, "release", row.tenant_id, trust_generation=generation, overdue_since=None)
+    ctx.ring(f"node:{row.node_id}")
+    return allocation_row(ctx.tx, project_id, allocation_id)
+
+
+def extend_allocation(ctx: Context, project_id: str, allocation_id: str, expires_in_s: int | None) -> Row[Any]:
+    row = hold_allocation(ctx, project_id, allocation_id)
+    ctx.resource_id = allocation_id
+    ALLOCATION.after(row.state, "release")  # what cannot be given back any more has no end to move
+    expires_at = ctx.now + expires_in_s * 1000 if expires_in_s else None
+    change = {"expires_at": expires_at, "overdue_since": None, "updated_at": ctx.now}
+    ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(**change))
+    facts = {"allocation_id": allocation_id, "node_id": row.node_id, "expires_at": expires_at}
+    ctx.emit("capacity.allocation.extended", allocation_id, facts)
+    return allocation_row(ctx.tx, project_id, allocation_id)
+
+
+def mark_overdue(ctx: Context, row: Row[Any]) -> None:
+    """Told once; it is given back as soon as nothing uses it, or extended."""
+    ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(overdue_since=ctx.now))
+    facts = {"allocation_id": row.id, "node_id": row.node_id, "expires_at": row.expires_at}
+    ctx.emit("capacity.allocation.overdue", row.id, facts, scope=_scope(row, row.tenant_id))
+
+
+def hold_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
+    """Locked with its machine: nothing is put on it, and the machine reports nothing about it, until we are done."""
+    row = allocation_row(ctx.tx, project_id, allocation_id)
+    node_row(ctx.tx, row.node_id, lock=True)
+    return allocation_row(ctx.tx, project_id, allocation_id, lock=True)
+
+
+def settle(ctx: Context, node: Row[Any], applied: int) -> None:
+    """The machine trusts up to this generation: what waited for that goes on."""
+    waiting = select(allocations).where(
+        allocations.c.node_id == node.id,
+        allocations.c.state.in_(["requested", "releasing"]),
+        allocations.c.trust_generation <= applied,
+    )
+    for row in ctx.tx.execute(waiting).all():
+        if row.state == "requested":
+            _move(ctx, row, "realize", node.tenant_id)
+        else:
+            finish(ctx, row, node.tenant_id)
+
+
+def finish(ctx: Context, row: Row[Any], tenant_id: str) -> None:
+    _move(ctx, row, "finish", tenant_id)
+    quotas.give_back(ctx.tx, row.project_id, row.gpus, ctx.now)
+
+
+def _move(ctx: Context, row: Row[Any], action: str, tenant_id: str, **more: Any) -> None:
+    state = ALLOCATION.after(row.state, action)
+    change = {"state": state, "updated_at": ctx.now} | more
+    ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
+    facts = {"allocation_id": row.id, "node_id": row.node_id}
+    ctx.emit(f"capacity.allocation.{state}", row.id, facts, scope=_scope(row, tenant_id))
+
+
+def _scope(row: Row[Any], tenant_id: str) -> Scope:
+    chain = (("project", row.project_id), ("tenant", tenant_id), PLATFORM)
+    return Scope(chain, tenant_id=tenant_id, project_id=row.project_id)

@@ -1,0 +1,120 @@
+"""What people decide about a machine, and what its silence means. Called by the node routes, by its reports and by
+housekeeping; the moves themselves are in `states`.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from ..access.context import Context
+from ..kit.lifecycle import WrongMoment
+from ..kit.problems import Problem
+from ..kit.wire import ActionView
+from ..ledger.events import declare
+from ..tenancy import records
+from . import allocating
+from .errors import NodeHeld
+from .reads import node_row, node_scope
+from .states import DECISIONS, NODE, SILENT, STANDINGS
+from .tables import allocations, nodes
+
+declare(
+    {
+        "capacity.node.ready": "A machine reports and can be allocated.",
+        "capacity.node.cordoned": "A machine takes no new allocations; what runs on it stays.",
+        "capacity.node.draining": "A machine takes no new allocations and is to be emptied.",
+        "capacity.node.unknown": "A machine has not reported for too long.",
+        "capacity.node.lost": "A machine has been silent for so long that nobody should wait for it.",
+        "capacity.node.retired": "A machine is gone for good; its identity is closed.",
+    }
+)
+
+UNKNOWN_AFTER_MS = 45_000
+LOST_AFTER_S = 600  # unless the allocation on it says otherwise
+
+
+def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
+    """Cordon, uncordon or drain: at once if it reports, kept for later if it is silent."""
+    node = node_row(ctx.tx, node_id, lock=True)
+    if problem := refusal(ctx.tx, node, action):
+        raise problem
+    standing = NODE.after(node.standing, action)
+    state = NODE.after(node.state, action)
+    change = {"standing": standing, "state": state, "standing_reason": reason or None}
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(**change))
+    ctx.resource_id = node_id
+    ctx.emit(f"capacity.node.{standing}", node_id, {"node_name": node.name, "state": state, "reason": reason})
+
+
+def retire(ctx: Context, node_id: str, reason: str) -> None:
+    """Nobody holds it any more. What a silent machine was about to give back counts as given back."""
+    node = node_row(ctx.tx, node_id, lock=True)
+    if problem := refusal(ctx.tx, node, "retire"):
+        raise problem
+    for row in _held(ctx.tx, node_id):
+        allocating.finish(ctx, row, node.tenant_id)
+    change = {"state": NODE.after(node.state, "retire"), "standing_reason": reason or None}
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(**change))
+    records.close_machine_principal(ctx.tx, node_id, ctx.now)
+    ctx.resource_id = node_id
+    ctx.emit("capacity.node.retired", node_id, {"node_name": node.name, "state": "retired", "reason": reason})
+    ctx.ring(f"node:{node_id}")
+
+
+def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
+    """Why not, or nothing: asked before acting, and to say what is possible."""
+    try:
+        NODE.after(node.state, action)
+        if action != "retire":
+            NODE.after(node.standing, action)
+    except WrongMoment as problem:
+        return problem
+    held = _held(tx, node.id) if action == "retire" else []
+    waiting = [row for row in held if row.state != "releasing" or node.state not in SILENT]
+    if waiting:
+        return NodeHeld(f"The machine {node.name!r} is held by the allocation {waiting[0].name!r} ({waiting[0].id}).")
+    return None
+
+
+def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
+    found = [(action, refusal(tx, node, action)) for action in DECISIONS]
+    return [ActionView(action=name, allowed=no is None, reason=no.detail if no else "") for name, no in found]
+
+
+def reported(ctx: Context, node: Row[Any]) -> None:
+    """The machine spoke. It is what people decided about it, once it trusts us."""
+    applied = ctx.tx.execute(select(nodes.c.trust_applied).where(nodes.c.id == node.id)).scalar_one()
+    action = f"back_to_{node.standing}" if node.state in SILENT else "report"
+    state = NODE.after(node.state, action) if applied or node.state != "enrolling" else node.state
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(last_seen_at=ctx.now, state=state))
+    if state != node.state:
+        ctx.emit(f"capacity.node.{state}", node.id, {"node_name": node.name, "state": state})
+
+
+def lose_silent_nodes(ctx: Context) -> int:
+    """Silent machines become unknown, and lost when nobody should wait any longer."""
+    silent = nodes.c.last_seen_at < ctx.now - UNKNOWN_AFTER_MS
+    patience = select(allocations.c.lost_after_s).where(_live(nodes.c.id)).scalar_subquery()
+    too_long = nodes.c.last_seen_at + 1000 * func.coalesce(patience, LOST_AFTER_S) < ctx.now
+    return _fall(ctx, "lose", nodes.c.state.in_(STANDINGS), silent) + _fall(
+        ctx, "give_up", nodes.c.state == "unknown", too_long
+    )
+
+
+def _fall(ctx: Context, action: str, *which: Any) -> int:
+    query = select(nodes).where(*which).order_by(nodes.c.id)
+    fallen = ctx.tx.execute(query.with_for_update(key_share=True, skip_locked=True, of=nodes)).all()
+    for node in fallen:
+        state = NODE.after(node.state, action)
+        ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(state=state))
+        facts = {"node_name": node.name, "state": state}
+        ctx.emit(f"capacity.node.{state}", node.id, facts, scope=node_scope(ctx.tx, node.id))
+    return len(fallen)
+
+
+def _held(tx: Connection, node_id: str) -> list[Row[Any]]:
+    return list(tx.execute(select(allocations).where(_live(node_id))))
+
+
+def _live(node_id: Any) -> Any:
+    return (allocations.c.node_id == node_id) & (allocations.c.state != "released")
