@@ -12,6 +12,7 @@ import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
 from gpuaas_core.capacity.states import ALLOCATION, NODE
+from gpuaas_core.custody.states import CREDENTIAL
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.instances import changes, claims, membership, reads, recovery, schemas, service, watch
 from gpuaas_core.instances.states import INSTANCE, LIVE, MEMBER, OPERATION, REPORTED
@@ -37,13 +38,14 @@ from world import MovableClock, Store, World, caller, copy_store, open_platform
 
 # On PostgreSQL each look costs a round trip, and the model is the same; more by flag.
 EXAMPLES = int(os.environ.get("GPUAAS_EXAMPLES", "40" if postgres.CHOSEN else "2000"))
-LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE)}
+LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, CREDENTIAL)}
 FINAL = {
     "instance": {"deleted"},
     "member": {"removed"},
     "operation": {"succeeded", "failed", "canceled", "superseded", "needs_attention"},
     "allocation": {"released"},
     "node": {"retired"},
+    "credential": {"revoked"},
 }
 
 

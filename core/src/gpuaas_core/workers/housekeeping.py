@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.service import lose_silent_nodes
 from ..catalog.service import expire_entitlements
+from ..custody import credentials, redemptions
 from ..edge.call import Platform
 from ..instances import watch
 from ..kit.db import try_name
@@ -54,6 +55,8 @@ def tidy(tx: Connection, now: int) -> set[str]:
     watch.look_after(ctx)
     watch.forget_old(ctx)
     expire_entitlements(ctx)
+    credentials.end_overlaps(ctx)
+    redemptions.forget_old_answers(tx, now)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
