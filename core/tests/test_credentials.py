@@ -219,6 +219,30 @@ async def test_of_twenty_at_once_exactly_one_is_given_it(world: World) -> None:
     assert len(rows(world.platform, denied)) == 19
 
 
+async def test_the_same_request_twenty_times_at_once_is_one_delivery(world: World) -> None:
+    claim = await working(world, await made(world))
+    answers = await asyncio.gather(*(redeem(world, claim, key="one-key-for-all-of-them") for _ in range(20)))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.json()["sealed"] for answer in answers}) == 1
+    assert len(await events(world, "delivered")) == 1
+    assert await events(world, "redelivery_refused") == []
+
+
+async def test_nothing_is_delivered_after_a_revocation_however_close_they_come(world: World) -> None:
+    names = [f"key-{number}" for number in range(6)]
+    credentials = [await made(world, name) for name in names]
+    claim = await working(world, *credentials)
+    revoking = (world.boss.post(of(world, one["id"], "revoke"), {"reason": "a race"}) for one in credentials)
+    answers = await asyncio.gather(*(redeem(world, claim, name) for name in names), *revoking)
+    assert {answer.status_code for answer in answers[6:]} == {200}
+    revoked = {one["subject"]: one["sequence"] for one in await events(world, "revoked")}
+    delivered = {one["subject"]: one["sequence"] for one in await events(world, "delivered")}
+    for credential, answer in zip(credentials, answers, strict=False):
+        assert (answer.status_code == 200) == (credential["id"] in delivered), answer.text
+        assert delivered.get(credential["id"], 0) < revoked[credential["id"]]
+        assert answer.status_code == 200 or answer.json()["code"] == "credential_revoked"
+
+
 async def test_a_lost_answer_is_told_again_to_the_same_key_of_the_same_caller_and_to_nobody_else(world: World) -> None:
     claim = await working(world, await made(world))
     key = "the-key-of-the-lost-answer"
@@ -272,6 +296,8 @@ async def test_only_the_holder_of_the_claim_gets_it_and_only_what_its_instance_i
     check_problem(await redeem(world, claim, version=2), 404, "not_found")
     instance = {"instance_id": claim["instance"]["id"]}
     await world.boss.ok(of(world, other["id"], "bind"), instance)
+    await world.boss.ok(of(world, other["id"], "bind"), instance)
+    assert len(await events(world, "bound")) == 2, "bound again is bound once"
     assert (await redeem(world, claim, "other")).status_code == 200
     await world.boss.ok(of(world, mine["id"], "unbind"), instance)
     check_problem(await redeem(world, claim), 404, "not_found")

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Row, Select, and_, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Scope
-from ..kit.db import insert_into
+from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..kit.sealed import declare_sealed
@@ -67,7 +67,7 @@ def create(ctx: Context, vault: Vault, project_id: str, name: str, key: SshKey) 
         "created_by": ctx.principal.id,
         "created_at": ctx.now,
     }
-    if not ctx.tx.execute(insert_into(ctx.tx, credentials).values(**row).on_conflict_do_nothing()).rowcount:
+    if not insert_new(ctx.tx, credentials, **row):
         raise CredentialNameTaken(f"There is a credential {name!r} in this project.")
     made = credential_row(ctx.tx, project_id, credential_id)
     _add_version(ctx, vault, made, 1, key)

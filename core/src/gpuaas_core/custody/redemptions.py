@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, func, select, update
 
 from ..access.context import Context
-from ..kit.db import insert_into
+from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Problem
 from ..ledger import requests
@@ -31,8 +31,7 @@ class AlreadyDelivered(Problem):
 def bind(ctx: Context, credential_id: str, instance_id: str) -> bool:
     """False: it was bound."""
     values = {"credential_id": credential_id, "instance_id": instance_id}
-    new = insert_into(ctx.tx, credential_bindings).values(**values, bound_by=ctx.principal.id, bound_at=ctx.now)
-    return bool(ctx.tx.execute(new.on_conflict_do_nothing()).rowcount)
+    return insert_new(ctx.tx, credential_bindings, **values, bound_by=ctx.principal.id, bound_at=ctx.now)
 
 
 def unbind(tx: Connection, credential_id: str, instance_id: str) -> bool:
@@ -57,7 +56,9 @@ def bound_credential(tx: Connection, instance_id: str, name: str) -> str | None:
 def deliver_once(ctx: Context, version: Row[Any], instance_id: str, operation_id: str, epoch: int) -> None:
     """Writes it into the book, or raises: the table's key decides, also between two that come at the same moment."""
     delivery_id = ctx.keeps = new_id("dlv")
-    new = insert_into(ctx.tx, credential_deliveries).values(
+    new = insert_new(
+        ctx.tx,
+        credential_deliveries,
         operation_id=operation_id,
         claim_epoch=epoch,
         credential_id=version.credential_id,
@@ -68,11 +69,11 @@ def deliver_once(ctx: Context, version: Row[Any], instance_id: str, operation_id
         delivered_at=ctx.now,
         repeatable=1,
     )
-    if not ctx.tx.execute(new.on_conflict_do_nothing()).rowcount:
+    if not new:
         raise AlreadyDelivered(f"Version {version.version} was delivered to claim epoch {epoch} of {operation_id}.")
 
 
-def uses_of(tx: Connection, credential_id: str) -> list[Row[Any]]:
+def uses_of(tx: Connection, credential_id: str) -> list[Any]:
     """Per instance and version, when it was delivered last; the latest first."""
     d = credential_deliveries.c
     last = func.max(d.delivered_at).label("last_used_at")

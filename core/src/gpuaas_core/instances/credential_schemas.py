@@ -7,11 +7,7 @@ from pydantic import Field, StringConstraints
 from ..kit.wire import Id, Input, Moment, Slug, View, Whole
 from .schemas import ClaimReport, Justified
 
-PrivateKey = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=8192),
-    Field(description="OpenSSH form, no passphrase; it is sealed and never shown again"),
-]
+PrivateKey = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
 
 
 class CreateCredential(Input):
@@ -20,11 +16,13 @@ class CreateCredential(Input):
 
 
 class ImportCredential(CreateCredential):
-    private_key: PrivateKey
+    private_key: PrivateKey = Field(
+        repr=False, description="OpenSSH form, no passphrase; it is sealed and never shown again"
+    )
 
 
 class RotateCredential(Input):
-    private_key: PrivateKey | None = Field(None, description="made by the platform by default")
+    private_key: PrivateKey | None = Field(None, repr=False, description="made by the platform by default")
     overlap_s: Whole = Field(86_400, ge=60, le=30 * 86_400, description="how long the old version stays good")
 
 
