@@ -150,8 +150,23 @@ class Scene:
         on("GET", inside, lambda _: page(secret))
         on("POST", inside, lambda _: (201, secret))
         on("POST", f"{inside}/delete", lambda _: (200, {"name": "db_password", "versions": 2}))
+        self._credential_routes(page)
         on("GET", f"{p}/orphans", lambda _: page(orphan))
         on("POST", f"{p}/orphans/orph_1/resolve", lambda _: (200, orphan))
+
+    def _credential_routes(self, page: Callable[..., Any]) -> None:
+        on, all_ = self.platform.on, "/v1/projects/prj_1/credentials"
+        said = {"id": "cred_1", "name": "storage", "state": "rotating", "version": 2, "public_key": "ssh-ed25519 AAAA"}
+        use = {"instance_name": "train", "bound": True, "behind": True, "last_used_at": LONG_AGO}
+        given = wire(m.CredentialUse, **use, versions=[{"version": 1, "last_used_at": LONG_AGO}])
+        version = wire(m.CredentialVersionView, version=1, origin="imported", created_at=LONG_AGO)
+        whole = wire(m.CredentialDetail, **said, versions=[version], used_by=[given], fingerprint="SHA256:abc")
+        on("GET", all_, lambda _: page(wire(m.CredentialView, **said)))
+        on("GET", f"{all_}/cred_1", lambda _: (200, whole))
+        for path in (all_, f"{all_}/import"):
+            on("POST", path, lambda _: (201, whole))
+        for verb in ("rotate", "complete-rotation", "revoke", "bind", "unbind"):
+            on("POST", f"{all_}/cred_1/{verb}", lambda _: (200, whole))
 
     def _access_routes(self, page: Callable[..., Any]) -> None:
         on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 from fake_platform import problem, wire
@@ -73,6 +74,14 @@ LOOKING = [
     ("secret", "list", "train"),
     ("secret", "issue", "train", "db_password"),
     ("secret", "delete", "train", "db_password"),
+    ("credential", "list", "--revoked"),
+    ("credential", "show", "storage"),
+    ("credential", "create", "storage"),
+    ("credential", "rotate", "storage", "--overlap-s", "60"),
+    ("credential", "complete-rotation", "storage"),
+    ("credential", "revoke", "storage", "--reason", "stolen"),
+    ("credential", "bind", "storage", "train"),
+    ("credential", "unbind", "cred_1", "train"),
     ("orphan", "resolve", "orph_1", "--reason", "wiped"),
     ("audit", "list"),
     ("audit", "verify"),
@@ -363,3 +372,28 @@ def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, sce
     sent = scene.platform.calls[-1]
     assert (sent.path, sent.headers["if-none-match"]) == ("/v1/policies/new", "*")
     assert sent.body == {"rules": {}, "enables": {"platform_managed": ["slurm"]}}
+
+
+def test_a_private_key_comes_from_a_file_only_its_owner_can_read_or_from_standard_input(
+    gpuaas: Gpuaas,
+    scene: Scene,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "key"
+    file.write_text("a private key")
+    file.chmod(0o640)
+    assert gpuaas("credential", "import", "storage", str(file)) == 2
+    assert "Others can read" in capsys.readouterr().err
+    assert gpuaas("credential", "rotate", "storage", "--file", str(file)) == 2
+    assert gpuaas("credential", "import", "storage", str(tmp_path / "missing")) == 2
+    assert not [one for one in scene.platform.calls if one.method == "POST"]
+    file.chmod(0o600)
+    capsys.readouterr()
+    assert gpuaas("credential", "import", "storage", str(file)) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("another"))
+    assert gpuaas("credential", "import", "storage") == 0
+    sent = [one.body["private_key"] for one in scene.platform.calls if one.path.endswith("/import")]
+    assert sent == ["a private key", "another"]
+    assert "private" not in capsys.readouterr().out

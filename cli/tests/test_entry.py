@@ -24,6 +24,7 @@ GROUPS = (
     "operation",
     "orphan",
     "secret",
+    "credential",
     "allocation",
     "node",
     "pool",

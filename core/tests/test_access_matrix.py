@@ -152,6 +152,7 @@ async def _real(world: World) -> dict[str, str]:
         "member_id": deployed["instance"]["members"][0]["id"],
         "account_id": world.second_id,
         "provider_id": await _provider(world),
+        "credential_id": (await world.boss.ok(f"/v1/projects/{world.red}/credentials", {"name": "storage"}))["id"],
         "app_slug": "echo",
         "version": "1.0.0",
         "correlation_id": deployed["operation"]["correlation_id"],

@@ -47,6 +47,7 @@ def _fill(path: str, world: World) -> str:
         "delegation",
         "break_glass",
         "provider",
+        "credential",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
     return path.format(

@@ -2,16 +2,18 @@
 
 import pytest
 from gpuaas_core.capacity.states import ALLOCATION, NODE
+from gpuaas_core.custody.states import CREDENTIAL
 from gpuaas_core.instances.states import INSTANCE, MEMBER, OPERATION, REPORTED
 from gpuaas_core.kit.lifecycle import Lifecycle, WrongMoment
 
-LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE)}
+LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, CREDENTIAL)}
 FINAL = {
     "instance": {"deleted"},
     "member": {"removed"},
     "operation": {"succeeded", "failed", "canceled", "superseded", "needs_attention"},
     "allocation": {"released"},
     "node": {"retired"},
+    "credential": {"revoked"},
 }
 
 

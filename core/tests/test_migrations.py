@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import gpuaas_core.api.app  # noqa: F401 - every room declares its tables
+import gpuaas_core.main  # noqa: F401 - every room declares its tables
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext

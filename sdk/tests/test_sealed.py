@@ -8,11 +8,14 @@ import json
 import time
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from fake_platform import wire
 from gpuaas_sdk.auth import ServiceAccount
-from gpuaas_sdk.sealed import SealBroken, open_secret
+from gpuaas_sdk.models import SealedCredentialView
+from gpuaas_sdk.sealed import SealBroken, open_credential, open_secret
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 
@@ -66,6 +69,22 @@ def test_what_somebody_else_signed_is_refused() -> None:
 def test_what_was_sealed_for_another_use_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(SealBroken, match="another use"):
         opening(sealed(ACCOUNT.private_jwk, **changes), ACCOUNT.private_jwk)
+
+
+def credential(text: str, **said: Any) -> str:
+    answer = wire(SealedCredentialView, credential_id="cred_1", version=2, sealed=text) | said
+    asked = {"private_jwk": ACCOUNT.private_jwk, "platform_jwk": PLATFORM.as_dict(private=False)}
+    return open_credential(msgspec.convert(answer, SealedCredentialView), **asked, **ASKED)  # type: ignore[arg-type]
+
+
+def test_a_credential_opens_as_the_version_it_is() -> None:
+    text = sealed(ACCOUNT.private_jwk, credential_id="cred_1", version=2)
+    assert credential(text) == "s3cret"
+    for said in ({"version": 1}, {"credential_id": "cred_2"}):
+        with pytest.raises(SealBroken, match="another use"):
+            credential(text, **said)
+    with pytest.raises(SealBroken, match="credential_id"):
+        credential(sealed(ACCOUNT.private_jwk))  # a runtime secret is no credential
 
 
 def test_the_keys_are_real() -> None:

@@ -52,6 +52,15 @@ Secrets
   gpuaas secret list NAME                names and versions
   gpuaas secret issue NAME SECRET        a new one, or the next version of one
   gpuaas secret delete NAME SECRET       all versions
+  gpuaas credential list                 the project's key pairs
+  gpuaas credential show NAME            its public key, and who uses which version
+  gpuaas credential create NAME          have the platform make one
+  gpuaas credential import NAME FILE     bring a private key along
+  gpuaas credential rotate NAME          a new version beside the old one
+  gpuaas credential complete-rotation NAME
+  gpuaas credential revoke NAME          for good
+  gpuaas credential bind NAME INSTANCE   let an instance's controller use it
+  gpuaas credential unbind NAME INSTANCE
 
 When something happens
   gpuaas operation list                  what was done
@@ -154,6 +163,7 @@ COMMANDS = {
     "operation": "operation:app",
     "orphan": "orphan:app",
     "secret": "secret:app",
+    "credential": "credential:app",
     "events": "events:events",
     "audit": "audit:app",
     "iam": "iam:app",

@@ -269,6 +269,11 @@ class CreateBinding(msgspec.Struct, kw_only=True, omit_defaults=True):
     project_id: str | None = None
 
 
+class CreateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    kind: str = "ssh_key"
+
+
 class CreateDelegation(msgspec.Struct, kw_only=True, omit_defaults=True):
     grantee_id: str
     permissions: list[str]
@@ -384,6 +389,70 @@ class CreateUser(msgspec.Struct, kw_only=True, omit_defaults=True):
 class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
     version: str
     manifest: dict[str, Any]
+
+
+class CredentialDetail(msgspec.Struct, kw_only=True):
+    id: str
+    project_id: str
+    name: str
+    kind: str
+    state: str
+    version: int
+    origin: str
+    algorithm: str
+    public_key: str
+    fingerprint: str
+    overlap_ends_at: str | None
+    created_by: str
+    created_at: str
+    revoked_at: str | None
+    revoke_reason: str | None
+    available_actions: list[str]
+    versions: list[CredentialVersionView]
+    used_by: list[CredentialUse]
+
+
+class CredentialUse(msgspec.Struct, kw_only=True):
+    """One instance: whether it may ask, and what it was given."""
+
+    instance_id: str
+    instance_name: str
+    bound: bool
+    last_used_at: str | None
+    behind: bool
+    versions: list[UsedVersion]
+
+
+class CredentialVersionView(msgspec.Struct, kw_only=True):
+    version: int
+    origin: str
+    algorithm: str
+    public_key: str
+    fingerprint: str
+    created_by: str
+    created_at: str
+    retired_at: str | None
+
+
+class CredentialView(msgspec.Struct, kw_only=True):
+    """What may be known of a credential: its public half."""
+
+    id: str
+    project_id: str
+    name: str
+    kind: str
+    state: str
+    version: int
+    origin: str
+    algorithm: str
+    public_key: str
+    fingerprint: str
+    overlap_ends_at: str | None
+    created_by: str
+    created_at: str
+    revoked_at: str | None
+    revoke_reason: str | None
+    available_actions: list[str]
 
 
 class Decide(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -606,6 +675,12 @@ class HeldRole(msgspec.Struct, kw_only=True):
     scope_id: str
 
 
+class ImportCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    kind: str = "ssh_key"
+    private_key: str
+
+
 class InstanceView(msgspec.Struct, kw_only=True):
     id: str
     etag: str = ""
@@ -757,6 +832,10 @@ class MemberView(msgspec.Struct, kw_only=True):
 class ModeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
     only: list[str] | None = None
     deny: list[str] | None = None
+
+
+class NameInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
+    instance_id: str
 
 
 class NameSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -994,6 +1073,12 @@ class RedeemCode(msgspec.Struct, kw_only=True, omit_defaults=True):
     verifier: str
 
 
+class RedeemCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+    name: str
+    version: int | None = None
+
+
 class RegionView(msgspec.Struct, kw_only=True):
     name: str
     title: str
@@ -1024,11 +1109,20 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
     want: Want
 
 
+class RevokeCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str
+
+
 class RoleView(msgspec.Struct, kw_only=True):
     name: str
     permissions: list[str]
     bindable_at: list[str]
     system: bool
+
+
+class RotateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    private_key: str | None = None
+    overlap_s: int = 86400
 
 
 class Rule(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1063,6 +1157,15 @@ class RulingView(msgspec.Struct, kw_only=True):
 class ScopeRule(msgspec.Struct, kw_only=True, omit_defaults=True):
     only: list[str] | None = None
     deny: list[str] | None = None
+
+
+class SealedCredentialView(msgspec.Struct, kw_only=True):
+    credential_id: str
+    name: str
+    version: int
+    public_key: str
+    sealed: str
+    expires_in_s: int
 
 
 class SealedSecretView(msgspec.Struct, kw_only=True):
@@ -1238,6 +1341,11 @@ class UpgradeInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
 class UsedBy(msgspec.Struct, kw_only=True):
     instance_id: str
     instance_name: str
+
+
+class UsedVersion(msgspec.Struct, kw_only=True):
+    version: int
+    last_used_at: str
 
 
 class VerdictView(msgspec.Struct, kw_only=True):

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from .models import SealedCredentialView
+
 
 class SealBroken(Exception):
     """The sealed value is not for this account, not from the platform, of another claim, or too old."""
@@ -28,6 +30,26 @@ def open_secret(
     claim_epoch: int,
 ) -> str:
     """The secret's value. `platform_jwk`: `keys.secrets` of `GET /v1`."""
+    use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
+    return _opened(sealed, private_jwk, platform_jwk, use)
+
+
+def open_credential(
+    answer: SealedCredentialView,
+    *,
+    private_jwk: dict[str, str],
+    platform_jwk: dict[str, str],
+    audience: str,
+    operation_id: str,
+    claim_epoch: int,
+) -> str:
+    """The private key in OpenSSH form, if it is the credential and version that the answer says it is."""
+    use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
+    use |= {"credential_id": answer.credential_id, "version": answer.version}
+    return _opened(answer.sealed, private_jwk, platform_jwk, use)
+
+
+def _opened(sealed: str, private_jwk: dict[str, str], platform_jwk: dict[str, str], use: dict[str, Any]) -> str:
     from cryptography.exceptions import InvalidSignature, InvalidTag
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -39,8 +61,7 @@ def open_secret(
         claims: dict[str, Any] = msgspec.json.decode(_raw(told.partition(".")[2]))
     except (InvalidTag, InvalidSignature, ValueError, msgspec.DecodeError) as error:
         raise SealBroken("the value was not sealed by this platform for this account") from error
-    expected = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
-    wrong = [name for name, value in expected.items() if claims.get(name) != value]
+    wrong = [name for name, value in use.items() if claims.get(name) != value]
     if wrong or claims["exp"] < time.time() - 60:
         raise SealBroken(f"the value was sealed for another use: {', '.join(wrong) or 'too old'}")
     return claims["value"]

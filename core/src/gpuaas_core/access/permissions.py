@@ -100,6 +100,12 @@ PERMISSIONS: dict[str, str] = {
     "apps.secret.read": "see the names and versions of an instance's secrets",
     "apps.secret.issue": "give an instance a secret, generated or provided, and delete one",
     "apps.secret.use": "issue and read the secrets of a claimed operation's instance, sealed (app controllers)",
+    "custody.credential.create": "make or import an access credential of a project",
+    "custody.credential.read": "see a project's access credentials, public halves only, and who uses them",
+    "custody.credential.rotate": "put a new version of a credential beside the old one, and end the old one",
+    "custody.credential.revoke": "revoke a credential for good",
+    "custody.credential.bind": "say which instances may use a credential",
+    "custody.credential.use": "get a credential of a claimed operation's instance, sealed, once (app controllers)",
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
     "ledger.audit.verify": "check that no audit row was changed, removed or added",
@@ -167,10 +173,21 @@ _PROJECT_ADMIN = (
         "apps.orphan.resolve",
         "apps.secret.read",
         "apps.secret.issue",
+        "custody.credential.create",
+        "custody.credential.read",
+        "custody.credential.rotate",
+        "custody.credential.revoke",
+        "custody.credential.bind",
     }
 )
 
-_APP_OPERATOR = _VIEWER | {"apps.operation.work", "apps.access.grant", "apps.secret.use", "ledger.telemetry.write"}
+_APP_OPERATOR = _VIEWER | {
+    "apps.operation.work",
+    "apps.access.grant",
+    "apps.secret.use",
+    "custody.credential.use",
+    "ledger.telemetry.write",
+}
 
 _TENANT_ADMIN = (
     _PROJECT_ADMIN

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy import text
 
 from .. import __version__
-from ..custody.secrets import signing_jwk
+from ..custody.delivery import signing_jwk
 from ..edge.call import Caller, public
 from ..instances import watch
 from ..kit.wire import View

@@ -25,7 +25,14 @@ from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
-from ..instances import allocation_routes, entitlement_routes, member_routes, secret_routes, work_routes
+from ..instances import (
+    allocation_routes,
+    credential_routes,
+    entitlement_routes,
+    member_routes,
+    secret_routes,
+    work_routes,
+)
 from ..instances import routes as instances
 from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
@@ -65,6 +72,7 @@ ROUTERS = [
     instances.router,
     member_routes.router,
     secret_routes.router,
+    credential_routes.router,
     history.router,
     triage.router,
     otlp_routes.router,

@@ -40,9 +40,11 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "changed": (NAMES, "the fields that were changed"),
     "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first time"),
     "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
+    "credential_version": (WHOLE, "the version of the credential"),
     "ended_sessions": (WHOLE, "how many other sessions ended with it"),
     "error": (ERROR, "why it failed, and the way out"),
     "expires_at": (MAYBE_WHOLE, "when it ends by itself, if it does"),
+    "fingerprint": (TEXT, "of the public key, as `ssh-keygen -l` shows it"),
     "grant_id": (TEXT, "the certificate's record"),
     "grantee_id": (TEXT, "the service account that may act"),
     "grantor_id": (TEXT, "on whose behalf"),
@@ -62,7 +64,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "of": (WHOLE, "the number of steps; 0 while unknown"),
     "opened_by": (TEXT, "who asked for it"),
     "operation_id": (TEXT, "the operation that did it"),
-    "origin": (TEXT, "`generated` or `provided`"),
+    "origin": (TEXT, "`generated`, `provided` or `imported`"),
     "orphan_id": (TEXT, "the orphan record"),
     "overlay": (MAYBE_OBJECT, "what it narrows, if anything"),
     "permissions": (NAMES, "permission keys"),
@@ -131,6 +133,22 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "apps.operation.stuck": ("Operations", "instance_name operation_id kind reason"),
     "apps.operation.unstuck": ("Operations", "instance_name operation_id kind reason"),
     "apps.secret.": ("Runtime secrets", "instance_name name secret_version? origin? operation_id?"),
+    "custody.credential.": ("Access credentials", "name state credential_version fingerprint origin"),
+    "custody.credential.rotation_started": (
+        "Access credentials",
+        "name state credential_version fingerprint origin expires_at",
+    ),
+    "custody.credential.revoked": ("Access credentials", "name state credential_version fingerprint origin reason"),
+    "custody.credential.bound": ("Access credentials", "name state credential_version fingerprint instance_name"),
+    "custody.credential.unbound": ("Access credentials", "name state credential_version fingerprint instance_name"),
+    "custody.credential.delivered": (
+        "Access credentials",
+        "name state credential_version fingerprint instance_name operation_id claim_epoch",
+    ),
+    "custody.credential.redelivery_refused": (
+        "Access credentials",
+        "name state credential_version fingerprint instance_name operation_id claim_epoch",
+    ),
     "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
 }
 # These say all of the seven, not null: whoever looks into an incident must not have to join.

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 
 from ..access.context import Context
-from ..custody import secrets
+from ..custody import redemptions, secrets
 from ..kit.ids import new_id
 from ..ledger.events import declare
 from .actions import Manifest, timing
@@ -69,6 +69,7 @@ def move_instance(ctx: Context, row: Row[Any], action: str, *, operation_id: str
     facts = instance_facts(row) | {"operation_id": operation_id, "state": state}
     if state == "deleted":
         secrets.forget(ctx.tx, row.id)
+        redemptions.forget_instance(ctx.tx, row.id)
     if state != row.state:
         ctx.emit(f"apps.instance.{state}", row.id, facts)
     elif more:

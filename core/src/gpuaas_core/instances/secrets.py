@@ -6,6 +6,7 @@ from sqlalchemy import Row
 
 from ..access.context import Context
 from ..custody import secrets
+from ..custody.delivery import LIVES_S
 from ..custody.vault import Vault
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound
@@ -61,7 +62,7 @@ def deliver(
     ctx.resource_id = row.id
     facts = {"operation_id": operation.id, "name": row.name, "secret_version": row.version}
     ctx.emit("apps.secret.delivered", row.id, instance_facts(instance) | facts)
-    return schemas.SealedSecretView(name=row.name, version=row.version, sealed=sealed, expires_in_s=secrets.LIVES_S)
+    return schemas.SealedSecretView(name=row.name, version=row.version, sealed=sealed, expires_in_s=LIVES_S)
 
 
 def remove(ctx: Context, project_id: str, instance_id: str, name: str) -> schemas.SecretGoneView:

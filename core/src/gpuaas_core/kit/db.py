@@ -132,6 +132,12 @@ def insert_into(tx: Connection, table: Any) -> Any:
     return insert_of(tx.dialect.name, table)
 
 
+def insert_new(tx: Connection, table: Any, **values: Any) -> bool:
+    """False: a key of the table refused it, and nothing was written. (PostgreSQL's driver counts no inserted rows.)"""
+    new = insert_into(tx, table).values(**values).on_conflict_do_nothing().returning(*table.primary_key)
+    return tx.execute(new).first() is not None
+
+
 def insert_of(dialect: str, table: Any) -> Any:
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 

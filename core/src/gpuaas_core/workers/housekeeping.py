@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity.standing import lose_silent_nodes
 from ..catalog.service import expire_entitlements
+from ..custody import credentials, redemptions
 from ..edge.call import Platform
 from ..instances import leases, watch
 from ..kit.db import try_name
@@ -55,6 +56,8 @@ def tidy(tx: Connection, now: int) -> set[str]:
     watch.look_after(ctx)
     watch.forget_old(ctx)
     expire_entitlements(ctx)
+    credentials.end_overlaps(ctx)
+    redemptions.forget_old_answers(tx, now)
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)

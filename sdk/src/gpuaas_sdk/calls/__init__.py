@@ -7,6 +7,7 @@ from .access import AccessCalls
 from .capacity import CapacityCalls
 from .catalog import CatalogCalls
 from .controller import ControllerCalls
+from .credentials import CredentialCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
@@ -29,6 +30,7 @@ class Calls(
     InstanceCalls,
     MemberCalls,
     SecretCalls,
+    CredentialCalls,
     ControllerCalls,
     EventCalls,
     TriageCalls,

@@ -1,0 +1,255 @@
+"""`gpuaas credential …`: key pairs of a project. A private key goes in by a file or standard input; none comes out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App, Parameter
+
+from .. import failures, show
+from ..failures import CliError
+from ..options import Common, Flag
+from ..session import Session, pick, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import CredentialDetail
+
+app = App(name="credential", help="Access credentials of a project; only controllers are given their private half.")
+STDIN = Path("-")
+
+
+def _id(at: Session, name: str) -> str:
+    if name.startswith("cred_"):
+        return name
+    known = list(at.client.every(sdk.Calls.list_credentials, at.project_id))
+    return pick("credential", name, known, "gpuaas credential list").id
+
+
+def _private_key(file: Path) -> str:
+    """As ssh does: what others can read is no private key any more."""
+    if file == STDIN:
+        return sys.stdin.read()
+    try:
+        if file.stat().st_mode & 0o077:
+            way_out = f"Let only yourself read it (chmod 600 {file}), and think about whether somebody else did."
+            raise CliError(f"Others can read {file}.", way_out, failures.USAGE)
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CliError(
+            f"{file} cannot be read: {error}", "Name the file with the private key.", failures.USAGE
+        ) from None
+
+
+@app.command(name="list")
+def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+    """The credentials of a project.
+
+    Example: gpuaas credential list --project red
+
+    Parameters
+    ----------
+    revoked
+        Also those that were revoked.
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_credentials, at.project_id, revoked=revoked or None))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No credentials.")
+        return None
+    rows = [(c.name, c.state, str(c.version), c.algorithm, c.origin, c.fingerprint, c.id) for c in found]
+    return show.table(("NAME", "STATE", "VERSION", "KIND", "ORIGIN", "FINGERPRINT", "ID"), rows)
+
+
+@app.command(name="show")
+def show_credential(name: str, /, *, common: Common = Common()) -> None:
+    """Its public key, its versions, and who uses which.
+
+    Example: gpuaas credential show storage
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    """
+    with session(common) as at:
+        found = at.client.get_credential(at.project_id, _id(at, name))
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.name} is {found.state}, version {found.version}.\n{found.public_key}\n")
+    versions = [(str(v.version), v.origin, show.ago(v.created_at), _when(v.retired_at, "-")) for v in found.versions]
+    show.table(("VERSION", "ORIGIN", "MADE", "RETIRED"), versions)
+    return _uses(found)
+
+
+def _when(moment: str | None, otherwise: str) -> str:
+    return show.ago(moment) if moment else otherwise
+
+
+def _uses(found: CredentialDetail) -> None:
+    if not found.used_by:
+        print("\nNobody uses it.")
+        return
+    rows = [
+        (
+            use.instance_name,
+            "yes" if use.bound else "no",
+            ", ".join(str(one.version) for one in use.versions) or "-",
+            _when(use.last_used_at, "never"),
+            "has an old version" if use.behind else "",
+        )
+        for use in found.used_by
+    ]
+    print()
+    show.table(("INSTANCE", "BOUND", "VERSIONS", "LAST USED", ""), rows)
+
+
+def _done(common: Common, found: CredentialDetail, sentence: str) -> None:
+    if common.json:
+        show.as_json(found)
+    else:
+        print(sentence)
+
+
+@app.command
+def create(name: str, /, *, common: Common = Common()) -> None:
+    """Have the platform make a key pair; put the public key where it should open something.
+
+    Example: gpuaas credential create storage
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    """
+    with session(common) as at:
+        made = at.client.create_credential(at.project_id, name=name)
+    return _done(common, made, f"{made.name} is made ({made.fingerprint}). Its public key:\n{made.public_key}")
+
+
+@app.command(name="import")
+def import_key(name: str, file: Path = STDIN, /, *, common: Common = Common()) -> None:
+    """Bring a private key along: OpenSSH form, no passphrase. A file that others can read is refused.
+
+    Example: gpuaas credential import storage ~/.ssh/storage
+    Example: gpuaas credential import storage < key
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    file
+        The private key; standard input if left out.
+    """
+    private_key = _private_key(file)
+    with session(common) as at:
+        made = at.client.import_credential(at.project_id, name=name, private_key=private_key)
+    return _done(common, made, f"{made.name} is kept ({made.fingerprint}); nobody can read it back.")
+
+
+@app.command
+def rotate(
+    name: str,
+    /,
+    *,
+    file: Annotated[Path | None, Parameter(show_default=False)] = None,
+    overlap_s: int = 86_400,
+    common: Common = Common(),
+) -> None:
+    """Put a new version beside the old one; the old one stays good for the overlap.
+
+    Example: gpuaas credential rotate storage --overlap-s 3600
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    file
+        The new private key, - for standard input; made by the platform if left out.
+    overlap_s
+        How many seconds the old version stays good.
+    """
+    private_key = _private_key(file) if file else None
+    with session(common) as at:
+        wanted = {"private_key": private_key, "overlap_s": overlap_s}
+        made = at.client.rotate_credential(at.project_id, _id(at, name), **wanted)
+    behind = ", ".join(use.instance_name for use in made.used_by if use.behind) or "nobody"
+    sentence = f"{made.name} is at version {made.version}. With the old one: {behind}. The new public key:"
+    return _done(common, made, f"{sentence}\n{made.public_key}")
+
+
+@app.command(name="complete-rotation")
+def complete_rotation(name: str, /, *, common: Common = Common()) -> None:
+    """End the old version before its overlap is over.
+
+    Example: gpuaas credential complete-rotation storage
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    """
+    with session(common) as at:
+        done = at.client.complete_credential_rotation(at.project_id, _id(at, name))
+    return _done(common, done, f"Only version {done.version} of {done.name} is given out from now on.")
+
+
+@app.command
+def revoke(name: str, /, *, reason: str, common: Common = Common()) -> None:
+    """For good: nobody is given it any more, and its private keys are gone.
+
+    Example: gpuaas credential revoke storage --reason "a laptop was stolen"
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    reason
+        Kept, and told to whoever asks for it later.
+    """
+    with session(common) as at:
+        gone = at.client.revoke_credential(at.project_id, _id(at, name), reason=reason)
+    sentence = f"{gone.name} is revoked. Take its public key off the machines that trust it."
+    return _done(common, gone, sentence)
+
+
+@app.command
+def bind(name: str, instance: str, /, *, common: Common = Common()) -> None:
+    """Let the controller of an instance use it.
+
+    Example: gpuaas credential bind storage train
+
+    Parameters
+    ----------
+    name
+        Name or id of the credential.
+    instance
+        Name or id.
+    """
+    with session(common) as at:
+        where = at.instance(instance)
+        done = at.client.bind_credential(at.project_id, _id(at, name), instance_id=where.id)
+    return _done(common, done, f"The controller of {where.name} may use {done.name}.")
+
+
+@app.command
+def unbind(name: str, instance: str, /, *, common: Common = Common()) -> None:
+    """Do not let the controller of an instance use it any more. What it was given it has: rotate if that matters.
+
+    Example: gpuaas credential unbind storage train
+
+    Parameters
+    ----------
+    name
+        Name or id of the credential.
+    instance
+        Name or id.
+    """
+    with session(common) as at:
+        where = at.instance(instance)
+        done = at.client.unbind_credential(at.project_id, _id(at, name), instance_id=where.id)
+    return _done(common, done, f"The controller of {where.name} is not given {done.name} any more.")

@@ -1,0 +1,104 @@
+"""Who may get a credential, and the book of who got it: one delivery per claim, credential and version.
+
+The answer is remembered, sealed as it is, for as long as it can be opened: whoever lost it asks again with the same
+Idempotency-Key. Any other second request is refused.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, select, update
+
+from ..access.context import Context
+from ..kit.db import insert_new
+from ..kit.ids import new_id
+from ..kit.problems import Problem
+from ..ledger import requests
+from .delivery import LIVES_S
+from .states import REVOKED
+from .tables import credential_bindings, credential_deliveries, credentials
+
+AT_ONCE = 500
+
+
+class AlreadyDelivered(Problem):
+    status, code, title = 410, "already_delivered", "This claim has been given this credential"
+    way_out = (
+        f"Was the answer lost? Send the same request with the same Idempotency-Key within {LIVES_S} s. "
+        "After a crash, claim the operation again: a new claim epoch gets a delivery of its own."
+    )
+
+
+def bind(ctx: Context, credential_id: str, instance_id: str) -> bool:
+    """False: it was bound."""
+    values = {"credential_id": credential_id, "instance_id": instance_id}
+    return insert_new(ctx.tx, credential_bindings, **values, bound_by=ctx.principal.id, bound_at=ctx.now)
+
+
+def unbind(tx: Connection, credential_id: str, instance_id: str) -> bool:
+    b = credential_bindings.c
+    mine = (b.credential_id == credential_id) & (b.instance_id == instance_id)
+    return bool(tx.execute(delete(credential_bindings).where(mine)).rowcount)
+
+
+def bindings_of(tx: Connection, credential_id: str) -> set[str]:
+    b = credential_bindings.c
+    return set(tx.execute(select(b.instance_id).where(b.credential_id == credential_id)).scalars())
+
+
+def bound_credential(tx: Connection, instance_id: str, name: str) -> str | None:
+    """Its id. A name can be used again after a revocation: the living one counts."""
+    c, b = credentials.c, credential_bindings.c
+    mine = select(c.id).join(credential_bindings, b.credential_id == c.id)
+    mine = mine.where(b.instance_id == instance_id, c.name == name)
+    return tx.execute(mine.order_by(c.state == REVOKED, c.id.desc()).limit(1)).scalar()
+
+
+def deliver_once(ctx: Context, version: Row[Any], instance_id: str, operation_id: str, epoch: int) -> None:
+    """Writes it into the book, or raises: the table's key decides, also between two that come at the same moment."""
+    delivery_id = ctx.keeps = new_id("dlv")
+    new = insert_new(
+        ctx.tx,
+        credential_deliveries,
+        operation_id=operation_id,
+        claim_epoch=epoch,
+        credential_id=version.credential_id,
+        version=version.version,
+        id=delivery_id,
+        instance_id=instance_id,
+        principal_id=ctx.principal.id,
+        delivered_at=ctx.now,
+        repeatable=1,
+    )
+    if not new:
+        raise AlreadyDelivered(f"Version {version.version} was delivered to claim epoch {epoch} of {operation_id}.")
+
+
+def uses_of(tx: Connection, credential_id: str) -> list[Any]:
+    """Per instance and version, when it was delivered last; the latest first."""
+    d = credential_deliveries.c
+    last = func.max(d.delivered_at).label("last_used_at")
+    query = select(d.instance_id, d.version, last).where(d.credential_id == credential_id)
+    return list(tx.execute(query.group_by(d.instance_id, d.version).order_by(last.desc(), d.version.desc())))
+
+
+def of_credential(credential_id: str) -> Any:
+    return credential_deliveries.c.credential_id == credential_id
+
+
+def forget_instance(tx: Connection, instance_id: str) -> None:
+    """The instance is gone: it uses nothing any more."""
+    forget_answers(tx, credential_deliveries.c.instance_id == instance_id)
+    for table in (credential_bindings, credential_deliveries):
+        tx.execute(delete(table).where(table.c.instance_id == instance_id))
+
+
+def forget_old_answers(tx: Connection, now: int) -> None:
+    forget_answers(tx, credential_deliveries.c.delivered_at <= now - LIVES_S * 1000)
+
+
+def forget_answers(tx: Connection, which: Any) -> None:
+    """The sealed answers that were kept to be told again; the book itself stays."""
+    d = credential_deliveries.c
+    while ids := list(tx.execute(select(d.id).where(d.repeatable == 1, which).limit(AT_ONCE)).scalars()):
+        requests.forget(tx, ids)
+        tx.execute(update(credential_deliveries).where(d.id.in_(ids)).values(repeatable=0))

@@ -1,0 +1,83 @@
+"""SSH key pairs that are kept for a project: made here, or brought along. What is weak or locked is refused.
+
+A key is written anew from its numbers, so a comment or anything else in the file somebody sent is not kept.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
+
+from ..kit.problems import Problem
+
+BEGINS = "-----BEGIN OPENSSH PRIVATE KEY-----"
+SMALLEST_RSA, LARGEST_RSA = 3072, 8192
+
+
+class CredentialKeyNotAccepted(Problem):
+    status, code, title = 422, "credential_key_not_accepted", "The private key cannot be kept"
+    way_out = (
+        "Send an OpenSSH private key without a passphrase (`ssh-keygen -p -N '' -f COPY` takes it off a copy): "
+        f"Ed25519, ECDSA, or RSA of {SMALLEST_RSA} to {LARGEST_RSA} bits. Or have the platform make one."
+    )
+
+
+@dataclass(frozen=True)
+class SshKey:
+    algorithm: str
+    public_key: str
+    fingerprint: str  # as `ssh-keygen -l` shows it
+    origin: str  # generated, imported
+    private_key: bytes = field(repr=False)
+
+
+def generated() -> SshKey:
+    return _described(Ed25519PrivateKey.generate(), "ed25519", "generated")
+
+
+def imported(text: str) -> SshKey:
+    if not text.lstrip().startswith(BEGINS):
+        raise CredentialKeyNotAccepted("It is not a private key in OpenSSH form.")
+    try:
+        key = load_ssh_private_key(text.strip().encode() + b"\n", password=None)
+    except TypeError:
+        raise CredentialKeyNotAccepted("The private key is locked with a passphrase.") from None
+    except (ValueError, UnsupportedAlgorithm):  # whose words may hold parts of the key
+        raise CredentialKeyNotAccepted("It is not a private key that can be read, or not of a kind we keep.") from None
+    return _described(key, _algorithm(key), "imported")
+
+
+def _algorithm(key: Any) -> str:
+    if isinstance(key, RSAPrivateKey):
+        if not SMALLEST_RSA <= key.key_size <= LARGEST_RSA:
+            raise CredentialKeyNotAccepted(f"It is an RSA key of {key.key_size} bits.")
+        return "rsa"
+    names = {Ed25519PrivateKey: "ed25519", EllipticCurvePrivateKey: "ecdsa"}
+    for kind, name in names.items():
+        if isinstance(key, kind):
+            return name
+    raise CredentialKeyNotAccepted("It is not a kind of key we keep.")
+
+
+def _described(key: Any, algorithm: str, origin: str) -> SshKey:
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    digest = hashlib.sha256(base64.b64decode(public.split()[1])).digest()
+    return SshKey(
+        algorithm=algorithm,
+        public_key=public,
+        fingerprint="SHA256:" + base64.b64encode(digest).decode().rstrip("="),
+        origin=origin,
+        private_key=key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()),
+    )
