@@ -112,6 +112,16 @@ class Ground:
         assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
         return done
 
+    def events(self) -> list[Any]:
+        """All of the tenant's, since the ground was laid."""
+        found: list[Any] = []
+        while True:
+            after = str(found[-1].sequence) if found else None
+            page = self.demo.boss.list_tenant_events(self.demo.tenant_id, after=after, limit=1000).items
+            if not page:
+                return found
+            found += page
+
     def on_host(self, host: str, *argv: str, timeout: float = 60) -> str:
         done = self.lab.exec(host, list(argv), timeout=timeout)
         assert done.exit == 0, f"{argv} on {host} ended with {done.exit}: {done.error_text}{done.text}"

@@ -82,7 +82,7 @@ def test_the_access_bundle_says_what_was_really_tried(ground: Ground, cluster) -
 
 def test_the_events_tell_the_story_with_the_identifiers_of_the_seeds(ground: Ground, cluster) -> None:
     instance, _ = cluster
-    events = ground.demo.boss.list_project_events(ground.research, limit=1000).items
+    events = ground.events()
     mine = [e for e in events if e.data.get("app_instance_id") == instance.id]
     kinds = [e.type for e in mine]
     for kind in (

@@ -94,7 +94,7 @@ def test_the_core_killed_at_every_step_still_finishes_once(ground: Ground, point
     assert not list(points.iterdir())
     assert not {step: count for step, count in host_acts(ground, "gpu2").items() if count > 1}
     assert_one_of_each(ground)
-    events = ground.demo.boss.list_tenant_events(ground.demo.tenant_id, limit=1000).items
+    events = ground.events()
     sequences = [event.sequence for event in events]
     assert sequences == list(range(sequences[0], sequences[0] + len(sequences))), "the event sequence has a hole"
     ended = [
