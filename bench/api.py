@@ -427,8 +427,8 @@ def _bulk(db: Any, table: Any, rows: Iterator[dict[str, Any]]) -> None:
     try:
         if db.is_sqlite:
             raw.driver_connection.execute("BEGIN IMMEDIATE")
-            marks = ", ".join("?" for _ in names)
-            raw.driver_connection.executemany(f"insert into {table.name} values ({marks})", map(plain, rows))
+            into = f"insert into {table.name} ({', '.join(names)}) values ({', '.join('?' for _ in names)})"
+            raw.driver_connection.executemany(into, map(plain, rows))
         else:
             with raw.cursor().copy(f"copy {table.name} ({', '.join(names)}) from stdin") as copy:
                 for row in rows:

@@ -32,12 +32,6 @@ async def list_credentials(
     return await call.read(read)
 
 
-@router.get("/credentials/{credential_id}", **needs("custody.credential.read", "project"))
-async def get_credential(call: Caller, project_id: str, credential_id: str) -> schemas.CredentialDetail:
-    """Its versions, and who uses which."""
-    return await call.read(lambda ctx: credentials.detail(ctx.tx, project_id, credential_id))
-
-
 @router.post(
     "/credentials",
     status_code=201,
@@ -68,6 +62,13 @@ async def import_credential(call: Caller, project_id: str, body: schemas.ImportC
         return credentials.bring(ctx, call.vault, project_id, body)
 
     return await call.write(bring, status=201, location=lambda made: f"/v1/projects/{project_id}/credentials/{made.id}")
+
+
+# after "import", which would otherwise be the id of one to whoever asks for the methods
+@router.get("/credentials/{credential_id}", **needs("custody.credential.read", "project"))
+async def get_credential(call: Caller, project_id: str, credential_id: str) -> schemas.CredentialDetail:
+    """Its versions, and who uses which."""
+    return await call.read(lambda ctx: credentials.detail(ctx.tx, project_id, credential_id))
 
 
 @router.post(

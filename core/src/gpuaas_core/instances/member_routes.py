@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, page
+from ..edge.lists import Cursor, Limit, page, told
 from ..kit.wire import Page
 from . import membership, reads, recovery, schemas, views
 from .tables import members
@@ -19,7 +19,7 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("", **needs("apps.instance.read", "project"))
+@router.get("", response_model=Page[schemas.MemberView], **needs("apps.instance.read", "project"))
 async def list_members(
     call: Caller,
     project_id: str,
@@ -27,13 +27,13 @@ async def list_members(
     history: Annotated[bool, Query(description="those that were removed")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[schemas.MemberView]:
+) -> Response:
     def read(ctx: Context) -> Page[schemas.MemberView]:
         instance = reads.instance_row(ctx.tx, project_id, instance_id)
         query = reads.members_query(instance_id, removed=history)
         return page(ctx, query, members.c.id, limit, cursor, views.member_views(ctx.tx, instance))
 
-    return await call.read(read)
+    return told(await call.read(read))
 
 
 @router.get("/{member_id}", response_model=schemas.MemberView, **needs("apps.instance.read", "project"))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -17,6 +18,7 @@ from .tables import instances, members
 
 MOST_MEMBERS = 200  # inside an instance; the list of members has them all
 _OF_INSTANCE = [kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask]
+_MEMBER_FIELDS = schemas.MemberView.model_fields.keys() - {"current_operation_id", "available_actions"}
 _OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
 
 
@@ -25,13 +27,13 @@ def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMB
     live = live_operations(tx, row.id)
     manifest = manifest_of(tx, row)
     shown, total = _members(tx, row, most)
-    staying = Counter(one.component_key for one in shown if one.state != "removing")
+    seen = Members(row, manifest, live, Counter(one.component_key for one in shown if one.state != "removing"))
     facts = dict(row._mapping) | {
         "org_id": row.tenant_id,
         "health": {"status": row.health_status, "sentence": row.health_sentence},
         "conditions": [*row.conditions, *_stuck_condition(row, live)],
         "requested": row.requested or {},
-        "members": [member_view(one, row, manifest, live, staying) for one in shown],
+        "members": [seen.view(one) for one in shown],
         "members_total": total,
         "current_operation_id": live[0].id if live else None,
         "available_actions": _instance_actions(tx, row, manifest, live),
@@ -52,24 +54,39 @@ def _members(tx: Connection, row: Row[Any], most: int | None) -> tuple[list[Row[
 def member_views(tx: Connection, instance: Row[Any]) -> Callable[[Row[Any]], schemas.MemberView]:
     """For a page of members: what they have in common is looked up once."""
     manifest, live = manifest_of(tx, instance), live_operations(tx, instance.id)
-    staying = staying_in(tx, instance.id)
-    return lambda row: member_view(row, instance, manifest, live, staying)
+    return Members(instance, manifest, live, staying_in(tx, instance.id)).view
 
 
-def member_view(
-    row: Row[Any],
-    instance: Row[Any],
-    manifest: actions.Manifest,
-    live: actions.Live,
-    staying: Counter[str],
-) -> schemas.MemberView:
-    possible = {KINDS[kind].key: actions.of_member(kind, row, instance, manifest, live, staying) for kind in _OF_MEMBER}
-    possible["tombstone"] = actions.tombstone(row, instance, live)
-    facts = dict(row._mapping) | {
-        "current_operation_id": next((one.id for one in live if row.id in (one.member_id, one.old_member_id)), None),
-        "available_actions": _shown(possible.items()),
-    }
-    return schemas.MemberView.model_validate(facts)
+@dataclass
+class Members:
+    """Members of one instance in one state can do the same, as long as no operation of their own is under way."""
+
+    instance: Row[Any]
+    manifest: actions.Manifest
+    live: actions.Live
+    staying: Counter[str]
+    _alike: dict[tuple[str, str], list[schemas.ActionView]] = field(default_factory=dict)
+
+    def view(self, row: Row[Any]) -> schemas.MemberView:
+        own = next((one.id for one in self.live if row.id in (one.member_id, one.old_member_id)), None)
+        facts = {"current_operation_id": own, "available_actions": self._actions(row, own)}
+        known = row._mapping
+        own_facts = {name: known[name] for name in _MEMBER_FIELDS}
+        return schemas.MemberView.model_construct(**own_facts, **facts)  # from our own columns: nothing to check
+
+    def _actions(self, row: Row[Any], own: str | None) -> list[schemas.ActionView]:
+        alike = (row.state, row.component_key)
+        if own is not None:
+            return self._asked(row)
+        if alike not in self._alike:
+            self._alike[alike] = self._asked(row)
+        return self._alike[alike]
+
+    def _asked(self, row: Row[Any]) -> list[schemas.ActionView]:
+        where = (row, self.instance, self.manifest, self.live, self.staying)
+        possible = {KINDS[kind].key: actions.of_member(kind, *where) for kind in _OF_MEMBER}
+        possible["tombstone"] = actions.tombstone(row, self.instance, self.live)
+        return _shown(possible.items())
 
 
 def operation_view(tx: Connection, row: Row[Any]) -> schemas.OperationView:
