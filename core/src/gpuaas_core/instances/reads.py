@@ -2,8 +2,9 @@
 
 from collections import Counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Row, Select, bindparam, func, select
+from sqlalchemy import Connection, Engine, Row, Select, bindparam, func, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
@@ -28,6 +29,7 @@ _LIVE_OPERATIONS = (
     .where(operations.c.instance_id == bindparam("instance"), operations.c.status.in_(LIVE))
     .order_by(operations.c.id)
 )
+_MANIFESTS: WeakKeyDictionary[Engine, dict[tuple[str, str], dict[str, Any]]] = WeakKeyDictionary()
 
 
 def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
@@ -117,7 +119,12 @@ def last_operation(tx: Connection, instance: Row[Any]) -> Row[Any] | None:
 
 
 def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:
-    return version_row(tx, instance.app_slug, instance.version).manifest
+    """Read once per store: a version never changes, and that of an instance was there before it."""
+    known = _MANIFESTS.setdefault(tx.engine, {})
+    key = (instance.app_slug, instance.version)
+    if key not in known:
+        known[key] = version_row(tx, *key).manifest
+    return known[key]
 
 
 def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:
