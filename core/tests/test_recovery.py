@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from echo_app import MANIFEST
 from gpuaas_core.instances import watch
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
@@ -166,9 +165,7 @@ async def test_a_held_operation_past_its_deadline_is_stuck_and_one_nobody_holds_
 
 
 async def test_an_app_says_how_long_its_work_may_take(world: World, clock: MovableClock) -> None:
-    quick = {"key": "stop", "title": "Stop", "target": "instance", "deadline_s": 60, "expected_phase_s": 5}
-    others = [action for action in MANIFEST["actions"] if action["key"] != "stop"]
-    await publish(world, "1.0.1", actions=[quick, *others])
+    await publish(world, "1.0.1", operations={"stop": {"deadline_s": 60, "expected_phase_s": 5}})
     instance = await world.running()
     await world.boss.ok(world.of(instance, "stop"))
     claim = await world.claim()
@@ -178,6 +175,15 @@ async def test_an_app_says_how_long_its_work_may_take(world: World, clock: Movab
     clock.forward(60)
     assert await world.claim("controller-b") is None
     assert (await operation(world, claim))["error"]["code"] == "deadline_passed"
+
+
+async def test_an_app_says_so_of_its_deploy_too(world: World, clock: MovableClock) -> None:
+    await publish(world, "1.0.1", operations={"deploy": {"deadline_s": 60}})
+    accepted = await world.deploy()
+    clock.forward(61)
+    tidied(world)
+    found = (await world.boss.get(world.operation(accepted["operation"]["id"]))).json()
+    assert (found["status"], found["error"]["code"]) == ("needs_attention", "deadline_passed")
 
 
 async def test_operations_are_kept_thirty_days_with_their_request_ids_and_not_longer(

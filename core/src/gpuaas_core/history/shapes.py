@@ -57,7 +57,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "max_gpus": (MAYBE_WHOLE, "how many GPUs the project may hold; null: no bound"),
     "member_id": (TEXT, "the member"),
     "message": (TEXT, "a sentence for a person"),
-    "mode": (TEXT, "`read` or `operate`"),
+    "mode": (TEXT, "`look` or `operate`"),
     "name": (TEXT, "its name"),
     "node_id": (TEXT, "the machine"),
     "node_name": (TEXT, "the machine's name"),

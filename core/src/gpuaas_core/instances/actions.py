@@ -14,7 +14,7 @@ from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from .errors import ActionNotSupported, MemberNeeded, NotCancelable, NothingToRollBack, NotRetryable, OperationLive
 from .placement import rules_of
-from .states import ADD, DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, RETRYABLE
+from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, RETRYABLE
 
 Manifest = dict[str, Any]
 Live = Sequence[Row[Any]]
@@ -33,16 +33,8 @@ def declared(manifest: Manifest, key: str, target: str, topology: str) -> Proble
 
 def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
     """Seconds for the whole operation, and for one of its phases: what the app says, otherwise our own guess."""
-    known = KINDS[kind]
-    said = next((a for a in manifest.get("actions", ()) if _says(a, kind)), {})
+    known, said = KINDS[kind], manifest.get("operations", {}).get(kind, {})
     return said.get("deadline_s", known.deadline_s), said.get("expected_phase_s", known.phase_s)
-
-
-def _says(action: dict[str, Any], kind: str) -> bool:
-    known = KINDS[kind]
-    if kind == ADD:
-        return action["key"].startswith("add_")
-    return (action["key"], action["target"]) == (known.key or kind, known.target)
 
 
 def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, last: Row[Any] | None) -> Problem | None:
