@@ -57,9 +57,19 @@ def test_a_request_to_one_core_is_seen_in_the_triage_of_another(first: Served, s
 def test_the_log_of_the_core_is_json_with_both_ids(first: Served) -> None:
     headers = {"X-Correlation-Id": ID, "traceparent": f"00-{TRACE}-{PARENT}-01"}
     httpx2.get(f"{first.url}/healthz", headers=headers)
-    lines = [json.loads(line) for line in (first.folder / "core.log").read_text().splitlines()]
-    (mine,) = [line for line in lines if line.get("correlation_id") == ID]
+    (mine,) = logged(first.folder / "core.log")
     assert (mine["trace_id"], mine["path"], mine["level"], mine["status"]) == (TRACE, "/healthz", "info", 200)
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    """Our request's lines. A line is written after the answer has gone out, so it is waited for."""
+    deadline = time.monotonic() + 20
+    found: list[dict[str, Any]] = []
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.02)
+        whole = log.read_text().rpartition("\n")[0]
+        found = [said for said in map(json.loads, whole.splitlines()) if said.get("correlation_id") == ID]
+    return found
 
 
 def seen(path: str = "/v1/whoami") -> Seen:

@@ -120,6 +120,8 @@ def store_folder(tmp_path: Path, store: Store, request: pytest.FixtureRequest) -
         return tmp_path
     folder = request.getfixturevalue("refilled")
     postgres.refill(postgres.database_of(folder), store.content)
+    shutil.rmtree(folder)  # what lay beside the database, checkpoints say, belongs to the test before
+    shutil.copytree(store.folder, folder)
     return folder
 
 
