@@ -20,7 +20,7 @@ def steps(kind: str) -> list[str]:
     told = subprocess.run(
         [program("gpuaas-slurm"), "steps", "-o", "json"], capture_output=True, text=True, timeout=30, check=True
     )
-    return [one["name"] for one in json.loads(told.stdout)[kind]]
+    return [one["name"] for one in json.loads(told.stdout)[kind] if not one["when"]]
 
 
 def host_acts(ground: Ground, host: str) -> Counter[str]:

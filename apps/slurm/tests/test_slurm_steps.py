@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, preamble
-from gpuaas_slurm.steps import catalog, deploy, teardown
-from gpuaas_slurm.steps.base import Step, survey
+from gpuaas_slurm.steps import catalog, deploy, packages, teardown
+from gpuaas_slurm.steps.base import Step, Task, survey
 from gpuaas_slurm.validate import BadWord
 
 HOST = catalog.example_host()
@@ -15,7 +15,8 @@ HOST = catalog.example_host()
 
 def all_steps() -> list[Step]:
     facts = HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
-    made = deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
+    made = [(Task(HOST, packages.install("0" * 64)),)]
+    made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
     return [task.step for stage in [*made, *teardown.stages(HOST)] for task in stage]
 
 
@@ -84,5 +85,5 @@ def test_the_command_lists_every_step_as_json() -> None:
         check=True,
     )
     listed = json.loads(done.stdout)
-    assert [row["name"] for row in listed["deploy"]][:2] == ["preflight", "files"]
+    assert [row["name"] for row in listed["deploy"]][:3] == ["packages", "preflight", "files"]
     assert len(listed["decommission"]) == len(teardown.ORDER)

@@ -61,6 +61,29 @@ def publish(*, api: str | None = None) -> None:
         sys.exit(f"{error} {error.way_out} (code {error.code}, correlation id {error.correlation_id})")
 
 
+packages = App(name="packages", help="The set of Debian packages for hosts without internet.")
+app.command(packages)
+
+
+@packages.command(name="build")
+def build_packages(file: Path = Path("slurm-packages.tar")) -> None:
+    """Fetch every package a bare Debian host needs, from this machine's own sources, into one file.
+
+    Parameters
+    ----------
+    file
+        What to write.
+    """
+    from gpuaas_slurm.packages.build import BuildFailed, build
+
+    try:
+        made = build(file)
+    except (BuildFailed, OSError) as error:
+        sys.exit(f"The package set could not be built. {error}")
+    print(f"{made.file}: {made.packages} packages, {made.size / 1e6:.0f} MB, sha256 {made.sha256}")
+    print(f"Next: gpuaas artifact push {made.file} --name slurm-packages --version {made.version}")
+
+
 @app.command
 def manifest() -> None:
     """Print the manifest."""
@@ -81,7 +104,8 @@ def steps(*, output: Annotated[Literal["table", "json"], Parameter(name=["--outp
     for kind, rows in listed.items():
         print(kind)
         for row in rows:
-            print(f"  {row['stage']:2d}  {row['name']:16s} {row['title']}")
+            when = f" (when {row['when']})" if row["when"] else ""
+            print(f"  {row['stage']:2d}  {row['name']:16s} {row['title']}{when}")
 
 
 def main() -> None:

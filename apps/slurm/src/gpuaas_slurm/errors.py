@@ -18,7 +18,11 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         False,
     ),
     "access_refused": ("Check that the agent runs on the host and has applied the newest trust, " + RETRY, True),
-    "package_missing": ("Install the named packages on the host, " + RETRY, True),
+    "package_missing": (
+        "Install the named packages on the host, or give the platform a package set (`gpuaas-slurm packages build`), "
+        + RETRY,
+        True,
+    ),
     "disk_full": ("Free space on that file system, " + RETRY, True),
     "clock_wrong": ("Set the host's clock (for example with `timedatectl set-ntp true`), " + RETRY, True),
     "preflight_failed": ("Mend what the sentence names on the host, or choose another allocation, " + RETRY, True),
@@ -36,7 +40,9 @@ UNREACHABLE_TEARDOWN = (
     "Bring the host back and run `gpuaas operation retry {operation}`. Abandoning a host that never comes back is not"
     " available yet."
 )
-NO_SPACE = re.compile(r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full")
+NO_SPACE = re.compile(
+    r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full|enough free space"
+)
 
 
 class StepFailed(Exception):

@@ -33,6 +33,7 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     ),
     "device": (re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9_/-]{0,60}"), "a device file below /dev"),
     "id": (re.compile(r"[a-z]{2,8}_[a-z0-9]{8,40}"), "a platform id"),
+    "sha256": (re.compile(r"[0-9a-f]{64}"), "a SHA-256 digest in hex"),
     "step": (re.compile(r"[a-z][a-z_]{1,40}"), "a step name"),
     "unit": (re.compile(r"[a-z]{2,20}"), "a service name"),
 }

@@ -10,6 +10,7 @@ from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import deploy as recipe
@@ -24,14 +25,12 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     wanted = await make_plan(work, tools)
     async with reach(work, tools, wanted.allocations) as hosts, reporter(work) as said:
         facts = await facts_of(hosts)
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        if await packages.provide(work, tools, hosts, facts, runner):
+            facts = await facts_of(hosts)
         for allocation_id, host in hosts.items():
             preflight(host, replace(facts[allocation_id], declared_gpus=declared_gpus(work, allocation_id)))
-        runner = Runner(
-            tools.journal,
-            said,
-            untouched='[ ! -f "$OWN/before" ]',
-            pause=lambda: pausing(work),
-        )
+        runner.untouched = '[ ! -f "$OWN/before" ]'
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
         if not whole:

@@ -21,6 +21,7 @@ from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()
+PACKAGE_SET = "slurm-packages"  # the artifact's name
 Connect = Callable[[Work, str], AbstractAsyncContextManager[MachineLike]]
 CODES = {"machine_unreachable": "host_unreachable", "command_timed_out": "step_failed"}
 
@@ -31,6 +32,22 @@ def sdk_connect(work: Work, allocation_id: str) -> AbstractAsyncContextManager[M
     return Machine.connect(work, allocation_id)
 
 
+@dataclass(frozen=True)
+class PackageSet:
+    id: str
+    sha256: str
+
+
+async def sdk_package_set(work: Work) -> PackageSet | None:
+    """The newest one that the project may use."""
+    raise NotImplementedError
+
+
+async def sdk_fetch(work: Work, allocation_id: str, artifact_id: str, path: str) -> None:
+    """The platform's agent on the host does it; asking again for what is there already costs nothing."""
+    raise NotImplementedError
+
+
 @dataclass
 class Tools:
     """What a reconcile needs besides the work; tests bring their own."""
@@ -38,6 +55,8 @@ class Tools:
     journal: Journal
     connect: Connect = sdk_connect
     patience_s: float = field(default_factory=lambda: float(os.environ.get("GPUAAS_SLURM_UNREACHABLE_S", "60")))
+    package_set: Callable[[Work], Awaitable[PackageSet | None]] = sdk_package_set
+    fetch: Callable[[Work, str, str, str], Awaitable[None]] = sdk_fetch  # allocation, artifact, path on the host
     slugs: dict[str, str | None] = field(default_factory=dict)
     telemetry: TelemetrySender | None = None
 

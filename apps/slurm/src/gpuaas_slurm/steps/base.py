@@ -23,6 +23,7 @@ class Step:
     code: str = "step_failed"
     data: bytes | None = None
     undo: str = ""
+    when: str = ""  # in words, for a step that most hosts do not need
 
     def script(self) -> str:
         return f"{function('probe', self.probe)}{function('act', self.act)}run_act\n"

@@ -9,8 +9,8 @@ from typing import Any
 from gpuaas_slurm import plan
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, Host, MachineLike, ResultLike
-from gpuaas_slurm.steps import deploy, teardown
-from gpuaas_slurm.steps.base import Stage
+from gpuaas_slurm.steps import deploy, packages, teardown
+from gpuaas_slurm.steps.base import Stage, Task
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,20 @@ def example_host() -> Host:
 
 def listing() -> dict[str, list[dict[str, Any]]]:
     host, facts = example_host(), HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
-    made = deploy.stages(example_plan(), {host.allocation_id: host}, {host.allocation_id: facts})
+    made: list[Stage] = [(Task(host, packages.install("0" * 64)),)]
+    made += deploy.stages(example_plan(), {host.allocation_id: host}, {host.allocation_id: facts})
     return {"deploy": _rows(made), "decommission": _rows(teardown.stages(host))}
 
 
 def _rows(stages: list[Stage]) -> list[dict[str, Any]]:
     return [
-        {"stage": number, "name": task.step.name, "title": task.step.title, "undo": task.step.undo or None}
+        {
+            "stage": number,
+            "name": task.step.name,
+            "title": task.step.title,
+            "undo": task.step.undo or None,
+            "when": task.step.when or None,
+        }
         for number, stage in enumerate(stages, 1)
         for task in stage
     ]

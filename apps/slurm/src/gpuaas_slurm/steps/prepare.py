@@ -68,25 +68,31 @@ def files(made: tuple[File, ...]) -> Step:
 
 
 def services(roles: tuple[str, ...]) -> Step:
+    """systemd says "no reload needed" of a drop-in directory it has not seen yet, so its drop-ins are counted."""
     units = " ".join(roles)
+    unread = f"""
+unread() {{
+  systemctl show -p NeedDaemonReload {units} | grep -q =yes ||
+    [ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -lt {len(roles) - 1} ]
+}}
+"""
     return Step(
         name="services",
         title="Setting the services up to start with the host",
         phase="preparing",
-        probe=f"""
+        probe=f"""{unread}
 for u in {units}; do
   [ -L {WANTS}/$u.service ] && [ "$(readlink /etc/systemd/system/$u.service)" != /dev/null ] || return 1
 done
-! systemctl show -p NeedDaemonReload {units} | grep -q =yes || return 1
-[ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -ge {len(roles) - 1} ]
+! unread
 """,
-        act=f"""
+        act=f"""{unread}
 for u in {units}; do
   [ "$(readlink /etc/systemd/system/$u.service || true)" != /dev/null ] || rm /etc/systemd/system/$u.service
   ln -sfn /lib/systemd/system/$u.service {WANTS}/$u.service
 done
 # A reload costs 170 ms; units that systemd has not loaded yet need none.
-if systemctl show -p NeedDaemonReload {units} | grep -q =yes; then systemctl daemon-reload; fi
+if unread; then systemctl daemon-reload; fi
 """,
         undo="remove_files",
     )

@@ -9,6 +9,7 @@ from typing import Any
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
+from gpuaas_slurm.steps import packages
 from gpuaas_slurm.steps.base import Stage, Step, Task
 from gpuaas_slurm.steps.prepare import WANTS
 
@@ -191,7 +192,7 @@ def forget() -> Step:
     )
 
 
-EVIDENCE = f"""
+EVIDENCE = f"""{packages.INSTALLED}
 check() {{ if [ -z "$2" ]; then say check "$1|yes|$3"; else say check "$1|no|$2"; fi; }}
 line() {{ tr '\\n' ' ' | cut -c1-200; }}
 running() {{ systemctl list-units --no-legend --plain --state=active,activating,reloading,failed 'slurm*' | line; }}
@@ -211,6 +212,7 @@ if touched; then
   check database "$(ls -d /var/lib/mysql/{DATABASE} 2>/dev/null | line)" "the accounting database and its user are gone"
   check database_service "$(was mariadb active || pgrep -x mariadbd | line)" "the database service is as it was before"
   check user "$(user_left)" "no user is left"
+  check packages "$([ ! -f "$OWN/packages.before" ] || came_with_us | line)" "no package of ours is left"
   for u in munge mariadb slurmdbd slurmctld slurmd; do
     now=no; then=no
     if [ -L {WANTS}/$u.service ]; then now=yes; fi
@@ -230,6 +232,7 @@ ORDER = (
     remove_key,
     remove_user,
     remove_files,
+    packages.remove,
     prove_clean,
     forget,
 )

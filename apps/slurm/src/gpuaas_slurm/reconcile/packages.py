@@ -1,0 +1,39 @@
+"""Gives hosts the packages they lack, before anything else is asked of them.
+
+The package set is an artifact of the platform; the platform's agent fetches it onto the host and checks its digest, so
+the host needs no route to anything but the platform. Without a set the deploy ends with the names of what is missing.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from gpuaas_sdk import Work
+
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.steps import packages
+from gpuaas_slurm.steps.base import Task
+
+
+async def provide(
+    work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner
+) -> bool:
+    """True when a host got something, so its facts are old now."""
+    lacking = [host for allocation_id, host in hosts.items() if facts[allocation_id].missing]
+    if not lacking:
+        return False
+    found = await tools.package_set(work)
+    if found is None:
+        return False
+    runner.reporter.say("preparing", 0, 1, "Bringing packages to the host" + ("s" if len(lacking) > 1 else ""))
+    await _bring(work, tools, lacking, found.id, found.sha256)
+    stage = tuple(Task(host, packages.install(found.sha256)) for host in lacking)
+    await runner.run([stage])
+    return True
+
+
+async def _bring(work: Work, tools: Tools, lacking: Sequence[Host], artifact_id: str, sha256: str) -> None:
+    path = packages.path_of(sha256)
+    await asyncio.gather(*(tools.fetch(work, host.allocation_id, artifact_id, path) for host in lacking))
