@@ -11,8 +11,8 @@ from ground import Ground, standing
 @pytest.fixture(scope="session")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     root: Path = tmp_path_factory.mktemp("ground")
-    with standing(root, "journeys") as made:
-        made.bring("gpu1", "gpu2")
+    with standing(root, "journeys", hosts=5) as made:
+        made.bring("gpu1", "gpu2", "gpu4", "gpu5")
         made.bring("gpu3", project="training")
         cli_context(made.stack)
         yield made

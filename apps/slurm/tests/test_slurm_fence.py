@@ -12,8 +12,8 @@ OLD, NEW = "op_01k9aaaaaaaaaaaaaaaaaaaaaa", "op_01k9bbbbbbbbbbbbbbbbbbbbbb"
 INSTANCE = "inst_00000001"
 
 
-def script(root: Path, operation: str, epoch: int, act: str, probe: str = "true") -> str:
-    text = preamble(Claim(INSTANCE, operation, epoch), step="files", unit="", within=1)
+def script(root: Path, operation: str, epoch: int, act: str, probe: str = "true", member: str = "") -> str:
+    text = preamble(Claim(INSTANCE, operation, epoch, member), step="files", unit="", within=1)
     text = text.replace("BASE=/var/lib/gpuaas-slurm", f"BASE={root}/lib").replace(
         "RUN=/run/gpuaas-slurm", f"RUN={root}/run"
     )
@@ -118,3 +118,31 @@ def test_an_act_survives_a_controller_that_is_gone(tmp_path: Path) -> None:
     child.stderr.close()
     child.wait(timeout=10)
     assert (tmp_path / "whole").exists()
+
+
+ONE, OTHER = "mem_00000001", "mem_00000002"
+
+
+def act_on(root: Path, member: str, operation: str, epoch: int) -> int:
+    text = script(root, operation, epoch, "echo acted", member=member)
+    return subprocess.run(["bash", "-c", text], capture_output=True, timeout=20, check=False).returncode
+
+
+def test_operations_on_two_members_do_not_fence_each_other(tmp_path: Path) -> None:
+    act(tmp_path, "op_01k9000000000000000000000a", 1)
+    for member, operation, epoch in [(ONE, OLD, 3), (OTHER, NEW, 1), (ONE, OLD, 3), (ONE, OLD, 4), (OTHER, NEW, 1)]:
+        assert act_on(tmp_path, member, operation, epoch) == 0
+
+
+def test_on_one_member_the_older_claim_is_refused(tmp_path: Path) -> None:
+    assert act_on(tmp_path, ONE, NEW, 2) == 0
+    assert act_on(tmp_path, ONE, NEW, 1) == STALE_EXIT
+    assert act_on(tmp_path, ONE, OLD, 9) == STALE_EXIT
+
+
+def test_a_newer_operation_on_the_whole_refuses_one_on_a_member_and_the_other_way_round(tmp_path: Path) -> None:
+    assert act_on(tmp_path, ONE, OLD, 1) == 0
+    assert act(tmp_path, "op_01k9000000000000000000000a", 9).returncode == STALE_EXIT, "a deploy that woke up late"
+    assert act(tmp_path, NEW, 1).returncode == 0
+    assert act_on(tmp_path, ONE, OLD, 1) == STALE_EXIT
+    assert act_on(tmp_path, OTHER, OLD, 5) == STALE_EXIT

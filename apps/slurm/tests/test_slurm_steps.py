@@ -17,7 +17,7 @@ def all_steps() -> list[Step]:
     facts = HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
     made = [(Task(HOST, packages.install("0" * 64)),)]
     made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
-    return [task.step for stage in [*made, *teardown.stages(HOST)] for task in stage]
+    return [task.step for stage in [*made, *teardown.stages([HOST])] for task in stage]
 
 
 def stage_of(kind: str) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpuaas_slurm.facts import PORTS, PROGRAMS, HostFacts
+from gpuaas_slurm.plan import UNIX_USER
 
 DISK_NEEDED_KB = {"/var/lib": 262_144, "/var/log": 16_384, "/etc": 4_096, "/tmp": 4_096}  # noqa: S108
 SKEW_ALLOWED_S = 30.0
@@ -79,6 +80,29 @@ def gpus_present(facts: HostFacts, _: str) -> tuple[bool, str]:
     if missing:
         return False, f"{facts.hostname} should have the GPU {missing[0]}, but there is no such device file."
     return True, f"{len(facts.gpus)} GPU device files are there."
+
+
+def same_uid(uid: int) -> Question:
+    """Slurm knows people by number: a name with another number on one host is another person."""
+
+    def uid_agrees(facts: HostFacts, _: str) -> tuple[bool, str]:
+        if facts.uid is not None and facts.uid != uid:
+            return False, f"The user {UNIX_USER} has uid {facts.uid} on {facts.hostname}; the cluster needs {uid}."
+        if facts.uid is None and uid in facts.taken_uids:
+            return False, f"On {facts.hostname} the uid {uid}, which the cluster's user has, belongs to somebody else."
+        return True, f"The user {UNIX_USER} has or can have uid {uid}."
+
+    return Question("preflight_failed", uid_agrees)
+
+
+def same_confinement(kinds: tuple[str, ...]) -> Question:
+    def confinement_fits(facts: HostFacts, _: str) -> tuple[bool, str]:
+        if facts.confinement in kinds:
+            return True, "Jobs are held together here as on the other workers."
+        wanted = " or ".join(kinds)
+        return False, f"{facts.hostname} offers {facts.confinement}; the workers of this cluster use {wanted}."
+
+    return Question("preflight_failed", confinement_fits)
 
 
 PREFLIGHT = (

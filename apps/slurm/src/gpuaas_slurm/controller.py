@@ -11,6 +11,7 @@ from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAcco
 from gpuaas_sdk.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
+from gpuaas_slurm.reconcile import members, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools
@@ -19,6 +20,20 @@ from gpuaas_slurm.state.journal import Journal
 log = structlog.get_logger()
 Outcome = Done | Again | Failed
 Reconcile = Callable[[Work, Tools], Awaitable[Outcome]]
+
+RECONCILERS: dict[str, Reconcile] = {
+    "deploy": deploy,
+    "decommission": decommission,
+    "stop": whole.stop,
+    "start": whole.start,
+    "restart": whole.restart,
+    "add_member": members.add,
+    "drain_member": members.drain,
+    "undrain_member": members.undrain,
+    "restart_member": members.restart,
+    "remove_member": members.remove,
+    "replace_member": members.replace,
+}
 
 
 async def run(identities: list[Path], state: Path, holder: str, concurrency: int = 4) -> None:
@@ -43,7 +58,7 @@ async def _serve(
     identity: ServiceAccount, journal: Journal, holder: str, concurrency: int, stop: asyncio.Event
 ) -> None:
     tools = Tools(journal)
-    reconcilers = {"deploy": _bind(deploy, tools), "decommission": _bind(decommission, tools)}
+    reconcilers = {kind: _bind(reconcile, tools) for kind, reconcile in RECONCILERS.items()}
     async with AsyncClient.for_service_account(identity) as client, TelemetrySender(client) as telemetry:
         tools.telemetry = telemetry
         controller = Controller(

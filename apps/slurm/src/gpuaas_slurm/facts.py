@@ -1,11 +1,14 @@
 """What a host is like, asked in one round trip before anything is decided. `LOOK` also takes charge of the host."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gpuaas_slurm import validate
 from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.plan import UNIX_USER
 
+FIRST_UID = 21064  # of the user that jobs run as, unless a host has it already
 UNITS = ("munge", "mariadb", "slurmdbd", "slurmctld", "slurmd")
 PORTS = {6817: "slurmctld", 6818: "slurmd", 6819: "slurmdbd"}
 PROGRAMS = {  # program -> Debian package
@@ -34,6 +37,8 @@ say controllers "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
 [ -S /run/dbus/system_bus_socket ] && say dbus yes
 say cpus "$(nproc)"
 say memory_mb "$(awk '/^MemTotal/ {{print int($2/1024)}}' /proc/meminfo)"
+say uid "$(id -u {UNIX_USER} 2>/dev/null)"
+say taken "$(getent passwd | awk -F: '$3>={FIRST_UID} && $3<{FIRST_UID + 1000} {{printf "%s ", $3}}')"
 for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | awk 'NR>1 && !s[$6]++ {{print "@disk " $6 "|" $4}}'
@@ -71,6 +76,8 @@ class HostFacts:
     schema: bool = False
     owners: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
+    uid: int | None = None  # of the user that jobs run as, where it exists
+    taken_uids: frozenset[int] = frozenset()
 
     @property
     def confinement(self) -> str:
@@ -85,6 +92,14 @@ class HostFacts:
     def usable_memory_mb(self) -> int:
         """95 %: a node that has less than it declares is drained by Slurm."""
         return max(1, self.memory_mb * 95 // 100)
+
+
+def common_uid(hosts: Iterable[HostFacts]) -> int:
+    """One number for the user on every host: the one a host has already, or the first that is free on all of them."""
+    known = list(hosts)
+    taken = frozenset[int]().union(*(one.taken_uids for one in known))
+    there = [one.uid for one in known if one.uid is not None]
+    return there[0] if there else next(uid for uid in range(FIRST_UID, FIRST_UID + 1001) if uid not in taken)
 
 
 async def look(host: Host, clock_ms: int) -> tuple[HostFacts | None, Answer]:
@@ -112,6 +127,8 @@ def read(answer: Answer, clock_ms: int) -> HostFacts:
         conf_cluster=answer.one("conf_cluster"),
         schema=answer.one("schema") == "yes",
         owners=tuple(answer.said.get("owner", [])),
+        uid=int(answer.one("uid")) if answer.one("uid").isdigit() else None,
+        taken_uids=frozenset(int(uid) for uid in answer.one("taken").split()),
         units={unit.removesuffix(".service"): state for unit, state in pairs["unit"]},
     )
 

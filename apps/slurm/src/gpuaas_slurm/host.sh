@@ -1,4 +1,4 @@
-# Sent before every command that runs on a host (see hosts.py). Needs INSTANCE, OPERATION, EPOCH, STEP, UNIT, WITHIN.
+# Sent before every command that runs on a host (see hosts.py). Needs INSTANCE, SCOPE, OPERATION, EPOCH, STEP, UNIT, WITHIN.
 # Exit codes: 75 = a newer claim is in charge; 74 = the lock of the host stayed taken; anything else = the step failed.
 set -u
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -26,28 +26,39 @@ wait_until() {
 
 # The fence. A claim is (operation, epoch); operation ids are ordered by time. An act holds the lock shared, a claim
 # that takes over holds it alone, so it waits for the last act of its predecessor. A bare number in the file counts too.
+# SCOPE empty: the operation works on the whole instance. Else it works on one member, beside operations on others: it
+# has its own file and lock, is refused when a newer operation on the whole has come, and refuses older ones (`floor`).
+CHARGE=$INSTANCE${SCOPE:+.$SCOPE}
 older_than() {
   local epoch=0 operation=
   [ -r "$1" ] && read -r epoch operation <"$1"
   if [ -z "${operation:-}" ] || [ "$operation" = "$OPERATION" ]; then [ "$EPOCH" -lt "${epoch:-0}" ]; else [[ "$OPERATION" < "$operation" ]]; fi
 }
-in_charge() { [ "$(cat "$OWN/epoch" 2>/dev/null)" = "$EPOCH $OPERATION" ]; }
-stale() { older_than "$OWN/epoch" || older_than "$RUN/$INSTANCE.epoch"; }
+in_charge() { [ "$(cat "$OWN/epoch${SCOPE:+.$SCOPE}" 2>/dev/null)" = "$EPOCH $OPERATION" ]; }
+stale() {
+  local f
+  for f in epoch ${SCOPE:+epoch.$SCOPE}; do older_than "$OWN/$f" && return; done
+  for f in $INSTANCE $CHARGE; do older_than "$RUN/$f.epoch" && return; done
+  [ -z "$SCOPE" ] && older_than "$OWN/floor"
+}
+keep() { printf '%s %s\n' "$EPOCH" "$OPERATION" >"$1.new.$$" && mv "$1.new.$$" "$1"; }
 write_epoch() {
-  mkdir -p "$OWN" && chmod 0700 "$BASE" "$OWN"
-  for f in "$OWN/epoch" "$RUN/$INSTANCE.epoch"; do printf '%s %s\n' "$EPOCH" "$OPERATION" >"$f.new" && mv "$f.new" "$f" || return 1; done
+  mkdir -p "$OWN" && chmod 0700 "$BASE" "$OWN" || return 1
+  keep "$OWN/epoch${SCOPE:+.$SCOPE}" && keep "$RUN/$CHARGE.epoch" || return 1
+  [ -z "$SCOPE" ] || older_than "$OWN/floor" || keep "$OWN/floor"
 }
 fence() {
   mkdir -p "$RUN"
-  exec 9>"$RUN/$INSTANCE.lock"
+  exec 9>"$RUN/$CHARGE.lock"
+  if [ -n "$SCOPE" ]; then exec 8>"$RUN/$INSTANCE.lock" && flock -s -w 60 8 || exit 74; fi
   flock -s -w 60 9 || exit 74
   while ! in_charge; do
-    if stale; then say stale "$(cat "$OWN/epoch" "$RUN/$INSTANCE.epoch" 2>/dev/null | head -1)"; exit 75; fi
+    if stale; then say stale "$(cat "$OWN/epoch" "$OWN/floor" "$RUN/$INSTANCE.epoch" 2>/dev/null | head -1)"; exit 75; fi
     flock -u 9 && flock -x -w 60 9 || exit 74
     if ! stale && ! in_charge; then write_epoch || return 1; fi
     flock -u 9 && flock -s -w 60 9 || exit 74
   done
-  ! stale || { say stale "$(cat "$RUN/$INSTANCE.epoch")"; exit 75; }
+  ! stale || { say stale "$(cat "$RUN/$INSTANCE.epoch" "$RUN/$CHARGE.epoch" 2>/dev/null | head -1)"; exit 75; }
 }
 
 # alone: no act runs on this host any more, not even one of this claim whose connection broke. Held until the end.

@@ -46,11 +46,12 @@ class StaleOnHost(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """Who acts: the operation and the epoch of its claim."""
+    """Who acts: the operation and the epoch of its claim; on one member, or (no member) on the whole instance."""
 
     instance_id: str
     operation_id: str
     epoch: int
+    member_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,7 @@ class Host:
 def preamble(claim: Claim, *, step: str, unit: str, within: float) -> str:
     values = {
         "INSTANCE": validate.word("id", claim.instance_id),
+        "SCOPE": validate.word("id", claim.member_id) if claim.member_id else "",
         "OPERATION": validate.word("id", claim.operation_id),
         "EPOCH": str(validate.whole("epoch", claim.epoch, 0, 2**53)),
         "STEP": validate.word("step", step),

@@ -58,9 +58,8 @@ class Runner:
         started = time.monotonic()
         attempt = self.journal.acting(key)
         await failpoints.reach(step.name, "before_act")
-        answer = await task.host.script(
-            step.script(), step=step.name, unit=step.unit, within=step.within, data=step.data
-        )
+        data = await step.input()
+        answer = await task.host.script(step.script(), step=step.name, unit=step.unit, within=step.within, data=data)
         await failpoints.reach(step.name, "after_act")
         try:
             kept = self._read(task, answer)

@@ -50,6 +50,11 @@ def word(what: str, value: object) -> str:
     return value
 
 
+def plain(text: str) -> str:
+    """A person's words as Slurm can keep them between single quotes: letters, digits and a few marks."""
+    return re.sub(r"[^A-Za-z0-9 .,:_/()-]+", " ", text).strip()
+
+
 def address(value: object) -> str:
     """An IP address or a host name."""
     try:

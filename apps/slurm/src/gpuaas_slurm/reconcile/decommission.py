@@ -21,19 +21,15 @@ async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
     async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
         await facts_of(hosts)
-        evidence: dict[str, Any] = {}
-        timeline: list[dict[str, Any]] = []
-        for allocation_id, host in hosts.items():
-            runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
-            if not await runner.run(teardown.stages(host)):
-                return paused(work)
-            timeline += runner.timeline
-            evidence[allocation_id] = proven(tools, host)
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
+        if not await runner.run(teardown.stages(list(hosts.values()))):
+            return paused(work)
+        evidence: dict[str, Any] = {allocation_id: proven(tools, host) for allocation_id, host in hosts.items()}
         await said.sent()
         return Done(
             f"Nothing of the cluster is left on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             evidence=evidence,
-            adapter_detail={"app_version": __version__, "steps": timeline},
+            adapter_detail={"app_version": __version__, "steps": runner.timeline},
             members=[MemberReport(member_id=m.id, state="removed") for m in work.members()],
         )
 

@@ -6,8 +6,9 @@ from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle
+from gpuaas_slurm.conditions import PREFLIGHT, Question, same_uid
 from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.facts import HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
@@ -29,7 +30,8 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
         for allocation_id, host in hosts.items():
-            preflight(host, replace(facts[allocation_id], declared_gpus=declared_gpus(work, allocation_id)))
+            known = replace(facts[allocation_id], declared_gpus=declared_gpus(work, allocation_id))
+            preflight(host, known, (same_uid(common_uid(facts.values())),))
         runner.untouched = '[ ! -f "$OWN/before" ]'
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
@@ -41,12 +43,13 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
 async def make_plan(work: Work, tools: Tools) -> Plan:
     instance = work.instance
     slug = await tools.project_slug(work)
-    return plan.make(instance.id, instance.name, instance.inputs, instance.members, instance.project_id, slug)
+    there = [member for member in instance.members if member.state != "removed"]
+    return plan.make(instance.id, instance.name, instance.inputs, there, instance.project_id, slug)
 
 
-def preflight(host: Host, facts: HostFacts) -> None:
+def preflight(host: Host, facts: HostFacts, more: tuple[Question, ...] = ()) -> None:
     """The first condition that does not hold ends the deploy, in its own words."""
-    rows = conditions.ask(facts, host.claim.instance_id)
+    rows = conditions.ask(facts, host.claim.instance_id, (*PREFLIGHT, *more))
     for row in rows:
         if not row["ok"]:
             raise StepFailed(

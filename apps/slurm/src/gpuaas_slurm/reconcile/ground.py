@@ -81,7 +81,7 @@ def reporter(work: Work) -> Reporter:
 @asynccontextmanager
 async def reach(work: Work, tools: Tools, allocations: Iterable[str]) -> AsyncIterator[dict[str, Host]]:
     """One connection per host of the instance, open for the whole reconcile."""
-    claim = Claim(work.instance.id, work.operation.id, work.claim_epoch)
+    claim = Claim(work.instance.id, work.operation.id, work.claim_epoch, work.operation.member_id or "")
     names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}
     async with AsyncExitStack() as stack:
         hosts: dict[str, Host] = {}

@@ -3,12 +3,15 @@
 import hashlib
 import io
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render import check, other_conf, units
 from gpuaas_slurm.render.slurm_conf import slurm_conf, weakest
+
+SLURM_CONF, CGROUP_CONF = SHARED = ("/etc/slurm/slurm.conf", "/etc/slurm/cgroup.conf")
 
 
 @dataclass(frozen=True)
@@ -24,13 +27,28 @@ class File:
 
 
 def cluster_files(plan: Plan, allocation_id: str, facts: dict[str, HostFacts]) -> tuple[File, ...]:
-    made: list[File] = [*_common(plan, facts)]
+    made: list[File] = [*_common(plan, facts), *_of_host(plan, allocation_id, facts[allocation_id])]
     if allocation_id == plan.controller.allocation_id:
         made += _controller(plan)
-    for seat in plan.workers_on(allocation_id):
-        made.append(File("/etc/gpuaas-slurm/slurmd.env", units.slurmd_env(plan, seat, facts[allocation_id])))
-        made.append(File(_dropin("slurmd"), units.slurmd_dropin(plan, seat)))
     return tuple(made)
+
+
+def joining_files(plan: Plan, allocation_id: str, facts: HostFacts, shared: Mapping[str, str]) -> tuple[File, ...]:
+    """Of a worker that joins a running cluster: what all hosts share is copied as it is on the controller's host."""
+    check.slurm_conf(shared[SLURM_CONF])
+    return (*(File(path, shared[path]) for path in SHARED), *_of_host(plan, allocation_id, facts))
+
+
+def _of_host(plan: Plan, allocation_id: str, facts: HostFacts) -> list[File]:
+    seats = plan.workers_on(allocation_id)
+    made = [
+        File("/etc/slurm/gres.conf", other_conf.gres_conf(plan, seats, facts.gpus)),
+        File(_dropin("munge"), units.unit_dropin(plan)),
+    ]
+    for seat in seats:
+        made.append(File("/etc/gpuaas-slurm/slurmd.env", units.slurmd_env(plan, seat, facts)))
+        made.append(File(_dropin("slurmd"), units.slurmd_dropin(plan, seat)))
+    return made
 
 
 def _common(plan: Plan, facts: dict[str, HostFacts]) -> list[File]:
@@ -38,10 +56,8 @@ def _common(plan: Plan, facts: dict[str, HostFacts]) -> list[File]:
     conf = slurm_conf(plan, facts[plan.controller.allocation_id], workers)
     check.slurm_conf(conf)
     return [
-        File("/etc/slurm/slurm.conf", conf),
-        File("/etc/slurm/gres.conf", other_conf.gres_conf(plan, {a: f.gpus for a, f in facts.items()})),
-        File("/etc/slurm/cgroup.conf", other_conf.cgroup_conf(plan, weakest(workers))),
-        File(_dropin("munge"), units.unit_dropin(plan)),
+        File(SLURM_CONF, conf),
+        File(CGROUP_CONF, other_conf.cgroup_conf(plan, weakest(workers))),
     ]
 
 

@@ -43,14 +43,11 @@ User - '{plan.user}':DefaultAccount='{plan.account}':Fairshare=1
 """
 
 
-def gres_conf(plan: Plan, gpus: dict[str, tuple[str, ...]]) -> str:
-    """One line per GPU; Debian's Slurm has no NVML, so files are named. `gpus`: allocation id -> device files."""
+def gres_conf(plan: Plan, seats: tuple[Seat, ...], gpus: tuple[str, ...]) -> str:
+    """One line per GPU of this host; Debian's Slurm has no NVML, so files are named. A host knows only its own, so
+    that a worker that comes later changes no file of the others."""
     kind = f"Name=gpu Type={plan.gpu_type} Flags=nvidia_gpu_env"
-    lines = [
-        f"NodeName={seat.node} {kind} File={validate.word('device', device)}"
-        for seat in plan.workers
-        for device in gpus.get(seat.allocation_id, ())
-    ]
+    lines = [f"NodeName={s.node} {kind} File={validate.word('device', device)}" for s in seats for device in gpus]
     return header(plan.instance_id) + "".join(line + "\n" for line in lines)
 
 

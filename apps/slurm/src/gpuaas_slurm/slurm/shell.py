@@ -35,8 +35,9 @@ def node_state(seat: Seat) -> str:
     return f"timeout 5 sinfo -h -n {seat.node} -o %t"
 
 
-def node_ready(seat: Seat) -> str:
-    return f"active slurmd && port_open 6817 && {node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
+def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
+    port = "port_open 6817 && " if beside_scheduler else ""
+    return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
 
 
 def as_user(plan: Plan, command: str) -> str:
@@ -44,5 +45,5 @@ def as_user(plan: Plan, command: str) -> str:
     return f"{{ cd /tmp && runuser -u {plan.user} -- {command} </dev/null; }}"
 
 
-def job_options(plan: Plan) -> str:
-    return f"-N1 -n1 -A {plan.account} -p {plan.partition} --time=1"
+def job_options(plan: Plan, hosts: int = 1) -> str:
+    return f"-N{hosts} -n{hosts} -A {plan.account} -p {plan.partition} --time=1"

@@ -4,7 +4,7 @@ Probe and act are shell functions run on the host by host.sh. All probes of a ho
 one more. `undo` names the teardown step that takes the act back (tests check that there is one for each).
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from gpuaas_slurm import validate
@@ -21,9 +21,12 @@ class Step:
     within: float = 15
     unit: str = ""
     code: str = "step_failed"
-    data: bytes | None = None
+    data: bytes | Callable[[], Awaitable[bytes]] | None = None  # a function is asked when its turn comes
     undo: str = ""
     when: str = ""  # in words, for a step that most hosts do not need
+
+    async def input(self) -> bytes | None:
+        return await self.data() if callable(self.data) else self.data
 
     def script(self) -> str:
         return f"{function('probe', self.probe)}{function('act', self.act)}run_act\n"

@@ -41,7 +41,7 @@ def listing() -> dict[str, list[dict[str, Any]]]:
     host, facts = example_host(), HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
     made: list[Stage] = [(Task(host, packages.install("0" * 64)),)]
     made += deploy.stages(example_plan(), {host.allocation_id: host}, {host.allocation_id: facts})
-    return {"deploy": _rows(made), "decommission": _rows(teardown.stages(host))}
+    return {"deploy": _rows(made), "decommission": _rows(teardown.stages([host]))}
 
 
 def _rows(stages: list[Stage]) -> list[dict[str, Any]]:

@@ -1,5 +1,8 @@
 """The steps that start daemons, each ending in a gate on the host: the next one starts only when this one answers."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import shell
@@ -20,6 +23,19 @@ if ! {{ {OUR_KEY}; }} 2>/dev/null; then
   sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
   mv /etc/munge/.munge.key.new /etc/munge/munge.key
 fi
+systemctl reset-failed munge.service 2>/dev/null || true
+systemctl restart munge.service
+"""
+
+TAKE_KEY = """
+umask 077
+cat >/etc/munge/.munge.key.new
+[ "$(stat -c %s /etc/munge/.munge.key.new)" -ge 32 ] || { echo "the key did not arrive whole"; exit 1; }
+chown munge:munge /etc/munge/.munge.key.new
+chmod 0400 /etc/munge/.munge.key.new
+sync /etc/munge/.munge.key.new
+sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
+mv /etc/munge/.munge.key.new /etc/munge/munge.key
 systemctl reset-failed munge.service 2>/dev/null || true
 systemctl restart munge.service
 """
@@ -47,6 +63,20 @@ def identity() -> Step:
         probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
         act=MAKE_KEY,
         unit="munge",
+        undo="remove_key",
+    )
+
+
+def join_key(share: Callable[[], Awaitable[bytes]]) -> Step:
+    """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere."""
+    return Step(
+        name="join_key",
+        title="Bringing the cluster's key and starting munge",
+        phase="preparing",
+        probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
+        act=TAKE_KEY,
+        unit="munge",
+        data=share,
         undo="remove_key",
     )
 
@@ -110,17 +140,18 @@ def scheduler(plan: Plan) -> Step:
     )
 
 
-def worker(seat: Seat) -> Step:
+def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
     """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it."""
+    ready = shell.node_ready(seat, beside_scheduler=beside_scheduler)
     return Step(
         name="worker",
         title="Starting the worker and waiting until it is idle",
         phase="starting",
-        probe=shell.node_ready(seat),
+        probe=ready,
         act=f"""
 systemctl reset-failed slurmd.service 2>/dev/null || true
 systemctl restart slurmd.service
-ready() {{ {shell.node_ready(seat)}; }}
+ready() {{ {ready}; }}
 wait_until 5 ready || {{
   timeout 5 sinfo -h -n {seat.node} -o '%t %E'
   if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
@@ -131,6 +162,18 @@ wait_until 5 ready || {{
         within=15,
         unit="slurmd",
         undo="stop_services",
+    )
+
+
+def restarted(step: Step) -> Step:
+    """The same step, but done once in this operation even if it holds already."""
+    mark = f'"$REPORT/again_{step.name}"'
+    return replace(
+        step,
+        name=f"again_{step.name}",
+        title=step.title.replace("Starting", "Restarting"),
+        probe=f"[ -f {mark} ] && {step.probe}",
+        act=f"{step.act}\ndate >{mark}",
     )
 
 

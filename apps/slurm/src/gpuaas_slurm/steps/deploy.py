@@ -4,40 +4,63 @@ database -> accounting -> accounts -> scheduler never shows InvalidAccount: asso
 starts cannot be lost on the way to it (performance.md section 5). The worker starts only at an open port 6817.
 """
 
+import base64
 from collections.abc import Mapping
 
-from gpuaas_slurm.facts import UNITS, HostFacts
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.render.files import cluster_files
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.render.files import SHARED, cluster_files
 from gpuaas_slurm.steps import daemons, prepare, proof
 from gpuaas_slurm.steps.base import Stage, Step, Task
+
+KEY = "/etc/munge/munge.key"
+HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
     head = hosts[plan.controller.allocation_id]
+    apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
+    uid = common_uid(facts.values())
     made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
     gpus = sum(len(facts[w.allocation_id].gpus) for w in plan.workers)
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
         tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations),
-        _prepare(plan, hosts),
-        (Task(head, daemons.accounting()),),
+        tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
+        (Task(head, daemons.accounting()), *(Task(host, daemons.join_key(lambda: key_of(head))) for host in apart)),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan)),),
-        tuple(Task(hosts[w.allocation_id], daemons.worker(w)) for w in plan.workers),
+        tuple(started(plan, hosts[w.allocation_id], w) for w in plan.workers),
         (Task(head, proof.first_job(plan)),),
         (Task(head, proof.gpu_job(plan, gpus)),),
         (Task(head, proof.access(plan)), Task(head, proof.batch_job(plan))),
     ]
 
 
-def _prepare(plan: Plan, hosts: Mapping[str, Host]) -> Stage:
-    tasks: list[Task] = []
-    for allocation_id in plan.allocations:
-        head = allocation_id == plan.controller.allocation_id
-        steps: list[Step] = [daemons.database()] if head else []
-        steps += [daemons.identity(), prepare.user(plan), prepare.mpi()]
-        steps.append(prepare.services(UNITS if head else prepare.WORKER_UNITS))
-        tasks += [Task(hosts[allocation_id], step) for step in steps]
-    return tuple(tasks)
+def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
+    head, works = host.allocation_id == plan.controller.allocation_id, bool(plan.workers_on(host.allocation_id))
+    steps: list[Step] = [daemons.database(), daemons.identity()] if head else []
+    steps += [prepare.user(plan, uid), prepare.mpi()]
+    steps.append(prepare.services((UNITS if works else HEAD_UNITS) if head else prepare.WORKER_UNITS))
+    return [Task(host, step) for step in steps]
+
+
+def started(plan: Plan, host: Host, seat: Seat) -> Task:
+    return Task(host, daemons.worker(seat, beside_scheduler=seat.allocation_id == plan.controller.allocation_id))
+
+
+async def key_of(head: Host) -> bytes:
+    """Read from the controller's host when it is needed, and kept nowhere."""
+    return (await shared(head))[KEY]
+
+
+async def shared(head: Host) -> dict[str, bytes]:
+    """What every host of a cluster has in common, as it is on the controller's host."""
+    lines = "".join(f'say {path} "$(base64 -w0 {path})"\n' for path in (KEY, *SHARED))
+    answer = await head.script(f"fence || exit 1\n{lines}", step="share")
+    found = {path: base64.b64decode(answer.one(path)) for path in (KEY, *SHARED)}
+    if answer.exit != 0 or not all(found.values()):
+        raise StepFailed("step_failed", f"The files of the cluster on {head.name} cannot be read.", {"host": head.name})
+    return found

@@ -69,11 +69,11 @@ def files(made: tuple[File, ...]) -> Step:
 
 def services(roles: tuple[str, ...]) -> Step:
     """systemd says "no reload needed" of a drop-in directory it has not seen yet, so its drop-ins are counted."""
-    units = " ".join(roles)
+    units, dropins = " ".join(roles), len([role for role in roles if role != "mariadb"])
     unread = f"""
 unread() {{
   systemctl show -p NeedDaemonReload {units} | grep -q =yes ||
-    [ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -lt {len(roles) - 1} ]
+    [ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -lt {dropins} ]
 }}
 """
     return Step(
@@ -109,12 +109,15 @@ def mpi() -> Step:
     )
 
 
-def user(plan: Plan) -> Step:
+def user(plan: Plan, uid: int) -> Step:
     return Step(
         name="user",
         title="Creating the user that jobs run as",
         phase="preparing",
-        probe=f"id -u {plan.user}",
-        act=f"id -u {plan.user} || useradd --create-home --shell /bin/bash --comment 'GPUaaS jobs' {plan.user}",
+        probe=f'[ "$(id -u {plan.user})" = {uid} ]',
+        act=f"""
+getent group {plan.user} || groupadd --gid {uid} {plan.user}
+id -u {plan.user} || useradd --uid {uid} --gid {plan.user} -m -s /bin/bash --comment 'GPUaaS jobs' {plan.user}
+""",
         undo="remove_user",
     )

@@ -4,6 +4,7 @@ Only what carries our mark is removed: files with our header, a key with our has
 says were not there. `before` was written by the first deploy step; without it we never changed anything.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from gpuaas_slurm.hosts import Host
@@ -137,6 +138,7 @@ pkill -KILL -u {UNIX_USER} || true
 gone() {{ ! pgrep -u {UNIX_USER}; }}
 wait_until 5 gone
 userdel -r {UNIX_USER}
+if getent group {UNIX_USER} >/dev/null; then groupdel {UNIX_USER}; fi
 """,
     )
 
@@ -238,5 +240,11 @@ ORDER = (
 )
 
 
-def stages(host: Host) -> list[Stage]:
-    return [(Task(host, step()),) for step in ORDER]
+def stages(hosts: Sequence[Host]) -> list[Stage]:
+    """The last host is the controller's: its jobs end first, its services last. The others go at once."""
+    *apart, head = hosts
+    stop, *rest = ORDER
+    made: list[Stage] = [(Task(head, stop()),)]
+    if apart:
+        made += [tuple(Task(host, step()) for host in apart) for step in rest]
+    return [*made, *((Task(head, step()),) for step in rest)]

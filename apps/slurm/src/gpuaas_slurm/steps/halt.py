@@ -1,0 +1,78 @@
+"""Stopping a cluster without losing it: jobs go back to the queue, services stop and stay off over a reboot."""
+
+from collections.abc import Mapping
+
+from gpuaas_slurm.facts import UNITS
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.steps import daemons, teardown
+from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
+
+
+def requeue() -> Step:
+    """A batch job starts again when the cluster does; what cannot be requeued (srun, salloc) is canceled."""
+    return Step(
+        name="requeue",
+        title="Putting running jobs back into the queue",
+        phase="stopping",
+        probe='[ -f "$REPORT/requeue" ] || ! port_open 6817',
+        act="""
+running() { timeout 5 squeue -h -t R,CG,CF -o %A; }
+none() { [ -z "$(running)" ]; }
+for round in 1 2 3 4 5; do
+  for job in $(running); do timeout 5 scontrol requeue "$job" || timeout 5 scancel "$job" || true; done
+  if wait_until 4 none; then break; fi
+done
+date >"$REPORT/requeue"
+""",
+        within=30,
+        unit="slurmctld",
+    )
+
+
+def off(roles: tuple[str, ...]) -> Step:
+    """Processes of jobs that ended a moment ago do not outlive the services."""
+    units = " ".join(reversed(roles))
+    return Step(
+        name="off",
+        title="Stopping the services",
+        phase="stopping",
+        probe=f"""{teardown.HELPERS}
+! systemctl -q is-active {units} && [ -z "$(strays)" ] || return 1
+for u in {units}; do [ ! -e {WANTS}/$u.service ] || return 1; done
+""",
+        act=f"""{teardown.HELPERS}
+for u in {units}; do rm -f {WANTS}/$u.service; done
+systemctl stop {units}
+for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
+systemctl reset-failed {units} 2>/dev/null || true
+""",
+        within=30,
+        unit="slurmctld",
+    )
+
+
+def stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
+    head = hosts[plan.controller.allocation_id]
+    apart = [host for host in hosts.values() if host is not head]
+    made: list[Stage] = [(Task(head, requeue()),)]
+    if apart:
+        made.append(tuple(Task(host, off(WORKER_UNITS)) for host in apart))
+    return [*made, (Task(head, off(UNITS)),)]
+
+
+def restart_stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
+    """The scheduler keeps what runs; the workers' services let their jobs live."""
+    head = hosts[plan.controller.allocation_id]
+    return [
+        (Task(head, daemons.restarted(daemons.accounting())),),
+        (Task(head, daemons.restarted(daemons.scheduler(plan))),),
+        tuple(
+            Task(
+                hosts[w.allocation_id],
+                daemons.restarted(daemons.worker(w, beside_scheduler=hosts[w.allocation_id] is head)),
+            )
+            for w in plan.workers
+        ),
+    ]
