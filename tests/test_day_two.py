@@ -168,3 +168,26 @@ def test_it_stops_starts_and_restarts(ground: Ground, cluster: InstanceView) -> 
     good(ground, boss.restart_instance(project, cluster.id).operation)
     assert srun(ground, "-N2", "hostname") == [FIRST, THIRD]
     ground.as_user(HEAD, "scancel", job)
+
+
+def test_its_settings_change_without_a_restart(ground: Ground, cluster: InstanceView) -> None:
+    before = ground.on_host(HEAD, "systemctl", "show", "-P", "MainPID", "slurmctld")
+    inputs = {"gpu_type": "a100", "partition": "long", "default_time_limit_minutes": 30}
+    now = ground.instance(cluster.id)
+    accepted = ground.demo.boss.update_instance(ground.research, cluster.id, inputs=inputs, etag=now.etag)
+    good(ground, accepted.operation)
+    assert ground.on_host(HEAD, "sinfo", "-h", "-o", "%R").split() == ["long"]
+    assert srun(ground, "-p", "long", "hostname") != []
+    assert ground.on_host(HEAD, "systemctl", "show", "-P", "MainPID", "slurmctld") == before
+    named = inputs | {"cluster_name": "another"}
+    now = ground.instance(cluster.id)
+    wrong = ground.demo.boss.update_instance(ground.research, cluster.id, inputs=named, etag=now.etag)
+    refused = ground.ended(wrong.operation.id)
+    assert refused.error
+    assert refused.error.code == "cluster_name_fixed"
+    assert srun(ground, "-p", "long", "hostname") != [], "a refused change changes nothing"
+    back = ground.demo.boss.update_instance(
+        ground.research, cluster.id, inputs=inputs, etag=ground.instance(cluster.id).etag
+    )
+    good(ground, back.operation)
+    assert ground.instance(cluster.id).state == "running"

@@ -37,8 +37,13 @@ class Bed:
     def __init__(self, lab: Lab, host: str, state: Path) -> None:
         self.lab, self.host, self.on = lab, host, True
         self.address = next(h.address for h in lab.status() if h.name == host)
-        self.tools = Tools(Journal(state / "journal.db"), connect=self.connect, patience_s=0.5)
+        self.tools = Tools(
+            Journal(state / "journal.db"), connect=self.connect, patience_s=0.5, package_set=self.package_set
+        )
         self.said: list[str] = []
+
+    async def package_set(self, work: Work) -> None:
+        """This platform has none."""
 
     def sh(self, script: str, timeout: float = 30) -> str:
         done = self.lab.exec(self.host, ["bash", "-c", script], timeout)
@@ -69,6 +74,7 @@ class Bed:
             "node_name": self.host,
             "address": self.address,
             "facts": {},
+            "state": "pending",
         }
         members = [
             SimpleNamespace(id="mem_01k9lab0000000000000000001", component_key="controller", **place),
@@ -86,7 +92,7 @@ class Bed:
             Work,
             SimpleNamespace(
                 instance=instance,
-                operation=SimpleNamespace(id=named, kind=kind, correlation_id="cor-lab-0001"),
+                operation=SimpleNamespace(id=named, kind=kind, correlation_id="cor-lab-0001", member_id=None),
                 claim_epoch=epoch,
                 project_id=instance.project_id,
                 stopping=False,

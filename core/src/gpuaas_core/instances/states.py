@@ -43,6 +43,7 @@ INSTANCE = Lifecycle(
             "retry_reconfigure": "updating",
             "retry_upgrade": "upgrading",
             "retry_rollback": "upgrading",
+            "reconfigure": "updating",  # other inputs may be what it needs
             "rollback": "upgrading",
             "delete": "deleting",
         },

@@ -173,6 +173,7 @@ def _failed(work: Work, error: StepFailed) -> Failed:
         way_out = way_out.replace("; or decommission the instance", "")
         if error.code == "host_unreachable":
             way_out = UNREACHABLE_TEARDOWN.format(operation=work.operation.id)
-    members = [] if teardown else [MemberReport(member_id=m.id, state="failed") for m in work.members()]
+    # Of a cluster that ran before, the platform says itself what this operation was about.
+    members = [MemberReport(member_id=m.id, state="failed") for m in work.members() if work.operation.kind == "deploy"]
     retryable = WAYS_OUT.get(error.code, ("", True))[1]
     return Failed(error.code, error.message, way_out, retryable, error.detail, members)

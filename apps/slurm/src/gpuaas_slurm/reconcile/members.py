@@ -136,12 +136,12 @@ async def _drain(work: Work, tools: Tools) -> Outcome:
 async def _emptied(work: Work, tools: Tools, said: Reporter, head: Host, seat: Seat) -> nodes.Standing | Again | Failed:
     """Drained, or how to go on. A drain of ours never outlives a drain operation that was called off or ran out of
     time; a drain of somebody else is as good as ours and is left as it is."""
-    standing = await _standing(head, seat)
+    standing = await nodes.standing(head, seat)
     if work.cancel_requested and not standing.is_drained:
         return await _called_off(work, head, seat, standing)
     if standing.known and standing.state not in ("drained", "draining"):
         _ok(await nodes.drain(head, seat, str(work.operation.params.get("reason") or "")), head, "drain")
-        standing = await _standing(head, seat)
+        standing = await nodes.standing(head, seat)
     if not standing.known or standing.is_drained:
         return standing
     if _late(work):
@@ -178,12 +178,12 @@ async def _undrain(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
-        standing = await _standing(head, seat)
+        standing = await nodes.standing(head, seat)
         if standing.state in ("drained", "draining"):
             if not standing.ours:
                 return _somebody_elses(work, seat, standing)
             _ok(await nodes.undrain(head, seat), head, "undrain")
-            standing = await _standing(head, seat)
+            standing = await nodes.standing(head, seat)
         if standing.state not in ("idle", "busy"):
             raise StepFailed("step_failed", f"{seat.host} is {standing.state} in Slurm ({standing.reason}).")
         return Done(f"{seat.host} takes jobs again.", members=[_reported(seat, standing, "ready")])
@@ -208,10 +208,10 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
         again = daemons.restarted(started(plan, host, seat).step)
-        if not await runner.run([(Task(host, again),), (Task(head, nodes.accept(plan, seat)),)]):
+        if not await runner.run([(Task(host, again),)]):
             return paused(work)
         await said.sent()
-        return Done(f"{seat.host} was restarted, and a job ran on it.", members=[await _member(head, seat, "ready")])
+        return Done(f"{seat.host} was restarted and takes jobs.", members=[await _member(head, seat, "ready")])
 
 
 async def _remove(work: Work, tools: Tools) -> Outcome:
@@ -256,10 +256,6 @@ async def _replace(work: Work, tools: Tools) -> Outcome:
     return await _take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id), list(come.members or []))
 
 
-async def _standing(head: Host, seat: Seat) -> nodes.Standing:
-    return nodes.read(_ok(await nodes.look(head, seat), head, "look"))
-
-
 def _ok(answer: Answer, head: Host, step: str) -> Answer:
     if answer.exit != 0:
         raise explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
@@ -267,7 +263,7 @@ def _ok(answer: Answer, head: Host, step: str) -> Answer:
 
 
 async def _member(head: Host, seat: Seat, state: str) -> MemberReport:
-    return _reported(seat, await _standing(head, seat), state)
+    return _reported(seat, await nodes.standing(head, seat), state)
 
 
 def _reported(seat: Seat, standing: nodes.Standing, state: str) -> MemberReport:

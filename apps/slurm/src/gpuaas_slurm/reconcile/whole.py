@@ -1,13 +1,27 @@
-"""The cluster as a whole, after its deploy: stop, start, restart. Starting is deploying what is there already."""
+"""The cluster as a whole, after its deploy: stop, start, restart, reconfigure, upgrade, rollback.
+
+Its workers may be full of people's jobs by then, so nothing here waits for a job of ours: a worker is back when Slurm
+shows it idle or working.
+"""
+
+from collections.abc import Callable
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
-from gpuaas_slurm.reconcile.deploy import deploy, make_plan
+from gpuaas_slurm import __version__
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.steps import halt
+from gpuaas_slurm.steps import deploy, halt, nodes
+from gpuaas_slurm.steps.base import Stage
 
 Outcome = Done | Again | Failed
+Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
 
 
 async def stop(work: Work, tools: Tools) -> Outcome:
@@ -15,13 +29,46 @@ async def stop(work: Work, tools: Tools) -> Outcome:
 
 
 async def start(work: Work, tools: Tools) -> Outcome:
-    return await deploy(work, tools)
+    return await guarded(work, tools, lambda: _brought(work, tools, deploy.without_proofs, "runs again"))
 
 
 async def restart(work: Work, tools: Tools) -> Outcome:
-    """Every service once more, in the order of a deploy; jobs on the workers go on meanwhile."""
-    done = await guarded(work, tools, lambda: _restart(work, tools))
-    return await deploy(work, tools) if done is None else done
+    """Every service once more; jobs on the workers go on meanwhile."""
+    return await guarded(work, tools, lambda: _brought(work, tools, _again, "was restarted"))
+
+
+async def reconfigure(work: Work, tools: Tools) -> Outcome:
+    return await guarded(work, tools, lambda: _brought(work, tools, _changed, "has its new settings"))
+
+
+async def upgrade(work: Work, tools: Tools) -> Outcome:
+    """The accounting database is kept aside first; then slurmdbd, slurmctld and the workers, in this order."""
+    return await guarded(
+        work, tools, lambda: _brought(work, tools, _renewed, f"is on version {__version__} of the app")
+    )
+
+
+def _again(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+    return halt.restart_stages(plan, hosts)
+
+
+def _changed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+    head = hosts[plan.controller.allocation_id]
+    known = facts[plan.controller.allocation_id].conf_cluster
+    if known and known != plan.cluster:
+        raise StepFailed(
+            "cluster_name_fixed", f"The cluster is called {known}; its name cannot change to {plan.cluster}."
+        )
+    return [*deploy.without_proofs(plan, hosts, facts), *halt.reread_stages(plan, head)]
+
+
+def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+    head = hosts[plan.controller.allocation_id]
+    return [
+        *halt.dump_stages(head),
+        *deploy.files_only(plan, hosts, facts),
+        *halt.restart_stages(plan, hosts),
+    ]
 
 
 async def _stop(work: Work, tools: Tools) -> Outcome:
@@ -40,11 +87,24 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
         )
 
 
-async def _restart(work: Work, tools: Tools) -> Again | Failed | None:
+async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str) -> Outcome:
     plan = await make_plan(work, tools)
     async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
-        await facts_of(hosts)
+        facts = await facts_of(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
-        whole = await runner.run(halt.restart_stages(plan, hosts))
+        if await packages.provide(work, tools, hosts, facts, runner):
+            facts = await facts_of(hosts)
+        if not await runner.run(recipe(plan, hosts, facts)):
+            return paused(work)
         await said.sent()
-        return None if whole else paused(work)
+        seen = {
+            seat.member_id: await nodes.standing(hosts[plan.controller.allocation_id], seat) for seat in plan.workers
+        }
+        states = {m.id: seen[m.id].state if m.id in seen else "running" for m in work.members()}
+        bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
+        return Done(
+            f"{plan.cluster} {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
+            "degraded" if bad else "healthy",
+            members=[MemberReport(member_id=m, state="ready", runtime_state=state) for m, state in states.items()],
+            adapter_detail={"app_version": __version__, "steps": runner.timeline},
+        )

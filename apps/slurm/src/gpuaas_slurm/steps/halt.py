@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from gpuaas_slurm.facts import UNITS
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.render.other_conf import DATABASE
+from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps import daemons, teardown
 from gpuaas_slurm.steps.base import Stage, Step, Task
 from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
@@ -45,7 +47,11 @@ for u in {units}; do [ ! -e {WANTS}/$u.service ] || return 1; done
         act=f"""{teardown.HELPERS}
 for u in {units}; do rm -f {WANTS}/$u.service; done
 systemctl stop {units}
-for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
+ended() {{
+  for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
+  [ -z "$(strays)" ]
+}}
+wait_until 10 ended || {{ ps -o pid=,stat=,args= -p "$(strays | sort -u | paste -sd,)"; exit 1; }}
 systemctl reset-failed {units} 2>/dev/null || true
 """,
         within=30,
@@ -75,4 +81,56 @@ def restart_stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
             )
             for w in plan.workers
         ),
+    ]
+
+
+def reread_stages(plan: Plan, head: Host) -> list[Stage]:
+    """slurmctld 22.05 dies of a bad file at this moment, so a client of Slurm's own reads the candidate first."""
+    return [
+        (
+            Task(
+                head,
+                Step(
+                    name="reread",
+                    title="Having Slurm read its new settings",
+                    phase="starting",
+                    probe=f'[ -f "$REPORT/reread" ] && {shell.CTLD_ANSWERS}',
+                    act=f"""
+timeout 10 scontrol show config >/dev/null
+timeout 20 scontrol reconfigure
+knows() {{ timeout 5 scontrol show partition {plan.partition} | grep -q PartitionName={plan.partition}; }}
+wait_until 10 knows
+date >"$REPORT/reread"
+""",
+                    within=20,
+                    unit="slurmctld",
+                ),
+            ),
+        )
+    ]
+
+
+def dump_stages(head: Host) -> list[Stage]:
+    """What the accounting database held before: kept on the host until the next upgrade."""
+    return [
+        (
+            Task(
+                head,
+                Step(
+                    name="dump",
+                    title="Keeping a copy of the accounting database",
+                    phase="preparing",
+                    probe='[ -f "$REPORT/dump" ]',
+                    act=f"""
+umask 077
+mariadb-dump --single-transaction {DATABASE} | gzip -1 >"$OWN/accounting.sql.gz.new"
+gzip -t "$OWN/accounting.sql.gz.new" && mv "$OWN/accounting.sql.gz.new" "$OWN/accounting.sql.gz"
+date >"$REPORT/dump"
+""",
+                    within=120,
+                    unit="mariadb",
+                    code="accounting_not_ready",
+                ),
+            ),
+        )
     ]

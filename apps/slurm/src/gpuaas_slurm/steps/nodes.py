@@ -6,6 +6,7 @@ A drain of ours says so in its reason (`gpuaas:OPERATION: text`). A drain of any
 from dataclasses import dataclass
 
 from gpuaas_slurm import validate
+from gpuaas_slurm.errors import explain
 from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.slurm import parse, shell
@@ -81,6 +82,13 @@ async def look(head: Host, seat: Seat) -> Answer:
     return await head.script(LOOK.format(node=validate.word("node", seat.node)), step="look", within=15)
 
 
+async def standing(head: Host, seat: Seat) -> Standing:
+    answer = await look(head, seat)
+    if answer.exit != 0:
+        raise explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
+    return read(answer)
+
+
 async def drain(head: Host, seat: Seat, why: str) -> Answer:
     """The reason names the operation, so that nobody takes it for a person's."""
     operation = validate.word("id", head.claim.operation_id)
@@ -94,7 +102,8 @@ async def undrain(head: Host, seat: Seat) -> Answer:
 
 
 def accept(plan: Plan, seat: Seat) -> Step:
-    """A worker is told to be ready when a job of the ordinary user has run on exactly it."""
+    """A worker is told to be ready when a job of the ordinary user has run on exactly it; one that is full of other
+    people's jobs already has shown the same."""
     options = f"{shell.job_options(plan)} -w {seat.node} -J gpuaas-proof"
     job = shell.as_user(plan, f"timeout 20 srun {options} hostname")
     return Step(
@@ -103,8 +112,10 @@ def accept(plan: Plan, seat: Seat) -> Step:
         phase="proving",
         probe='[ -s "$REPORT/accept" ]',
         act=f"""
-said=$({job})
-[ -n "$said" ] || exit 1
+said=$({job}) || {{
+  {shell.node_state(seat)} | grep -Eqx '(mix|alloc)' || exit 1
+  said=busy
+}}
 printf '%s|%s\\n' "$(now_ms)" "$said" >"$REPORT/accept"
 """,
         unit="slurmctld",
