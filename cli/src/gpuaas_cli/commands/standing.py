@@ -29,7 +29,7 @@ def show_node(name: str, *, tenant: str | None = None, common: Common = Common()
         Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
-        found = at.client.get_node(_id(at, name, tenant))
+        found = at.client.get_node(node_id(at, name, tenant))
     if common.json:
         return show.as_json(found)
     known = [
@@ -52,7 +52,7 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
     """
     with session(common) as at:
-        found = at.client.cordon_node(_id(at, name, tenant), reason=reason)
+        found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "takes no new allocations")
 
 
@@ -63,7 +63,7 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
     Example: gpuaas node uncordon gpu-box-1
     """
     with session(common) as at:
-        found = at.client.uncordon_node(_id(at, name, tenant), reason=reason)
+        found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "takes allocations again")
 
 
@@ -74,7 +74,7 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
     """
     with session(common) as at:
-        found = at.client.drain_node(_id(at, name, tenant), reason=reason)
+        found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "is to be emptied")
 
 
@@ -85,7 +85,7 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     Example: gpuaas node retire gpu-box-1 --reason "sold"
     """
     with session(common) as at:
-        found = at.client.retire_node(_id(at, name, tenant), reason=reason)
+        found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "is retired; its name is free")
 
 
@@ -96,11 +96,11 @@ def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, co
     Example: gpuaas node pool gpu-box-1 night-shift
     """
     with session(common) as at:
-        found = at.client.put_node_into_pool(_id(at, name, tenant), pool=pool)
+        found = at.client.put_node_into_pool(node_id(at, name, tenant), pool=pool)
     _told(common, found, f"is in the pool {found.pool}" if found.pool else "is in no pool")
 
 
-def _id(at: Session, name: str, tenant: str | None) -> str:
+def node_id(at: Session, name: str, tenant: str | None) -> str:
     if name.startswith("node_"):
         return name
     known = [one for one in at.client.every(sdk.Calls.list_nodes, at.tenant_id(tenant)) if one.state != "retired"]
