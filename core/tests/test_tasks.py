@@ -13,7 +13,7 @@ from gpuaas_core.tasks import kinds, service
 from gpuaas_core.tasks.kinds import KINDS
 from gpuaas_core.workers.housekeeping import tidy
 from test_bad_input import check_problem
-from world import Api, MovableClock, World, add_node, dump, hold, one, rows
+from world import Api, MovableClock, World, add_node, apply_trust, dump, hold, one, rows
 
 FILE = {"path": "/opt/gpuaas/first/run.conf", "content": "threads = 4\n", "mode": "0640"}
 UNIT = {"unit": "gpuaas-first.service", "action": "restart"}
@@ -231,7 +231,7 @@ async def test_an_abandoned_task_is_done_again_only_if_that_is_harmless(machine:
 async def test_a_task_nobody_ended_expires_and_says_what_is_known(machine: Machine, clock: MovableClock) -> None:
     begun, waiting = await machine.ask("run_unit", UNIT), await machine.ask()
     leased = await machine.begin()
-    clock.forward(service.WAITS_S + 130)
+    clock.forward(kinds.WAITS_S + 130)
     platform = machine.world.platform
     platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
     sentences = [
@@ -279,6 +279,99 @@ async def test_a_long_poll_wakes_for_a_task_and_for_its_end(machine: Machine) ->
     await asyncio.sleep(0.05)
     await machine.say("result", leased, outcome="succeeded")
     assert (await asyncio.wait_for(waiting, 5)).json()["state"] == "succeeded"
+
+
+class Leaving:
+    """A machine whose agent knows tasks, and whose allocation is given back."""
+
+    def __init__(self, world: World, node: str, agent: Api, allocation: str) -> None:
+        self.world, self.node, self.agent, self.allocation = world, node, agent, allocation
+
+    async def take(self) -> Any:
+        return await self.agent.ok(f"/v1/nodes/{self.node}/tasks/claim", {})
+
+    async def release(self) -> Any:
+        return await self.world.boss.ok(f"/v1/projects/{self.world.red}/allocations/{self.allocation}/release")
+
+    async def wiped(self, outcome: str) -> None:
+        leased = await self.take()
+        said = {"attempt": leased["attempt"], "epoch": leased["epoch"]}
+        path = f"/v1/nodes/{self.node}/tasks/{leased['task_id']}"
+        await self.agent.ok(f"{path}/renew", said)
+        await self.agent.ok(f"{path}/result", said | {"outcome": outcome, "message": f"It {outcome}."})
+
+    async def again(self, **more: Any) -> Any:
+        return await self.world.boss.post(f"/v1/nodes/{self.node}/wipe", {"reason": "looked at it"} | more)
+
+    async def seen(self) -> tuple[str, str | None]:
+        path = f"/v1/projects/{self.world.red}/allocations/{self.allocation}"
+        found = (await self.world.boss.get(path)).json()
+        return found["state"], found["wipe"]
+
+    async def given_to_blue(self) -> int:
+        body = {"node_id": self.node}
+        return (await self.world.boss.post(f"/v1/projects/{self.world.blue}/allocations", body)).status_code
+
+
+@pytest.fixture
+async def leaving(world: World) -> Leaving:
+    node, agent, _ = await add_node(world, "leaving")
+    found = Leaving(world, node, agent, await hold(world, world.red, node, agent))
+    assert await found.take() is None
+    return found
+
+
+async def test_a_machine_is_free_for_others_only_when_it_was_wiped(leaving: Leaving) -> None:
+    released = await leaving.release()
+    assert (released["state"], released["wipe"]) == ("releasing", "pending")
+    assert await leaving.take() is None, "wiped while its holder may still come back"
+    await apply_trust(leaving.node, leaving.agent)
+    assert await leaving.seen() == ("releasing", "pending")
+    assert await leaving.given_to_blue() == 409
+    await leaving.wiped("succeeded")
+    assert await leaving.seen() == ("released", "done")
+    assert await leaving.given_to_blue() == 201
+
+
+async def test_a_wipe_that_failed_keeps_the_machine_until_another_succeeds(leaving: Leaving) -> None:
+    check_problem(await leaving.again(), 409, "nothing_to_wipe")
+    await leaving.release()
+    await apply_trust(leaving.node, leaving.agent)
+    check_problem(await leaving.again(), 409, "wipe_under_way")
+    await leaving.wiped("failed")
+    assert await leaving.seen() == ("releasing", "failed")
+    assert await leaving.given_to_blue() == 409
+    told = rows(leaving.world.platform, "select data from events where type = 'capacity.allocation.wipe_failed'")
+    assert "It failed." in str(told)
+    asked = await leaving.again()
+    assert asked.json()["wipe"] == "pending"
+    await leaving.wiped("succeeded")
+    assert await leaving.seen() == ("released", "done")
+
+
+@pytest.mark.parametrize("trust_first", [True, False])
+async def test_whoever_cleaned_a_machine_by_hand_can_say_so(leaving: Leaving, trust_first: bool) -> None:
+    await leaving.release()
+    if trust_first:
+        await apply_trust(leaving.node, leaving.agent)
+    assert (await leaving.again(by_hand=True)).json()["wipe"] == "done"
+    assert (await leaving.seen())[0] == ("released" if trust_first else "releasing")
+    await apply_trust(leaving.node, leaving.agent)
+    assert await leaving.seen() == ("released", "done")
+    assert await leaving.take() is None, "the wipe it was to do is taken back"
+
+
+async def test_a_machine_that_is_away_is_still_wiped_when_it_comes_back_days_later(
+    leaving: Leaving, clock: MovableClock
+) -> None:
+    await leaving.release()
+    clock.forward(3 * 24 * 3600)
+    platform = leaving.world.platform
+    platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
+    assert one(platform, "select state from node_tasks") == "queued"
+    clock.forward(5 * 24 * 3600)
+    platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
+    assert one(platform, "select wipe from allocations where id = :id", id=leaving.allocation) == "failed"
 
 
 def test_every_kind_says_everything_about_itself() -> None:

@@ -86,6 +86,7 @@ Machines
   gpuaas node drain NAME                 have it emptied
   gpuaas node retire NAME                for good, once it is empty
   gpuaas node pool NAME POOL             put it into a pool
+  gpuaas node wipe NAME                  again, after a wipe that failed
   gpuaas task list NODE                  what it was told to do
   gpuaas task show NODE ID               and what it said
   gpuaas pool create NAME                a named set of machines

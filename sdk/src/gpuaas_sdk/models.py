@@ -62,6 +62,7 @@ class AllocationView(msgspec.Struct, kw_only=True):
     gpus: int
     expires_at: str | None
     overdue_since: str | None
+    wipe: str | None = None
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: str
@@ -1453,3 +1454,15 @@ class WhoamiView(msgspec.Struct, kw_only=True):
     tenants: list[TenantView]
     projects: list[ProjectMembership]
     roles: list[HeldRole]
+
+
+class WipeNode(msgspec.Struct, kw_only=True, omit_defaults=True):
+    by_hand: bool = False
+    reason: str
+
+
+class WipeView(msgspec.Struct, kw_only=True):
+    node_id: str
+    allocation_id: str
+    wipe: str
+    task_id: str | None

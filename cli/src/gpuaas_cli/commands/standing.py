@@ -1,13 +1,13 @@
-"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `pool`."""
+"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `wipe`, `pool`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 
 from .. import show
-from ..options import Common
+from ..options import Common, Flag
 from ..session import Session, pick, session
 from .look import node
 
@@ -87,6 +87,35 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     with session(common) as at:
         found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "is retired; its name is free")
+
+
+@node.command
+def wipe(
+    name: str,
+    *,
+    reason: str,
+    by_hand: Annotated[bool, Flag] = False,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
+
+    Example: gpuaas node wipe gpu-box-1 --reason "the disk has space again"
+    Example: gpuaas node wipe gpu-box-1 --by-hand --reason "reinstalled it"
+
+    Parameters
+    ----------
+    by_hand
+        The machine is not asked to do anything: you vouch for it.
+    reason
+        Why, for the record.
+    """
+    with session(common) as at:
+        found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
+    if common.json:
+        return show.as_json(found)
+    print(f"{name} counts as clean." if by_hand else f"{name} is being wiped: gpuaas task list {name}")
+    return None
 
 
 @node.command

@@ -71,6 +71,7 @@ ROUTERS = [
     allocation_routes.wide,
     entitlement_routes.router,
     tasks.router,
+    tasks.beside,
     task_routes.router,
     work_routes.router,
     instances.router,

@@ -236,6 +236,7 @@ class AllocationView(View):
     gpus: int = Field(description="as the project's quota counts it")
     expires_at: Moment | None = Field(description="when the lease ends, if it does")
     overdue_since: Moment | None = Field(description="the lease has ended, but something is still on it")
+    wipe: str | None = Field(None, description="of one given back: pending, done or failed; failed keeps its machine")
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: Moment

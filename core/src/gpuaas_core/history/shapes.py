@@ -124,7 +124,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "capacity.sku.": ("What there is to hold", "name"),
     "capacity.pool.": ("What there is to hold", "name"),
     "capacity.quota.": ("Quotas", "max_allocations max_gpus"),
-    "capacity.allocation.": ("Allocations", "allocation_id node_id expires_at?"),
+    "capacity.allocation.": ("Allocations", "allocation_id node_id expires_at? reason?"),
     "apps.instance.": ("Instances", "instance_name operation_id state"),
     "apps.instance.abandoned": ("Instances", "instance_name operation_id reason"),
     "apps.member.": ("Members", "instance_name member_id component_key state? operation_id? allocation_id? reason?"),

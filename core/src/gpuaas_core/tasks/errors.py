@@ -24,6 +24,16 @@ class TooManyTasks(Problem):
     way_out = "Wait until some of them have ended (`gpuaas task list NODE`), then ask again."
 
 
+class NothingToWipe(Problem):
+    status, code, title = 409, "nothing_to_wipe", "Nothing on this machine waits to be wiped"
+    way_out = "A machine is wiped when its allocation is released (`gpuaas allocation release`)."
+
+
+class WipeUnderWay(Problem):
+    status, code, title = 409, "wipe_under_way", "The machine is being wiped"
+    way_out = "Wait for its end (`gpuaas task list NODE`); only then can it be wiped again."
+
+
 class DeliveryUnavailable(Problem):
     status, code, title = 409, "delivery_unavailable", "Artifacts cannot be delivered to machines here"
     way_out = "Send small files with `write_file`; ask the platform's operator about artifacts."

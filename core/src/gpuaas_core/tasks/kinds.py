@@ -32,6 +32,9 @@ ACTIONS = ["start", "stop", "restart", "reload", "enable", "disable"]
 PROBES = ["units", "processes", "ports", "disk"]
 MOST_TEXT = 64 * 1024
 MOST_BYTES = 16 * 2**30
+WAITS_S = 600  # for its machine, beyond the time the work itself may take
+WIPE_WAITS_S = 7 * 24 * 3600  # a machine that was away is wiped before anybody else gets it
+WIPE = "wipe"
 
 
 def _object(optional: dict[str, Any] | None = None, /, **required: Any) -> dict[str, Any]:
@@ -52,6 +55,7 @@ class Kind:
     output_limit: int  # bytes of evidence
     asked_by: str = CONTROLLER
     asked: dict[str, Any] | None = None
+    waits_s: int = WAITS_S
 
 
 _OWNED = {"owner": OWNER, "group": OWNER}
@@ -94,13 +98,14 @@ KINDS: dict[str, Kind] = {
         time_limit_s=60,
         output_limit=65536,
     ),
-    "wipe": Kind(
+    WIPE: Kind(
         "Ends sessions, and removes the units and files that tasks left of an allocation; it takes no more tasks then.",
         _object(),
         idempotent=True,
         time_limit_s=300,
         output_limit=16384,
         asked_by=PLATFORM,
+        waits_s=WIPE_WAITS_S,
     ),
     "upgrade_agent": Kind(
         "Puts another version of the agent in place and starts it; the former one stays beside it.",

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Query, Response
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import reads, schemas, service
+from . import reads, schemas, service, wiping
 from .tables import node_tasks
 
 router = APIRouter(prefix="/v1/nodes/{node_id}/tasks", tags=["tasks"])
+beside = APIRouter(prefix="/v1/nodes/{node_id}", tags=["tasks"])
 _REPORT = needs("capacity.node.report", "node")
 _READ = needs("capacity.task.read", "node")
 
@@ -24,6 +25,8 @@ _READ = needs("capacity.task.read", "node")
 async def claim_task(call: Caller, node_id: str, body: schemas.ClaimTask) -> Response:
     """Long poll of the machine that holds no task. Nothing is handed to a caller who has hung up meanwhile."""
     deadline = call.now + body.wait_s * 1000
+    if not await call.read(lambda ctx: wiping.knows_tasks(ctx.tx, node_id)):
+        await call.write(lambda ctx: wiping.note_agent(ctx, node_id), repeats=False, audited=False)
     while True:
         if await call.read(lambda ctx: service.waits(ctx, node_id)):
             answer = await call.write(lambda ctx: service.lease(ctx, call.vault, node_id), repeats=False)
@@ -63,6 +66,12 @@ async def list_node_tasks(
 @router.get("/{task_id}", **_READ)
 async def get_node_task(call: Caller, node_id: str, task_id: str) -> schemas.TaskView:
     return await call.read(lambda ctx: view(reads.task_of_node(ctx.tx, node_id, task_id)))
+
+
+@beside.post("/wipe", response_model=schemas.WipeView, **needs("capacity.node.wipe", "node"))
+async def wipe_node(call: Caller, node_id: str, body: schemas.WipeNode) -> Response:
+    """The way out of a failed wipe: again, or somebody did it by hand. Then the machine is free."""
+    return await call.write(lambda ctx: wiping.again(ctx, node_id, body))
 
 
 def view(row: Any) -> schemas.TaskView:

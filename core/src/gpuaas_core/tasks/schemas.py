@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from ..kit.wire import Id, Input, Moment, Sentence, View, Whole, canonical
+from ..kit.wire import Id, Input, Keepable, Moment, Sentence, View, Whole, YesNo, canonical
 
 MOST_EVIDENCE = 64 * 1024
 LONGEST_WAIT_S = 30
@@ -57,6 +57,18 @@ class AskTask(Input):
     allocation_id: Id
     kind: Annotated[str, StringConstraints(max_length=40)]
     arguments: dict[str, Any] = Field(description="as contracts/node-tasks.json says for the kind; never a secret")
+
+
+class WipeNode(Input):
+    by_hand: YesNo = Field(False, description="somebody has cleaned the machine; it is not asked to do anything")
+    reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
+
+
+class WipeView(View):
+    node_id: str
+    allocation_id: str
+    wipe: str
+    task_id: str | None
 
 
 class TaskView(View):

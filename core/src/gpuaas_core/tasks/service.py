@@ -4,19 +4,23 @@ A machine does one task at a time and asks for the next when it holds none; so w
 it. Reports carry (task, attempt, epoch): the same one twice changes nothing, one of an earlier attempt is refused.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
 
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Scope
+from ..capacity import allocating
+from ..capacity.reads import hold_leaving, node_row
+from ..capacity.tables import allocations, nodes
 from ..custody import task_keys
 from ..kit.ids import new_id
 from ..kit.wire import canonical
 from ..ledger.events import declare
 from . import schemas
 from .errors import StaleTask, TooManyTasks
-from .kinds import KINDS
+from .kinds import KINDS, WIPE
 from .reads import task_of_node
 from .states import LEASED, LIVE, QUEUED, REPORTED, RUNNING, TASK, WAITING
 from .tables import node_tasks
@@ -35,7 +39,6 @@ declare(
 )
 
 LEASE_S = 30
-WAITS_S = 600  # for its machine, beyond the time the work itself may take
 MOST_WAITING = 100
 MOST_ATTEMPTS = 5
 BACKDATED_S = 60
@@ -70,7 +73,7 @@ def queue(
         "idempotent": KINDS[kind].idempotent,
         "state": QUEUED,
         "attempt": 0,
-        "deadline_at": ctx.now + (WAITS_S + KINDS[kind].time_limit_s) * 1000,
+        "deadline_at": ctx.now + (KINDS[kind].waits_s + KINDS[kind].time_limit_s) * 1000,
         "message": "",
         "evidence": {},
         "asked_by": ctx.principal.id,
@@ -116,6 +119,8 @@ def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> 
 
 
 def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -> Row[Any]:
+    if task_of_node(ctx.tx, node_id, task_id).kind == WIPE:
+        node_row(ctx.tx, node_id, lock=True)  # the order of locks: a machine before its tasks
     row = task_of_node(ctx.tx, node_id, task_id, lock=True)
     ctx.resource_id = task_id
     if TASK.terminal(row.state) and (row.attempt, row.epoch, row.state) == (body.attempt, body.epoch, body.outcome):
@@ -128,8 +133,14 @@ def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
     """What a former claim asked for and no machine has begun is taken back; with no epoch, all of the operation."""
     t = node_tasks.c
     mine = [t.operation_id == operation_id, t.state.in_(WAITING)] + ([] if epoch is None else [t.epoch < epoch])
-    for row in ctx.tx.execute(select(node_tasks).where(*mine).with_for_update()).all():
-        _end(ctx, row, "cancel", "Whoever asked for it no longer holds the operation.")
+    rows = ctx.tx.execute(select(node_tasks).where(*mine).with_for_update()).all()
+    take_back(ctx, rows, "Whoever asked for it no longer holds the operation.")
+
+
+def take_back(ctx: Context, rows: Sequence[Row[Any]], why: str) -> None:
+    """Of tasks that no machine has begun."""
+    for row in rows:
+        _end(ctx, row, "cancel", why)
 
 
 def expire_due(ctx: Context) -> int:
@@ -147,10 +158,15 @@ def forget_old(tx: Connection, now: int) -> None:
 
 
 def _to_do(ctx: Context, node_id: str) -> Any:
-    """Waiting; handed out without having been begun; begun, abandoned, and harmless to do again."""
-    t = node_tasks.c
+    """Waiting; handed out without having been begun; begun, abandoned, and harmless to do again.
+
+    A wipe comes after the machine has forgotten the allocation: otherwise its holder could come back behind it.
+    """
+    t, a, n = node_tasks.c, allocations.c, nodes.c
     abandoned = and_(t.state == RUNNING, t.idempotent, t.lease_expires_at <= ctx.now)
-    return and_(t.node_id == node_id, t.deadline_at > ctx.now, or_(t.state.in_(WAITING), abandoned))
+    trusted = exists().where(a.id == t.allocation_id, n.id == a.node_id, n.trust_applied < a.trust_generation)
+    in_time = and_(t.deadline_at > ctx.now, or_(t.kind != WIPE, ~trusted))
+    return and_(t.node_id == node_id, in_time, or_(t.state.in_(WAITING), abandoned))
 
 
 def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> Row[Any]:
@@ -181,7 +197,17 @@ def _payload(ctx: Context, row: Row[Any]) -> str:
 def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[str, Any] | None = None) -> Row[Any]:
     ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
     ctx.ring(f"task:{row.id}")
-    return _move(ctx, row, action, **ended)
+    moved = _move(ctx, row, action, **ended)
+    if row.kind == WIPE and action != "cancel":
+        _wiped(ctx, moved)
+    return moved
+
+
+def _wiped(ctx: Context, row: Row[Any]) -> None:
+    node = node_row(ctx.tx, row.node_id, lock=True)
+    leaving = hold_leaving(ctx.tx, row.node_id)
+    if leaving is not None and leaving.id == row.allocation_id:
+        allocating.wiped(ctx, node, leaving, clean=row.state == "succeeded", reason=row.message)
 
 
 def _move(ctx: Context, row: Row[Any], action: str, **more: Any) -> Row[Any]:

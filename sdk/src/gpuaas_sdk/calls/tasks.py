@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import TaskView
+from ..models import TaskView, WipeView
 from ..request import Page, Request, get, post
 
 
@@ -37,6 +37,11 @@ class TaskCalls:
         self, node_id: str, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[TaskView]]:
         return get(Page[TaskView], "/v1/nodes/{}/tasks", node_id, state=state, limit=limit, cursor=cursor)
+
+    @call
+    def wipe_node(self, node_id: str, *, reason: str, by_hand: bool = False) -> Request[WipeView]:
+        """After a wipe that failed: again, or `by_hand` if somebody has cleaned the machine."""
+        return post(WipeView, "/v1/nodes/{}/wipe", node_id, reason=reason, by_hand=by_hand)
 
     @call
     def get_node_task(self, node_id: str, task_id: str) -> Request[TaskView]:

@@ -13,6 +13,7 @@ from ...history import stream
 from ...instances import claims
 from ...kit import wire
 from ...ledger import requests
+from ...tasks import kinds
 from ...tasks import schemas as task_schemas
 from ...tasks import service as tasks
 from ...tenancy import accounts, guesses, identity, invitations
@@ -91,7 +92,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Tasks of machines": [
         ("The lease of a task", _time(tasks.LEASE_S), "the machine renews it while it works"),
-        ("A task waits for its machine", _time(tasks.WAITS_S), "then it expires, begun or not"),
+        ("A task waits for its machine", _time(kinds.WAITS_S), "then it expires, begun or not"),
+        ("A wipe waits for its machine", _time(kinds.WIPE_WAITS_S), "then it failed, and the machine stays held"),
         ("A task is handed out", f"{tasks.MOST_ATTEMPTS} times", "then it failed"),
         ("Tasks that wait for one machine", str(tasks.MOST_WAITING), "409 above"),
         ("The evidence of a task", _size(task_schemas.MOST_EVIDENCE), "as JSON; each kind says less"),

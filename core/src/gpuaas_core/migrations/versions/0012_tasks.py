@@ -1,4 +1,4 @@
-"""Tasks of machines."""
+"""Tasks of machines, and what is known of wipes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -42,6 +42,12 @@ def upgrade() -> None:
     op.create_index("ix_node_tasks_operation", "node_tasks", ["operation_id", "id"])
     op.create_index("ix_node_tasks_live", "node_tasks", ["node_id", "id"], sqlite_where=_LIVE, postgresql_where=_LIVE)
 
+    op.add_column("nodes", sa.Column("tasks_at", sa.BigInteger(), nullable=True))
+    op.add_column("allocations", sa.Column("wipe", sa.String(length=20), nullable=True))
+
 
 def downgrade() -> None:
+    """A machine that waits for a wipe frees itself then as before: when it next says what it trusts."""
+    op.drop_column("allocations", "wipe")
+    op.drop_column("nodes", "tasks_at")
     op.drop_table("node_tasks")
