@@ -23,6 +23,7 @@ GROUPS = (
     "member",
     "operation",
     "orphan",
+    "task",
     "secret",
     "credential",
     "allocation",

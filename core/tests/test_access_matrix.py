@@ -14,8 +14,9 @@ from gpuaas_core.api.app import build_app, build_platform
 from gpuaas_core.api.matrix import CALLERS, LENT, access_matrix
 from gpuaas_core.edge.call import needs
 from gpuaas_core.kit.problems import UNSEEN
+from gpuaas_core.tasks.tables import node_tasks
 from gpuaas_core.tenancy.service import bind
-from sqlalchemy import text
+from sqlalchemy import insert, text
 from world import PASSWORD, Api, World, add_user, join, service_account, sign_in
 
 COMMITTED = json.loads((Path(__file__).parents[2] / "contracts" / "access-matrix.json").read_text())
@@ -152,11 +153,22 @@ async def _real(world: World) -> dict[str, str]:
         "member_id": deployed["instance"]["members"][0]["id"],
         "account_id": world.second_id,
         "provider_id": await _provider(world),
+        "task_id": _task(world, deployed["operation"]["id"]),
         "credential_id": (await world.boss.ok(f"/v1/projects/{world.red}/credentials", {"name": "storage"}))["id"],
         "app_slug": "echo",
         "version": "1.0.0",
         "correlation_id": deployed["operation"]["correlation_id"],
     }
+
+
+def _task(world: World, operation_id: str) -> str:
+    """One of the machine and of the operation that the other paths name."""
+    row = {"id": "task_matrix", "tenant_id": world.tenant, "node_id": world.nodes[0], "project_id": world.red}
+    row |= {"operation_id": operation_id, "kind": "wipe", "arguments": {}, "epoch": 1, "idempotent": True}
+    row |= {"state": "succeeded", "attempt": 1, "deadline_at": 1, "message": "", "evidence": {}, "created_at": 1}
+    values = row | {"asked_by": world.controller_id, "correlation_id": "cor-matrix"}
+    world.platform.db.write_now(lambda tx: tx.execute(insert(node_tasks).values(**values)))
+    return row["id"]
 
 
 async def _provider(world: World) -> str:

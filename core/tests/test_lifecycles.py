@@ -5,8 +5,9 @@ from gpuaas_core.capacity.states import ALLOCATION, NODE
 from gpuaas_core.custody.states import CREDENTIAL
 from gpuaas_core.instances.states import INSTANCE, MEMBER, OPERATION, REPORTED
 from gpuaas_core.kit.lifecycle import Lifecycle, WrongMoment
+from gpuaas_core.tasks.states import TASK
 
-LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, CREDENTIAL)}
+LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, CREDENTIAL, TASK)}
 FINAL = {
     "instance": {"deleted"},
     "member": {"removed"},
@@ -14,6 +15,7 @@ FINAL = {
     "allocation": {"released"},
     "node": {"retired"},
     "credential": {"revoked"},
+    "task": {"succeeded", "failed", "refused", "interrupted", "expired", "canceled"},
 }
 
 

@@ -31,6 +31,9 @@ ELSEWHERE = {
     ("GET", "/v1/nodes/{node_id}/trust"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/trust-applied"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/heartbeat"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/tasks/claim"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/renew"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/result"): "the agent has its own client",
 }
 EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: []}
 

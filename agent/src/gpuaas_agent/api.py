@@ -11,7 +11,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +21,7 @@ from gpuaas_agent.errors import Refused, TokenInvalid, Unreachable
 
 TIMEOUT_S = 15
 LARGEST_ANSWER = 1 << 20
+CHUNK = 1 << 20
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -35,9 +36,27 @@ class Api:
         self._skew = 0.0
         self._lock = threading.Lock()
 
-    def post(self, path: str, body: dict[str, Any], *, signed_in: bool = True) -> Any:
+    def post(self, path: str, body: dict[str, Any], *, signed_in: bool = True, wait_s: float = 0) -> Any:
         headers = {"Content-Type": "application/json", "Idempotency-Key": secrets.token_hex(16)}
-        return self._call("POST", path, json.dumps(body).encode(), headers, signed_in, TIMEOUT_S)
+        return self._call("POST", path, json.dumps(body).encode(), headers, signed_in, TIMEOUT_S + wait_s)
+
+    def download(self, path: str) -> Iterator[bytes]:
+        """Piece by piece, from the platform itself: it is not followed elsewhere."""
+        headers = {"User-Agent": f"gpuaas-agent/{__version__}", "Authorization": f"Bearer {self._access_token()}"}
+        request = urllib.request.Request(self.base + path, None, headers)  # noqa: S310
+        opener = urllib.request.build_opener(_NoRedirect(), *self._tls())
+        try:
+            with opener.open(request, timeout=TIMEOUT_S) as answer:
+                while chunk := answer.read(CHUNK):
+                    yield chunk
+        except urllib.error.HTTPError as error:
+            raise _refusal(error) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(self.base, str(error) or type(error).__name__) from error
+
+    def platform_time(self) -> float:
+        """Seconds since 1970 by the platform's clock, as far as this host can tell."""
+        return time.time() + self._skew
 
     def get(self, path: str, *, wait_s: float = 0) -> Any:
         return self._call("GET", path, None, {}, True, TIMEOUT_S + wait_s)
@@ -84,6 +103,9 @@ class Api:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise Unreachable(self.base, str(error) or type(error).__name__) from error
 
+    def _tls(self) -> list[urllib.request.BaseHandler]:
+        return [urllib.request.HTTPSHandler(context=self._ssl)] if self._ssl else []
+
     def _learn_time(self, date: str | None) -> None:
         try:
             skew = parsedate_to_datetime(date).timestamp() - time.time() if date else 0.0
@@ -91,6 +113,11 @@ class Api:
             return
         # The header has whole seconds: a smaller difference means nothing.
         self._skew = skew if abs(skew) > 3 else 0.0
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: Any) -> None:
+        return None
 
 
 def _refusal(error: urllib.error.HTTPError) -> Refused | Unreachable:

@@ -1,8 +1,8 @@
 """The agent's life: enrol, then forever apply what the platform says to trust, and say every few seconds "I am here".
 
-Two threads, each of which survives everything but the end of the process: one follows the trust (long poll), one sends
-heartbeats. Trust that was already received is applied again at start, before the platform is asked: a reboot while the
-platform is down loses nothing.
+Three threads, each of which survives everything but the end of the process: one follows the trust (long poll), one does
+tasks (`tasks/follow.py`), one sends heartbeats. Trust that was already received is applied again at start, before the
+platform is asked: a reboot while the platform is down loses nothing.
 """
 
 import json
@@ -20,6 +20,7 @@ from gpuaas_agent.errors import AgentError, NotConfigured, TokenInvalid
 from gpuaas_agent.identity import Node
 from gpuaas_agent.places import Places
 from gpuaas_agent.sshd import Sshd
+from gpuaas_agent.tasks.follow import Tasks
 from gpuaas_agent.trust import Trust
 
 log = logging.getLogger("gpuaas_agent")
@@ -45,6 +46,8 @@ class Agent:
         api = Api(settings.api, settings.ca_file, sign)
         beat = lambda: self._beat(api, node, settings)  # noqa: E731
         threading.Thread(target=self._forever, args=("heartbeat", beat), daemon=True).start()
+        tasks = lambda: self._do_tasks(api, node)  # noqa: E731
+        threading.Thread(target=self._forever, args=("tasks", tasks), daemon=True).start()
         self._forever("trust", lambda: self._follow_trust(api))
 
     def enrolled(self) -> tuple[Node, Config]:
@@ -80,6 +83,10 @@ class Agent:
         body = {"facts": facts.collect(self.places.root, settings.gpu_model), "boot_id": facts.boot_id()}
         answer = api.post(f"/v1/nodes/{node.node_id}/heartbeat", body)
         return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))
+
+    def _do_tasks(self, api: Api, node: Node) -> float:
+        """Read anew each round: after whatever went wrong, the disk says how things are."""
+        return Tasks(self.places, api, node.node_id).once()
 
     def _apply_saved(self) -> None:
         saved = files.read(self.places.trust)

@@ -29,6 +29,16 @@ class Places:
         return self.state / "trust.json"
 
     @property
+    def tasks(self) -> Path:
+        """What the agent remembers of tasks: the one under way, results not yet heard, fences, what was left where."""
+        return self.state / "tasks"
+
+    @property
+    def agent(self) -> Path:
+        """The agent's own tree."""
+        return self.root / "opt/gpuaas-agent"
+
+    @property
     def ssh(self) -> Path:
         return self.root / "etc/ssh/gpuaas"
 

@@ -86,6 +86,9 @@ Machines
   gpuaas node drain NAME                 have it emptied
   gpuaas node retire NAME                for good, once it is empty
   gpuaas node pool NAME POOL             put it into a pool
+  gpuaas node wipe NAME                  again, after a wipe that failed
+  gpuaas task list NODE                  what it was told to do
+  gpuaas task show NODE ID               and what it said
   gpuaas pool create NAME                a named set of machines
   gpuaas pool list                       those there are
   gpuaas sku list                        kinds of machines, and what an hour costs
@@ -162,6 +165,7 @@ COMMANDS = {
     "member": "member:app",
     "operation": "operation:app",
     "orphan": "orphan:app",
+    "task": "task:app",
     "secret": "secret:app",
     "credential": "credential:app",
     "events": "events:events",

@@ -62,6 +62,7 @@ class AllocationView(msgspec.Struct, kw_only=True):
     gpus: int
     expires_at: str | None
     overdue_since: str | None
+    wipe: str | None = None
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: str
@@ -88,6 +89,13 @@ class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     claim_epoch: int
     version: int | None = None
+
+
+class AskTask(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+    allocation_id: str
+    kind: str
+    arguments: dict[str, Any]
 
 
 class AuditBreak(msgspec.Struct, kw_only=True):
@@ -206,6 +214,10 @@ class ClaimSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
     length: int = 32
     alphabet: str = "alphanumeric"
     claim_epoch: int
+
+
+class ClaimTask(msgspec.Struct, kw_only=True, omit_defaults=True):
+    wait_s: int = 0
 
 
 class ClaimView(msgspec.Struct, kw_only=True):
@@ -773,6 +785,14 @@ class LeaseView(msgspec.Struct, kw_only=True):
     cancel_requested: bool
 
 
+class LeasedTask(msgspec.Struct, kw_only=True):
+    task_id: str
+    attempt: int
+    epoch: int
+    lease_expires_in_s: int
+    document: SignedTask
+
+
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One log line. `fields.kind` may say what it is: `step` (of a controller) or `command` (on a host)."""
 
@@ -1096,9 +1116,22 @@ class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     validate_only: bool = False
 
 
+class RenewTask(msgspec.Struct, kw_only=True, omit_defaults=True):
+    attempt: int
+    epoch: int
+
+
 class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     allocation_id: str
     reason: str | None = None
+
+
+class ReportTask(msgspec.Struct, kw_only=True, omit_defaults=True):
+    attempt: int
+    epoch: int
+    outcome: str
+    message: str = ""
+    evidence: dict[str, Any] = {}
 
 
 class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1239,6 +1272,14 @@ class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     tenant: str | None = None
 
 
+class SignedTask(msgspec.Struct, kw_only=True):
+    """Everything the machine is told is in `payload`; it acts on nothing that this signature does not cover."""
+
+    payload: str
+    key_id: str
+    signature: str
+
+
 class SkuView(msgspec.Struct, kw_only=True):
     name: str
     gpu_model: str
@@ -1278,6 +1319,37 @@ class StuckView(msgspec.Struct, kw_only=True):
 class TargetView(msgspec.Struct, kw_only=True):
     app_slug: str
     version: str
+
+
+class TaskKey(msgspec.Struct, kw_only=True):
+    id: str
+    public_key: str
+
+
+class TaskLeaseView(msgspec.Struct, kw_only=True):
+    lease_expires_in_s: int
+
+
+class TaskView(msgspec.Struct, kw_only=True):
+    id: str
+    node_id: str
+    allocation_id: str | None
+    project_id: str | None
+    operation_id: str | None
+    kind: str
+    arguments: dict[str, Any]
+    epoch: int
+    idempotent: bool
+    state: str
+    attempt: int
+    message: str
+    evidence: dict[str, Any]
+    asked_by: str
+    correlation_id: str
+    deadline_at: str
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
 
 
 class Telemetry(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1320,6 +1392,7 @@ class TrustView(msgspec.Struct, kw_only=True):
     host_certificate: str
     host_ca_public_key: str
     login_user: str
+    task_keys: list[TaskKey]
 
 
 class UpdateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1381,3 +1454,15 @@ class WhoamiView(msgspec.Struct, kw_only=True):
     tenants: list[TenantView]
     projects: list[ProjectMembership]
     roles: list[HeldRole]
+
+
+class WipeNode(msgspec.Struct, kw_only=True, omit_defaults=True):
+    by_hand: bool = False
+    reason: str
+
+
+class WipeView(msgspec.Struct, kw_only=True):
+    node_id: str
+    allocation_id: str
+    wipe: str
+    task_id: str | None

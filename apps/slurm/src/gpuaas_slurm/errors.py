@@ -30,7 +30,10 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
     "step_failed": ("Read the last lines of the service in adapter_detail, mend the host, " + RETRY, True),
     "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in adapter_detail, " + RETRY, True),
     "job_proof_failed": ("Read what the job said in adapter_detail, mend the host, " + RETRY, True),
-    "cluster_name_fixed": ("Give the name it has, or deploy another cluster.", False),
+    "cluster_name_fixed": (
+        "Update the instance with the name the cluster has. Decommission it and deploy anew to give it another.",
+        False,
+    ),
     "inputs_invalid": ("Decommission the instance and deploy it with other inputs.", False),
     "teardown_incomplete": (
         "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",

@@ -1,13 +1,13 @@
-"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `pool`."""
+"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `wipe`, `pool`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 
 from .. import show
-from ..options import Common
+from ..options import Common, Flag
 from ..session import Session, pick, session
 from .look import node
 
@@ -29,7 +29,7 @@ def show_node(name: str, *, tenant: str | None = None, common: Common = Common()
         Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
-        found = at.client.get_node(_id(at, name, tenant))
+        found = at.client.get_node(node_id(at, name, tenant))
     if common.json:
         return show.as_json(found)
     known = [
@@ -52,7 +52,7 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
     """
     with session(common) as at:
-        found = at.client.cordon_node(_id(at, name, tenant), reason=reason)
+        found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "takes no new allocations")
 
 
@@ -63,7 +63,7 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
     Example: gpuaas node uncordon gpu-box-1
     """
     with session(common) as at:
-        found = at.client.uncordon_node(_id(at, name, tenant), reason=reason)
+        found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "takes allocations again")
 
 
@@ -74,7 +74,7 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
     """
     with session(common) as at:
-        found = at.client.drain_node(_id(at, name, tenant), reason=reason)
+        found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "is to be emptied")
 
 
@@ -85,8 +85,37 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     Example: gpuaas node retire gpu-box-1 --reason "sold"
     """
     with session(common) as at:
-        found = at.client.retire_node(_id(at, name, tenant), reason=reason)
+        found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
     _told(common, found, "is retired; its name is free")
+
+
+@node.command
+def wipe(
+    name: str,
+    *,
+    reason: str,
+    by_hand: Annotated[bool, Flag] = False,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
+
+    Example: gpuaas node wipe gpu-box-1 --reason "the disk has space again"
+    Example: gpuaas node wipe gpu-box-1 --by-hand --reason "reinstalled it"
+
+    Parameters
+    ----------
+    by_hand
+        The machine is not asked to do anything: you vouch for it.
+    reason
+        Why, for the record.
+    """
+    with session(common) as at:
+        found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
+    if common.json:
+        return show.as_json(found)
+    print(f"{name} counts as clean." if by_hand else f"{name} is being wiped: gpuaas task list {name}")
+    return None
 
 
 @node.command
@@ -96,11 +125,11 @@ def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, co
     Example: gpuaas node pool gpu-box-1 night-shift
     """
     with session(common) as at:
-        found = at.client.put_node_into_pool(_id(at, name, tenant), pool=pool)
+        found = at.client.put_node_into_pool(node_id(at, name, tenant), pool=pool)
     _told(common, found, f"is in the pool {found.pool}" if found.pool else "is in no pool")
 
 
-def _id(at: Session, name: str, tenant: str | None) -> str:
+def node_id(at: Session, name: str, tenant: str | None) -> str:
     if name.startswith("node_"):
         return name
     known = [one for one in at.client.every(sdk.Calls.list_nodes, at.tenant_id(tenant)) if one.state != "retired"]

@@ -31,6 +31,7 @@ from ..instances import (
     entitlement_routes,
     member_routes,
     secret_routes,
+    task_routes,
     work_routes,
 )
 from ..instances import routes as instances
@@ -39,6 +40,7 @@ from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
 from ..policy import routes as policy
+from ..tasks import routes as tasks
 from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes, oidc_routes
 from ..tenancy import routes as tenancy
 from ..tenancy.identity import authenticate, renew_session
@@ -68,6 +70,9 @@ ROUTERS = [
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
+    tasks.router,
+    tasks.beside,
+    task_routes.router,
     work_routes.router,
     instances.router,
     member_routes.router,

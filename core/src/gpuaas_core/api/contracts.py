@@ -18,6 +18,7 @@ from ..history.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
 from ..kit.problems import CATALOGUE
 from ..ledger.events import IDENTIFIERS, TYPES
 from ..ledger.requests import KEY_PATTERN
+from ..tasks import kinds
 from .app import build_app, build_platform
 from .matrix import access_matrix
 from .reference import pages
@@ -86,6 +87,7 @@ def all_contracts(app: FastAPI | None = None) -> dict[str, str]:
         "access-matrix.json": access_matrix(app),
         "errors.json": _errors(),
         "manifest.schema.json": SCHEMA,
+        "node-tasks.json": kinds.contract(),
     }
     return {name: json.dumps(document, indent=2, ensure_ascii=False) + "\n" for name, document in documents.items()}
 

@@ -28,9 +28,14 @@ declare(
         "capacity.allocation.released": "The machine no longer trusts the allocation; it is free.",
         "capacity.allocation.extended": "The lease of an allocation ends at another time.",
         "capacity.allocation.integrated": "An app's controller noted something about an allocation it works on.",
+        "capacity.allocation.wiped": "What the platform's work left of an allocation is gone from its machine.",
+        "capacity.allocation.wipe_failed": "A machine could not be wiped, so it stays held: `gpuaas node wipe`.",
         "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance is still on it.",
     }
 )
+
+
+CLEAN = (None, "done")  # `wipe` of an allocation that leaves its machine to others
 
 
 def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> Row[Any]:
@@ -162,8 +167,26 @@ def settle(ctx: Context, node: Row[Any], applied: int) -> None:
     for row in ctx.tx.execute(waiting).all():
         if row.state == "requested":
             _move(ctx, row, "realize", node.tenant_id)
-        else:
+        elif row.wipe in CLEAN:
             finish(ctx, row, node.tenant_id)
+
+
+def await_wipe(ctx: Context, allocation_id: str) -> None:
+    """Being given back, it frees its machine only when that says that it was wiped."""
+    ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(wipe="pending"))
+
+
+def wiped(ctx: Context, node: Row[Any], row: Row[Any], *, clean: bool, reason: str) -> None:
+    """The caller holds machine and allocation. A machine that is not clean stays held."""
+    if row.state != "releasing" or row.wipe in CLEAN:
+        return
+    change = {"wipe": "done" if clean else "failed", "updated_at": ctx.now}
+    ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
+    facts = {"allocation_id": row.id, "node_id": node.id, "reason": reason}
+    event = "capacity.allocation.wiped" if clean else "capacity.allocation.wipe_failed"
+    ctx.emit(event, row.id, facts, scope=_scope(row, node.tenant_id))
+    if clean and row.trust_generation <= node.trust_applied:
+        finish(ctx, row, node.tenant_id)
 
 
 def finish(ctx: Context, row: Row[Any], tenant_id: str) -> None:

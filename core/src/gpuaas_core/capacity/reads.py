@@ -36,6 +36,13 @@ def allocation_row(tx: Connection, project_id: str, allocation_id: str, *, lock:
     return row
 
 
+def hold_leaving(tx: Connection, node_id: str) -> Row[Any] | None:
+    """The allocation that is being given back and has a wipe to wait for, locked; the caller holds the machine."""
+    a = allocations.c
+    leaving = select(allocations).where(a.node_id == node_id, a.state == "releasing", a.wipe.is_not(None))
+    return tx.execute(leaving.with_for_update(key_share=True)).first()
+
+
 def allocations_of(project_id: str, state: str | None) -> Select[Any]:
     return _with_node(project_id).where(_in_state(state))
 

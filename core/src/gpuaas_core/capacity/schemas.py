@@ -57,6 +57,11 @@ class Enrol(Input):
     facts: Facts
 
 
+class TaskKey(View):
+    id: str
+    public_key: str = Field(description="Ed25519, 32 bytes as base64")
+
+
 class TrustView(View):
     """What the host must trust now: who may log in (principals per login user) and how it proves itself."""
 
@@ -66,6 +71,7 @@ class TrustView(View):
     host_certificate: str
     host_ca_public_key: str
     login_user: str
+    task_keys: list[TaskKey] = Field(description="whose signature a task must carry; the machine does nothing else")
 
 
 class EnrolledView(View):
@@ -230,6 +236,7 @@ class AllocationView(View):
     gpus: int = Field(description="as the project's quota counts it")
     expires_at: Moment | None = Field(description="when the lease ends, if it does")
     overdue_since: Moment | None = Field(description="the lease has ended, but something is still on it")
+    wipe: str | None = Field(None, description="of one given back: pending, done or failed; failed keeps its machine")
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: Moment

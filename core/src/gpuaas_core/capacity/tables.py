@@ -40,6 +40,7 @@ nodes = Table(
     Column("facts", JSON, nullable=False),
     Column("trust_generation", Integer, nullable=False),
     Column("trust_applied", Integer, nullable=False),
+    Column("tasks_at", BigInteger),  # when its agent first asked for tasks; null: an agent that knows none
     Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index(
@@ -67,6 +68,7 @@ allocations = Table(
     Column("lost_after_s", Integer),
     Column("expires_at", BigInteger),
     Column("overdue_since", BigInteger),
+    Column("wipe", String(20)),  # null: none is needed; pending, done or failed
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_allocations_project", "project_id", "id"),

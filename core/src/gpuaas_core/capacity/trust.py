@@ -7,14 +7,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ..custody import authorities
-from .schemas import TrustView
+from ..custody import authorities, task_keys
+from ..custody.vault import Vault
+from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 
 LOGIN_USER = "root"
 
 
-def trust_of(tx: Connection, node: Row[Any]) -> TrustView:
+def trust_of(tx: Connection, vault: Vault, node: Row[Any]) -> TrustView:
     held = select(allocations.c.id).where(
         allocations.c.node_id == node.id, allocations.c.state.in_(["requested", "active"])
     )
@@ -25,6 +26,7 @@ def trust_of(tx: Connection, node: Row[Any]) -> TrustView:
         host_certificate=node.host_certificate,
         host_ca_public_key=authorities.public_key(tx, node.tenant_id, "host"),
         login_user=LOGIN_USER,
+        task_keys=[TaskKey(**key) for key in task_keys.public_keys(vault)],
     )
 
 

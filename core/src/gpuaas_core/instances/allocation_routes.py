@@ -10,6 +10,7 @@ from ..capacity import reads as capacity
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
+from ..tasks import wiping
 from . import holds, integration, reads
 from .schemas import NoteIntegration
 
@@ -58,7 +59,7 @@ async def release_allocation(call: Caller, project_id: str, allocation_id: str) 
     def release(ctx: Context) -> schemas.AllocationView:
         allocating.hold_allocation(ctx, project_id, allocation_id)
         holds.check_not_in_use(ctx, allocation_id)
-        return _view(ctx, allocating.release_allocation(ctx, project_id, allocation_id))
+        return _view(ctx, wiping.release(ctx, project_id, allocation_id))
 
     return await call.write(release)
 

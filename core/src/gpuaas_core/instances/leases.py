@@ -13,6 +13,7 @@ from ..capacity import allocating
 from ..capacity.states import ALLOCATION
 from ..capacity.tables import allocations
 from ..ledger.audit import Entry
+from ..tasks import wiping
 from .reads import used_by
 from .tables import allocation_holds
 
@@ -35,7 +36,7 @@ def _end(ctx: Context, project_id: str, allocation_id: str) -> None:
     if row.state not in _ENDABLE or row.expires_at is None or row.expires_at > ctx.now:
         return  # somebody was faster
     if not used_by(ctx.tx, [row.id]):
-        allocating.release_allocation(ctx, project_id, allocation_id)
+        wiping.release(ctx, project_id, allocation_id)
         ctx.note(_entry(ctx, row))
     elif row.overdue_since is None:
         allocating.mark_overdue(ctx, row)

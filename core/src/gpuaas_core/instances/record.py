@@ -8,6 +8,7 @@ from ..access.context import Context
 from ..custody import redemptions, secrets
 from ..kit.ids import new_id
 from ..ledger.events import declare
+from ..tasks.service import fence
 from .actions import Manifest, timing
 from .states import INSTANCE, MEMBER, OPERATION
 from .tables import instances, members, operations
@@ -101,6 +102,7 @@ def move_operation(
     ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change))
     moved = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
     emit_operation(ctx, instance, moved, event or status)
+    fence(ctx, row.id, moved.claim_epoch if status == "running" else None)
     return moved
 
 

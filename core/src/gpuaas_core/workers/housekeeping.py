@@ -17,6 +17,7 @@ from ..instances import leases, watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
+from ..tasks import service as tasks
 from ..tenancy import break_glass, guesses, oidc
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
@@ -53,12 +54,14 @@ def tidy(tx: Connection, now: int) -> set[str]:
     lose_silent_nodes(ctx)
     break_glass.expire_due(ctx)
     leases.end_due(ctx)
+    tasks.expire_due(ctx)
     watch.look_after(ctx)
     watch.forget_old(ctx)
     expire_entitlements(ctx)
     credentials.end_overlaps(ctx)
     redemptions.forget_old_answers(tx, now)
     forget_old(tx, now)
+    tasks.forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
     oidc.forget_old(tx, now)

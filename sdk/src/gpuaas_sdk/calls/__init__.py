@@ -15,6 +15,7 @@ from .members import MemberCalls
 from .offers import OfferCalls
 from .policy import PolicyCalls
 from .secrets import SecretCalls
+from .tasks import TaskCalls
 from .tenancy import TenancyCalls
 from .triage import TriageCalls
 
@@ -32,6 +33,7 @@ class Calls(
     SecretCalls,
     CredentialCalls,
     ControllerCalls,
+    TaskCalls,
     EventCalls,
     TriageCalls,
 ):

@@ -5,6 +5,7 @@ from ...catalog.states import VERSION
 from ...custody.states import CREDENTIAL
 from ...instances.states import INSTANCE, MEMBER, OPERATION
 from ...kit.lifecycle import Lifecycle
+from ...tasks.states import TASK
 from ...tenancy.states import BREAK_GLASS
 from .markdown import code, table
 
@@ -21,6 +22,7 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
     "Operation": (OPERATION, "One piece of work on an instance. It ends once, and a retry is a new operation."),
     "Allocation": (ALLOCATION, "A machine held for a project. It is active once the machine itself trusts it."),
     "Node": (NODE, "An enrolled machine. While it reports it is what people decided; its silence changes no decision."),
+    "Task": (TASK, "Something a machine's agent is to do. It begins once the machine has renewed its lease on it."),
     "App version": (VERSION, "What an app team publishes. What runs stays, whatever becomes of its version."),
     "Access credential": (CREDENTIAL, "A key pair of a project. While it rotates, the old version is good as well."),
     "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),

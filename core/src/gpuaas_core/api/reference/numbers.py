@@ -13,6 +13,9 @@ from ...history import stream
 from ...instances import claims
 from ...kit import wire
 from ...ledger import requests
+from ...tasks import kinds
+from ...tasks import schemas as task_schemas
+from ...tasks import service as tasks
 from ...tenancy import accounts, guesses, identity, invitations
 from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
@@ -86,6 +89,15 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("Silent machines become `unknown` after", _time(standing.UNKNOWN_AFTER_MS / 1000), ""),
         ("Silent machines become `lost` after", _time(standing.LOST_AFTER_S), "or as their allocation says"),
         ("A host certificate", _time(authorities.HOST_CERTIFICATE_S), "enrol again before then"),
+    ],
+    "Tasks of machines": [
+        ("The lease of a task", _time(tasks.LEASE_S), "the machine renews it while it works"),
+        ("A task waits for its machine", _time(kinds.WAITS_S), "then it expires, begun or not"),
+        ("A wipe waits for its machine", _time(kinds.WIPE_WAITS_S), "then it failed, and the machine stays held"),
+        ("A task is handed out", f"{tasks.MOST_ATTEMPTS} times", "then it failed"),
+        ("Tasks that wait for one machine", str(tasks.MOST_WAITING), "409 above"),
+        ("The evidence of a task", _size(task_schemas.MOST_EVIDENCE), "as JSON; each kind says less"),
+        ("Tasks that ended are kept", _time(tasks.KEPT_MS / 1000), ""),
     ],
     "Telemetry, triage and audit": [
         ("Log lines and spans are kept", _time(triage.KEPT_MS / 1000), ""),

@@ -1,0 +1,19 @@
+"""One file per kind. What is not in this table is not done, whoever signed it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from gpuaas_agent.tasks.acts import collect_evidence, fetch_artifact, run_unit, upgrade_agent, wipe, write_file
+from gpuaas_agent.tasks.document import KINDS
+from gpuaas_agent.tasks.work import Work
+
+Act = Callable[[Work], dict[str, Any]]
+ACTS: dict[str, Act] = {
+    "write_file": write_file.act,
+    "fetch_artifact": fetch_artifact.act,
+    "run_unit": run_unit.act,
+    "collect_evidence": collect_evidence.act,
+    "wipe": wipe.act,
+    "upgrade_agent": upgrade_agent.act,
+}
+assert ACTS.keys() == KINDS.keys(), "kinds.json and the acts of this agent are not of the same release"

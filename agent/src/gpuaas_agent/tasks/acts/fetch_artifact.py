@@ -1,0 +1,41 @@
+"""An artifact, through the platform: counted and digested while it arrives, named only if both are right."""
+
+import hashlib
+import os
+from typing import Any
+
+from gpuaas_agent.tasks import paths
+from gpuaas_agent.tasks.acts.write_file import owned_by
+from gpuaas_agent.tasks.errors import TaskFailed
+from gpuaas_agent.tasks.work import Work
+
+
+def act(work: Work) -> dict[str, Any]:
+    said = work.arguments
+    with work.step("fetch"):
+        work.ledger.note(file=said["path"])
+        with (
+            paths.folder_of(work.places.root, said["path"], lambda made: work.ledger.note(folder=made)) as (
+                folder,
+                name,
+            ),
+            paths.new_file(folder, name, int(said["mode"], 8), owned_by(None, None)) as file,
+        ):
+            receive(work, file)
+    return {"path": said["path"], "size": said["size"], "sha256": said["sha256"]}
+
+
+def receive(work: Work, file: int) -> None:
+    """Into an open file; raises unless it is exactly what was announced."""
+    said, digest, size = work.arguments, hashlib.sha256(), 0
+    for chunk in work.api.download(f"/v1/nodes/{work.task.node_id}/deliveries/{said['delivery']}"):
+        work.checkpoint()
+        size += len(chunk)
+        if size > said["size"]:
+            raise TaskFailed(f"More than the announced {said['size']} bytes arrived; nothing was kept.")
+        digest.update(chunk)
+        left = memoryview(chunk)
+        while left:
+            left = left[os.write(file, left) :]
+    if size != said["size"] or digest.hexdigest() != said["sha256"]:
+        raise TaskFailed(f"{size} bytes with another digest than announced arrived; nothing was kept.")

@@ -1,0 +1,158 @@
+"""The third thread: take one task, do it, say how it ended; forever, and again after whatever ends the process.
+
+Nothing is done before the platform's signature, the kind's schema, the fence and the first renewal have all said yes.
+"""
+
+import json
+import logging
+import re
+import time
+from typing import Any
+
+from gpuaas_agent import files
+from gpuaas_agent.errors import AgentError, Refused, Unreachable
+from gpuaas_agent.places import Places
+from gpuaas_agent.tasks import document
+from gpuaas_agent.tasks.acts import ACTS, Act
+from gpuaas_agent.tasks.document import Known, Task
+from gpuaas_agent.tasks.errors import TaskError, TaskRefused, TaskStopped
+from gpuaas_agent.tasks.journal import BEGUN, RECEIVED, Journal, Spool
+from gpuaas_agent.tasks.lease import Lease
+from gpuaas_agent.tasks.memory import Memory
+from gpuaas_agent.tasks.work import Work
+
+log = logging.getLogger("gpuaas_agent")
+
+POLL_S = 25
+WITHOUT_KEYS_S = 15.0
+KEEP = (401, 403)  # says nothing about the result itself: it is sent again later
+_ID = re.compile(r"[a-z]{2,6}_[0-9a-z]{1,33}")
+
+
+class Tasks:
+    """The tasks of one host. `once` is a round; whoever calls it again after an error loses nothing."""
+
+    def __init__(self, places: Places, api: Any, node_id: str, acts: dict[str, Act] | None = None) -> None:
+        self.places, self.api, self.node_id = places, api, node_id
+        self.acts = ACTS if acts is None else acts
+        self.journal, self.spool, self.memory = Journal(places), Spool(places), Memory(places)
+        self._path = f"/v1/nodes/{node_id}/tasks"
+
+    def once(self) -> float:
+        known = self._known()
+        if not known.keys:
+            return WITHOUT_KEYS_S  # a platform that knows no tasks
+        self.resume()
+        self.deliver()
+        leased = self.api.post(f"{self._path}/claim", {"wait_s": POLL_S}, wait_s=POLL_S)
+        if leased:
+            self.take(leased, known)
+            self.deliver()
+        return 0
+
+    def take(self, leased: Any, known: Known) -> None:
+        leased = leased if isinstance(leased, dict) else {}
+        try:
+            task = document.read(leased.get("document"), known, self.node_id, self.api.platform_time())
+            if [leased.get(name) for name in ("task_id", "attempt", "epoch")] != [
+                task.task_id,
+                task.attempt,
+                task.epoch,
+            ]:
+                raise TaskRefused("The task is not the one its document names.")
+            self.memory.admit(task)
+        except TaskRefused as refused:
+            self._refuse(leased, str(refused))
+            return
+        self.do(task)
+
+    def do(self, task: Task, steps: list[dict[str, Any]] | None = None, phase: str = RECEIVED) -> None:
+        self.journal.open(task, steps or [], phase)
+        lease = Lease(self.api, self.node_id, task)
+        try:
+            lease.renew()
+        except Refused as refused:
+            if refused.status in KEEP:
+                raise
+            log.info("task %s is no longer ours: %s", task.name, refused.sentence)
+            self.journal.close()
+            return
+        self.journal.begun()
+        with lease:
+            outcome, message, evidence = self._act(task, lease)
+        self._end(task, outcome, message, evidence)
+
+    def resume(self) -> None:
+        """What a former life of this process left: done and not told, begun, or only received."""
+        left = self.journal.load()
+        if left is None:
+            return
+        task = Task(**left["task"])
+        if self.spool.has(task):
+            self.memory.ended(task, self.api.platform_time())
+            self.journal.close()
+        elif left["phase"] == BEGUN and not task.idempotent:
+            self.journal.open(task, left["steps"], BEGUN)
+            self._end(task, "interrupted", "The agent was interrupted while it worked on this.", {})
+        else:
+            self.do(task, left["steps"], left["phase"])
+
+    def deliver(self) -> None:
+        """Until the platform has heard each of them; at least once, and it counts them once."""
+        for path in self.spool.waiting():
+            known = json.loads(path.read_bytes())
+            try:
+                self.api.post(f"{self._path}/{known['task_id']}/result", known["result"])
+            except Refused as refused:
+                if refused.status in KEEP:
+                    raise
+                log.warning("the platform does not want the result of %s: %s", path.stem, refused.sentence)
+            files.remove(path)
+
+    def _act(self, task: Task, lease: Lease) -> tuple[str, str, dict[str, Any]]:
+        started = time.monotonic()
+        try:
+            work = Work(self.places, self.api, task, self.journal, lease, self.memory)
+            evidence = self.acts[task.kind](work)
+        except TaskStopped as stopped:
+            return (self._stopped(task, lease), str(stopped), {})
+        except TaskError as error:
+            return error.outcome, str(error), {}
+        except Unreachable:
+            raise  # the journal stays: it is done again as soon as the platform answers
+        except Exception as error:
+            log.warning("task %s failed", task.name, exc_info=not isinstance(error, OSError | AgentError))
+            return "failed", f"{type(error).__name__}: {error}", {}
+        log.info("task %s: %s done in %.1f s", task.name, task.kind, time.monotonic() - started)
+        return "succeeded", "", evidence
+
+    @staticmethod
+    def _stopped(task: Task, lease: Lease) -> str:
+        """Out of time is a failure of what may be repeated: repeating it would take as long."""
+        return "failed" if task.idempotent and lease.out_of_time else "interrupted"
+
+    def _end(self, task: Task, outcome: str, message: str, evidence: dict[str, Any]) -> None:
+        bounded = bound(evidence | {"steps": self.journal.steps}, task.output_limit)
+        result = {"attempt": task.attempt, "epoch": task.epoch, "outcome": outcome, "message": message[:1900]}
+        self.spool.put(task.task_id, task.attempt, result | {"evidence": bounded})
+        self.memory.ended(task, self.api.platform_time())
+        self.journal.close()
+
+    def _refuse(self, leased: Any, why: str) -> None:
+        """Reported under the numbers it came with, which nothing else is taken from."""
+        log.warning("a task was refused: %s", why)
+        task_id, attempt, epoch = (leased.get(name) for name in ("task_id", "attempt", "epoch"))
+        if not (isinstance(task_id, str) and _ID.fullmatch(task_id) and type(attempt) is type(epoch) is int):
+            return
+        result = {"attempt": attempt, "epoch": epoch, "outcome": "refused", "message": why[:1900], "evidence": {}}
+        self.spool.put(task_id, attempt, result)
+
+    def _known(self) -> Known:
+        saved = files.read(self.places.trust)
+        return Known.of(json.loads(saved) if saved else {})
+
+
+def bound(evidence: dict[str, Any], most: int) -> dict[str, Any]:
+    """As much as its kind may say. Too much is cut, and that is said, too."""
+    text = json.dumps(evidence)
+    return evidence if len(text) <= most else {"cut_off": True, "begins": text[: most // 2]}

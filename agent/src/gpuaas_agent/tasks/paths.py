@@ -1,0 +1,78 @@
+"""Opens places on this host one name at a time, following no link: what lies where a path says is what is touched."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuaas_agent.tasks.errors import TaskFailed
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+ALLOWED = ("/opt/gpuaas/", "/etc/gpuaas/apps/", "/var/lib/gpuaas/apps/", "/etc/systemd/system/gpuaas-")
+
+
+@contextmanager
+def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) -> Iterator[tuple[int, str]]:
+    """The open folder and the last name. With `made`, missing folders are made, each told before it is."""
+    *folders, name = names(path)
+    handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for depth, one in enumerate(folders, 1):
+            inner = _enter(handle, one, "/" + "/".join(folders[:depth]), made)
+            os.close(handle)
+            handle = inner
+        yield handle, name
+    finally:
+        os.close(handle)
+
+
+def names(path: str) -> list[str]:
+    """The schema refused such paths already; this is the second lock on the same door."""
+    parts = path.split("/")[1:]
+    if not path.startswith(ALLOWED) or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise TaskFailed(f"{path!r} is not below a place tasks may touch.")
+    return parts
+
+
+def _enter(handle: int, name: str, whole: str, made: Callable[[str], None] | None) -> int:
+    try:
+        return os.open(name, FOLDER, dir_fd=handle)
+    except FileNotFoundError:
+        if made is None:
+            raise
+    except OSError as error:
+        raise TaskFailed(f"{whole} is not a folder of this machine itself: {error.strerror}.") from error
+    made(whole)
+    os.mkdir(name, 0o755, dir_fd=handle)
+    os.fsync(handle)
+    return os.open(name, FOLDER, dir_fd=handle)
+
+
+@contextmanager
+def new_file(folder: int, name: str, mode: int, owner: tuple[int, int]) -> Iterator[int]:
+    """Arrives under its name complete, with its mode and owner, or not at all."""
+    temporary = f".{name}.gpuaas-new"
+    remove(folder, temporary)
+    handle = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
+    )
+    try:
+        yield handle
+        os.fchown(handle, *owner)
+        os.fchmod(handle, mode)
+        os.fsync(handle)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    except BaseException:
+        remove(folder, temporary)
+        raise
+    finally:
+        os.close(handle)
+
+
+def remove(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    os.fsync(folder)

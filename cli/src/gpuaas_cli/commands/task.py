@@ -1,0 +1,74 @@
+"""`gpuaas task list|show`: what machines were told to do, and what they said."""
+
+from __future__ import annotations
+
+import json
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common
+from ..session import session
+from .standing import node_id
+
+app = App(name="task", help="What machines were told to do.")
+
+
+@app.command(name="list")
+def list_tasks(node: str, /, *, state: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+    """The tasks of a machine, the oldest first.
+
+    Example: gpuaas task list gpu-box-1
+    Example: gpuaas task list gpu-box-1 --state failed
+
+    Parameters
+    ----------
+    node
+        Name or id of the machine.
+    state
+        Only those, e.g. queued, running, succeeded, failed, refused, interrupted, expired, canceled.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_node_tasks, node_id(at, node, tenant), state=state))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print(f"{node} was told to do nothing." if state is None else f"{node} has no tasks that are {state}.")
+        return None
+    rows = [(t.kind, t.state, str(t.attempt), show.ago(t.created_at), t.message or "-", t.id) for t in found]
+    return show.table(("KIND", "STATE", "ATTEMPT", "ASKED", "SAID", "ID"), rows)
+
+
+@app.command(name="show")
+def show_task(node: str, task: str, /, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """All about a task, with what the machine said.
+
+    Example: gpuaas task show gpu-box-1 task_01hx…
+
+    Parameters
+    ----------
+    node
+        Name or id of the machine.
+    task
+        Its id, see `gpuaas task list`.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = at.client.get_node_task(node_id(at, node, tenant), task)
+    if common.json:
+        return show.as_json(found)
+    known = [
+        ("task", f"{found.kind} ({found.id})"),
+        ("state", found.state),
+        ("said", found.message),
+        ("asked", f"{show.ago(found.created_at)} by {found.asked_by}"),
+        ("for", found.operation_id or found.allocation_id or "the machine itself"),
+        ("attempt", f"{found.attempt}, epoch {found.epoch}"),
+        ("evidence", json.dumps(found.evidence) if found.evidence else ""),
+        ("correlation", found.correlation_id),
+    ]
+    return show.facts(known)

@@ -1,0 +1,35 @@
+"""What a controller has a machine do: only for an operation it holds, only on that instance's allocations.
+
+Beside machine access (`claims.grant_access`) this is the other way to a machine, fenced the same way: the task carries
+the claim's epoch, and what a former claim asked for is taken back unless a machine has begun it.
+"""
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from ..access.context import Context
+from ..capacity.reads import allocations_by_id, node_row
+from ..tasks import kinds, service
+from ..tasks.fetching import resolve_fetch
+from ..tasks.schemas import AskTask
+from .claims import held
+from .errors import AllocationNotOfOperation
+from .reads import members_of
+
+FETCH = "fetch_artifact"
+
+
+def ask(ctx: Context, project_id: str, operation_id: str, body: AskTask) -> Row[Any]:
+    row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    on = {member.allocation_id for member in members_of(ctx.tx, instance.id)}
+    allocation = allocations_by_id(ctx.tx, project_id, [body.allocation_id]).get(body.allocation_id)
+    if body.allocation_id not in on or allocation is None or allocation.state != "active":
+        raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an active allocation of this instance.")
+    kind = kinds.asked_for(body.kind, body.arguments, kinds.CONTROLLER)
+    node, arguments = node_row(ctx.tx, allocation.node_id), body.arguments
+    if body.kind == FETCH:
+        arguments = resolve_fetch(ctx, node, arguments)
+        kinds.check(kind.arguments, arguments)
+    who = {"allocation": allocation, "operation_id": row.id, "epoch": row.claim_epoch}
+    return service.queue(ctx, node, body.kind, arguments, **who)

@@ -1,0 +1,172 @@
+"""The kinds of tasks: one table. What is not in it cannot be asked for, and no machine does it.
+
+`contracts/node-tasks.json` is this table; the agent ships its own copy of that file and checks every task against it
+again. `arguments` is what the machine is told, `asked` what a caller gives where that is something else.
+Patterns end in `$(?!\\n)`: in Python `$` alone lets a newline pass.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from .errors import TaskInvalid, TaskKindUnknown
+
+CONTROLLER, PLATFORM = "controller", "platform"
+
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9._+@-]{0,99}"
+_UNIT = r"gpuaas-(?!agent)[a-z0-9][a-z0-9@-]{0,60}\.(?:service|timer|socket)"
+_PLACES = rf"(?:opt/gpuaas|etc/gpuaas/apps|var/lib/gpuaas/apps)(?:/{_NAME}){{1,8}}"
+PATH = {
+    "type": "string",
+    "maxLength": 400,
+    "pattern": rf"^/(?:{_PLACES}|etc/systemd/system/{_UNIT})$(?!\n)",
+}
+UNIT = {"type": "string", "maxLength": 80, "pattern": rf"^{_UNIT}$(?!\n)"}
+MODE = {"type": "string", "pattern": r"^0[0-7][0-7][0-5]$(?!\n)"}  # never writable by everybody, no set-uid
+OWNER = {"type": "string", "pattern": r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)"}
+SHA256 = {"type": "string", "pattern": r"^[0-9a-f]{64}$(?!\n)"}
+ID = {"type": "string", "pattern": r"^[a-z]{2,6}_[0-9a-z]{1,33}$(?!\n)"}
+VERSION = {"type": "string", "pattern": r"^[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}$(?!\n)"}
+ACTIONS = ["start", "stop", "restart", "reload", "enable", "disable"]
+PROBES = ["units", "processes", "ports", "disk"]
+MOST_TEXT = 64 * 1024
+MOST_BYTES = 16 * 2**30
+WAITS_S = 600  # for its machine, beyond the time the work itself may take
+WIPE_WAITS_S = 7 * 24 * 3600  # a machine that was away is wiped before anybody else gets it
+WIPE = "wipe"
+
+
+def _object(optional: dict[str, Any] | None = None, /, **required: Any) -> dict[str, Any]:
+    fields = required | (optional or {})
+    return {"type": "object", "properties": fields, "required": [*required], "additionalProperties": False}
+
+
+def _size(most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "maximum": most}
+
+
+@dataclass(frozen=True)
+class Kind:
+    says: str
+    arguments: dict[str, Any]
+    idempotent: bool  # may be done again after it was interrupted
+    time_limit_s: int
+    output_limit: int  # bytes of evidence
+    asked_by: str = CONTROLLER
+    asked: dict[str, Any] | None = None
+    waits_s: int = WAITS_S
+
+
+_OWNED = {"owner": OWNER, "group": OWNER}
+
+KINDS: dict[str, Kind] = {
+    "write_file": Kind(
+        "Writes a file whole, with its mode and owner, below one of the places tasks may touch.",
+        _object(_OWNED, path=PATH, content={"type": "string", "maxLength": MOST_TEXT}, mode=MODE),
+        idempotent=True,
+        time_limit_s=30,
+        output_limit=4096,
+    ),
+    "fetch_artifact": Kind(
+        "Fetches a registered artifact through the platform; the file gets its name only if size and digest are right.",
+        _object(delivery=ID, sha256=SHA256, size=_size(MOST_BYTES), path=PATH, mode=MODE),
+        idempotent=True,
+        time_limit_s=1800,
+        output_limit=4096,
+        asked=_object(artifact_id=ID, path=PATH, mode=MODE),
+    ),
+    "run_unit": Kind(
+        "Has the machine's service manager act on a unit whose name begins with gpuaas-.",
+        _object(unit=UNIT, action={"type": "string", "enum": ACTIONS}),
+        idempotent=False,
+        time_limit_s=120,
+        output_limit=16384,
+    ),
+    "collect_evidence": Kind(
+        "Looks at units, processes, listening ports, disks or the digest of files; changes nothing.",
+        _object(
+            {"files": {"type": "array", "items": PATH, "maxItems": 20}},
+            what={
+                "type": "array",
+                "items": {"type": "string", "enum": [*PROBES, "files"]},
+                "minItems": 1,
+                "maxItems": 5,
+            },
+        ),
+        idempotent=True,
+        time_limit_s=60,
+        output_limit=65536,
+    ),
+    WIPE: Kind(
+        "Ends sessions, and removes the units and files that tasks left of an allocation; it takes no more tasks then.",
+        _object(),
+        idempotent=True,
+        time_limit_s=300,
+        output_limit=16384,
+        asked_by=PLATFORM,
+        waits_s=WIPE_WAITS_S,
+    ),
+    "upgrade_agent": Kind(
+        "Puts another version of the agent in place and starts it; the former one stays beside it.",
+        _object(delivery=ID, sha256=SHA256, size=_size(64 * 2**20), version=VERSION),
+        idempotent=True,
+        time_limit_s=300,
+        output_limit=4096,
+        asked_by=PLATFORM,
+    ),
+}
+
+_WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**53}
+_MAYBE_ID = {"anyOf": [ID, {"type": "null"}]}
+
+# What is signed. `not_before` and `expires_at` are seconds since 1970 by the platform's clock.
+DOCUMENT: dict[str, Any] = _object(
+    task_id=ID,
+    node_id=ID,
+    allocation_id=_MAYBE_ID,
+    operation_id=_MAYBE_ID,
+    epoch=_WHOLE,
+    attempt=_WHOLE,
+    kind={"type": "string", "enum": [*KINDS]},
+    arguments={"type": "object"},
+    not_before=_WHOLE,
+    expires_at=_WHOLE,
+)
+
+
+def contract() -> dict[str, Any]:
+    kinds = {
+        name: {
+            "says": kind.says,
+            "asked_by": kind.asked_by,
+            "idempotent": kind.idempotent,
+            "time_limit_s": kind.time_limit_s,
+            "output_limit": kind.output_limit,
+            "arguments": kind.arguments,
+            "asked": kind.asked or kind.arguments,
+        }
+        for name, kind in KINDS.items()
+    }
+    return {"document": DOCUMENT, "kinds": kinds}
+
+
+def asked_for(name: str, arguments: dict[str, Any], by: str) -> Kind:
+    """The kind, if this caller may ask for it with these arguments."""
+    kind = KINDS.get(name)
+    if kind is None or kind.asked_by != by:
+        known = ", ".join(sorted(one for one, kind in KINDS.items() if kind.asked_by == by))
+        raise TaskKindUnknown(f"{name[:60]!r} is not one of: {known}.")
+    check(kind.asked or kind.arguments, arguments)
+    return kind
+
+
+def check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    found = sorted(Draft202012Validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
+    if found:
+        errors = [{"pointer": _pointer(error.path), "message": error.message[:300]} for error in found[:20]]
+        raise TaskInvalid("The arguments do not fit the kind of task.", errors=errors)
+
+
+def _pointer(path: Any) -> str:
+    return "/arguments" + "".join(f"/{part}" for part in path)

@@ -1,0 +1,78 @@
+"""HTTP in, HTTP out: tasks as a machine's agent takes them, and as operators see them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from ..edge.call import Caller, needs
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from . import reads, schemas, service, wiping
+from .tables import node_tasks
+
+router = APIRouter(prefix="/v1/nodes/{node_id}/tasks", tags=["tasks"])
+beside = APIRouter(prefix="/v1/nodes/{node_id}", tags=["tasks"])
+_REPORT = needs("capacity.node.report", "node")
+_READ = needs("capacity.task.read", "node")
+
+
+@router.post(
+    "/claim",
+    response_model=schemas.LeasedTask,
+    responses={204: {"description": "nothing to do within `wait_s`"}},
+    **_REPORT,
+)
+async def claim_task(call: Caller, node_id: str, body: schemas.ClaimTask) -> Response:
+    """Long poll of the machine that holds no task. Nothing is handed to a caller who has hung up meanwhile."""
+    deadline = call.now + body.wait_s * 1000
+    if not await call.read(lambda ctx: wiping.knows_tasks(ctx.tx, node_id)):
+        await call.write(lambda ctx: wiping.note_agent(ctx, node_id), repeats=False, audited=False)
+    while True:
+        if await call.read(lambda ctx: service.waits(ctx, node_id)):
+            answer = await call.write(lambda ctx: service.lease(ctx, call.vault, node_id), repeats=False)
+            if answer.status_code != 204:
+                return answer
+        left = (deadline - call.platform.clock()) / 1000
+        if left > 0:
+            await call.wait(f"tasks:{node_id}", left)
+        if left <= 0 or await call.request.is_disconnected():
+            return Response(status_code=204)
+
+
+@router.post("/{task_id}/renew", response_model=schemas.TaskLeaseView, **_REPORT)
+async def renew_task(call: Caller, node_id: str, task_id: str, body: schemas.RenewTask) -> Response:
+    """The machine begins, or goes on with, what it was handed."""
+    return await call.write(lambda ctx: service.renew(ctx, node_id, task_id, body), repeats=False, audited=False)
+
+
+@router.post("/{task_id}/result", response_model=schemas.TaskView, **_REPORT)
+async def report_task(call: Caller, node_id: str, task_id: str, body: schemas.ReportTask) -> Response:
+    """How it ended. Safe to send again and again: one attempt ends once."""
+    return await call.write(lambda ctx: view(service.report(ctx, node_id, task_id, body)), repeats=False)
+
+
+@router.get("", **_READ)
+async def list_node_tasks(
+    call: Caller,
+    node_id: str,
+    state: Annotated[str | None, Query(max_length=20)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[schemas.TaskView]:
+    query = reads.tasks_of(node_id, state)
+    return await call.read(lambda ctx: page(ctx, query, node_tasks.c.id, limit, cursor, view))
+
+
+@router.get("/{task_id}", **_READ)
+async def get_node_task(call: Caller, node_id: str, task_id: str) -> schemas.TaskView:
+    return await call.read(lambda ctx: view(reads.task_of_node(ctx.tx, node_id, task_id)))
+
+
+@beside.post("/wipe", response_model=schemas.WipeView, **needs("capacity.node.wipe", "node"))
+async def wipe_node(call: Caller, node_id: str, body: schemas.WipeNode) -> Response:
+    """The way out of a failed wipe: again, or somebody did it by hand. Then the machine is free."""
+    return await call.write(lambda ctx: wiping.again(ctx, node_id, body))
+
+
+def view(row: Any) -> schemas.TaskView:
+    return schemas.TaskView.model_validate(row)

@@ -1,0 +1,93 @@
+"""What tasks look like on the wire."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator
+
+from ..kit.wire import Id, Input, Keepable, Moment, Sentence, View, Whole, YesNo, canonical
+
+MOST_EVIDENCE = 64 * 1024
+LONGEST_WAIT_S = 30
+
+
+class ClaimTask(Input):
+    wait_s: Whole = Field(0, ge=0, le=LONGEST_WAIT_S)
+
+
+class SignedTask(View):
+    """Everything the machine is told is in `payload`; it acts on nothing that this signature does not cover."""
+
+    payload: str
+    key_id: str
+    signature: str
+
+
+class LeasedTask(View):
+    task_id: str
+    attempt: int
+    epoch: int
+    lease_expires_in_s: int
+    document: SignedTask
+
+
+class RenewTask(Input):
+    attempt: Whole = Field(ge=1)
+    epoch: Whole = Field(ge=0, le=2**53)
+
+
+class TaskLeaseView(View):
+    lease_expires_in_s: int
+
+
+class ReportTask(RenewTask):
+    outcome: Literal["succeeded", "failed", "refused", "interrupted"]
+    message: Sentence = ""
+    evidence: dict[str, Any] = Field(default_factory=dict, description=f"at most {MOST_EVIDENCE} bytes as JSON")
+
+    @field_validator("evidence")
+    @classmethod
+    def _small(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if len(canonical(value).encode()) > MOST_EVIDENCE:
+            raise ValueError(f"more than {MOST_EVIDENCE} bytes as JSON")
+        return value
+
+
+class AskTask(Input):
+    claim_epoch: Whole = Field(ge=1, le=2**53)
+    allocation_id: Id
+    kind: Annotated[str, StringConstraints(max_length=40)]
+    arguments: dict[str, Any] = Field(description="as contracts/node-tasks.json says for the kind; never a secret")
+
+
+class WipeNode(Input):
+    by_hand: YesNo = Field(False, description="somebody has cleaned the machine; it is not asked to do anything")
+    reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
+
+
+class WipeView(View):
+    node_id: str
+    allocation_id: str
+    wipe: str
+    task_id: str | None
+
+
+class TaskView(View):
+    id: str
+    node_id: str
+    allocation_id: str | None
+    project_id: str | None
+    operation_id: str | None
+    kind: str
+    arguments: dict[str, Any]
+    epoch: int
+    idempotent: bool
+    state: str
+    attempt: int = Field(description="how often it was handed to the machine")
+    message: str
+    evidence: dict[str, Any] = Field(description="what the machine says it did or saw")
+    asked_by: str
+    correlation_id: str
+    deadline_at: Moment
+    created_at: Moment
+    started_at: Moment | None
+    ended_at: Moment | None

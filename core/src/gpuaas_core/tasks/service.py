@@ -1,0 +1,240 @@
+"""Queue tasks, hand them to their machine under a lease, hear how they ended.
+
+A machine does one task at a time and asks for the next when it holds none; so what it asks past was lost on the way to
+it. Reports carry (task, attempt, epoch): the same one twice changes nothing, one of an earlier attempt is refused.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
+
+from ..access.context import Context
+from ..access.evaluate import PLATFORM, Scope
+from ..capacity import allocating
+from ..capacity.reads import hold_leaving, node_row
+from ..capacity.tables import allocations, nodes
+from ..custody import task_keys
+from ..kit.ids import new_id
+from ..kit.wire import canonical
+from ..ledger.events import declare
+from . import schemas
+from .errors import StaleTask, TooManyTasks
+from .kinds import KINDS, WIPE
+from .reads import task_of_node
+from .states import LEASED, LIVE, QUEUED, REPORTED, RUNNING, TASK, WAITING
+from .tables import node_tasks
+
+declare(
+    {
+        "capacity.task.queued": "A machine is to do something; or what it began is to be done again.",
+        "capacity.task.running": "A machine begins a task.",
+        "capacity.task.succeeded": "A machine did a task, with evidence.",
+        "capacity.task.failed": "A machine could not do a task.",
+        "capacity.task.refused": "A machine refused a task: it did not fit what the machine may be told.",
+        "capacity.task.interrupted": "A machine was interrupted in a task that is not done twice by itself.",
+        "capacity.task.expired": "Nobody knows whether a task was done: its time is over.",
+        "capacity.task.canceled": "A task was taken back before a machine began it.",
+    }
+)
+
+LEASE_S = 30
+MOST_WAITING = 100
+MOST_ATTEMPTS = 5
+BACKDATED_S = 60
+KEPT_MS = 30 * 24 * 3600 * 1000
+AT_ONCE = 200
+
+
+def queue(
+    ctx: Context,
+    node: Row[Any],
+    kind: str,
+    arguments: dict[str, Any],
+    *,
+    allocation: Row[Any] | None = None,
+    operation_id: str | None = None,
+    epoch: int = 0,
+) -> Row[Any]:
+    """The caller has checked who asks for what (`kinds.asked_for`)."""
+    live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.state.in_(LIVE))
+    if ctx.tx.execute(live).scalar_one() >= MOST_WAITING:
+        raise TooManyTasks(f"{MOST_WAITING} tasks wait for the machine {node.name!r} already.")
+    row = {
+        "id": new_id("task"),
+        "tenant_id": node.tenant_id,
+        "node_id": node.id,
+        "allocation_id": allocation.id if allocation else None,
+        "project_id": allocation.project_id if allocation else None,
+        "operation_id": operation_id,
+        "kind": kind,
+        "arguments": arguments,
+        "epoch": epoch,
+        "idempotent": KINDS[kind].idempotent,
+        "state": QUEUED,
+        "attempt": 0,
+        "deadline_at": ctx.now + (KINDS[kind].waits_s + KINDS[kind].time_limit_s) * 1000,
+        "message": "",
+        "evidence": {},
+        "asked_by": ctx.principal.id,
+        "correlation_id": ctx.correlation.correlation_id,
+        "created_at": ctx.now,
+    }
+    made = ctx.tx.execute(insert(node_tasks).values(**row).returning(node_tasks)).one()
+    _tell(ctx, made)
+    ctx.ring(f"tasks:{node.id}")
+    return made
+
+
+def waits(ctx: Context, node_id: str) -> bool:
+    return ctx.tx.execute(select(node_tasks.c.id).where(_to_do(ctx, node_id)).limit(1)).first() is not None
+
+
+def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:
+    """The oldest task that waits. Its document is signed anew for each attempt."""
+    query = select(node_tasks).where(_to_do(ctx, node_id)).order_by(node_tasks.c.id).with_for_update(skip_locked=True)
+    for row in ctx.tx.execute(query.limit(MOST_WAITING)).all():
+        row = row if row.state == QUEUED else _move(ctx, row, "lapse")
+        if row.attempt >= MOST_ATTEMPTS:
+            _end(ctx, row, "give_up", f"It was handed out {row.attempt} times and never ended.")
+            continue
+        leased = _move(ctx, row, "lease", attempt=row.attempt + 1, lease_expires_at=ctx.now + LEASE_S * 1000)
+        ctx.resource_id = leased.id
+        return schemas.LeasedTask(
+            task_id=leased.id,
+            attempt=leased.attempt,
+            epoch=leased.epoch,
+            lease_expires_in_s=LEASE_S,
+            document=schemas.SignedTask(**task_keys.sign(vault, _payload(ctx, leased))),
+        )
+    return None
+
+
+def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> schemas.TaskLeaseView:
+    """The first renewal is the machine's word that it begins."""
+    row = _held(ctx, node_id, task_id, body)
+    change: dict[str, Any] = {"lease_expires_at": ctx.now + LEASE_S * 1000}
+    _move(ctx, row, "renew", **change | ({"started_at": ctx.now} if row.started_at is None else {}))
+    return schemas.TaskLeaseView(lease_expires_in_s=LEASE_S)
+
+
+def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -> Row[Any]:
+    if task_of_node(ctx.tx, node_id, task_id).kind == WIPE:
+        node_row(ctx.tx, node_id, lock=True)  # the order of locks: a machine before its tasks
+    row = task_of_node(ctx.tx, node_id, task_id, lock=True)
+    ctx.resource_id = task_id
+    if TASK.terminal(row.state) and (row.attempt, row.epoch, row.state) == (body.attempt, body.epoch, body.outcome):
+        return row  # told again: the answer was lost
+    row = _held(ctx, node_id, task_id, body)
+    return _end(ctx, row, REPORTED[body.outcome], body.message, body.evidence)
+
+
+def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
+    """What a former claim asked for and no machine has begun is taken back; with no epoch, all of the operation."""
+    t = node_tasks.c
+    mine = [t.operation_id == operation_id, t.state.in_(WAITING)] + ([] if epoch is None else [t.epoch < epoch])
+    rows = ctx.tx.execute(select(node_tasks).where(*mine).with_for_update()).all()
+    take_back(ctx, rows, "Whoever asked for it no longer holds the operation.")
+
+
+def take_back(ctx: Context, rows: Sequence[Row[Any]], why: str) -> None:
+    """Of tasks that no machine has begun."""
+    for row in rows:
+        _end(ctx, row, "cancel", why)
+
+
+def expire_due(ctx: Context) -> int:
+    """Called by housekeeping: whatever was not done in time is not done any more."""
+    due = select(node_tasks).where(node_tasks.c.state.in_(LIVE), node_tasks.c.deadline_at <= ctx.now)
+    rows = ctx.tx.execute(due.order_by(node_tasks.c.id).limit(AT_ONCE).with_for_update(skip_locked=True)).all()
+    for row in rows:
+        begun = "It was begun, and how it ended is unknown." if row.state == RUNNING else "No machine began it."
+        _end(ctx, row, "expire", f"Its time is over. {begun}")
+    return len(rows)
+
+
+def forget_old(tx: Connection, now: int) -> None:
+    tx.execute(delete(node_tasks).where(node_tasks.c.ended_at < now - KEPT_MS))
+
+
+def _to_do(ctx: Context, node_id: str) -> Any:
+    """Waiting; handed out without having been begun; begun, abandoned, and harmless to do again.
+
+    A wipe comes after the machine has forgotten the allocation: otherwise its holder could come back behind it.
+    """
+    t, a, n = node_tasks.c, allocations.c, nodes.c
+    abandoned = and_(t.state == RUNNING, t.idempotent, t.lease_expires_at <= ctx.now)
+    trusted = exists().where(a.id == t.allocation_id, n.id == a.node_id, n.trust_applied < a.trust_generation)
+    in_time = and_(t.deadline_at > ctx.now, or_(t.kind != WIPE, ~trusted))
+    return and_(t.node_id == node_id, in_time, or_(t.state.in_(WAITING), abandoned))
+
+
+def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> Row[Any]:
+    row = task_of_node(ctx.tx, node_id, task_id, lock=True)
+    ctx.resource_id = task_id
+    good = row.state in (LEASED, RUNNING) and row.deadline_at > ctx.now
+    if not good or (row.attempt, row.epoch) != (body.attempt, body.epoch):
+        raise StaleTask(f"The task is {row.state} in attempt {row.attempt}; the report is about {body.attempt}.")
+    return row
+
+
+def _payload(ctx: Context, row: Row[Any]) -> str:
+    said = {
+        "task_id": row.id,
+        "node_id": row.node_id,
+        "allocation_id": row.allocation_id,
+        "operation_id": row.operation_id,
+        "epoch": row.epoch,
+        "attempt": row.attempt,
+        "kind": row.kind,
+        "arguments": row.arguments,
+        "not_before": ctx.now // 1000 - BACKDATED_S,
+        "expires_at": row.deadline_at // 1000,
+    }
+    return canonical(said)
+
+
+def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[str, Any] | None = None) -> Row[Any]:
+    ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
+    ctx.ring(f"task:{row.id}")
+    moved = _move(ctx, row, action, **ended)
+    if row.kind == WIPE and action != "cancel":
+        _wiped(ctx, moved)
+    return moved
+
+
+def _wiped(ctx: Context, row: Row[Any]) -> None:
+    node = node_row(ctx.tx, row.node_id, lock=True)
+    leaving = hold_leaving(ctx.tx, row.node_id)
+    if leaving is not None and leaving.id == row.allocation_id:
+        allocating.wiped(ctx, node, leaving, clean=row.state == "succeeded", reason=row.message)
+
+
+def _move(ctx: Context, row: Row[Any], action: str, **more: Any) -> Row[Any]:
+    state = TASK.after(row.state, action)
+    change = update(node_tasks).where(node_tasks.c.id == row.id).values(state=state, **more)
+    moved = ctx.tx.execute(change.returning(node_tasks)).one()
+    if state not in (row.state, LEASED):
+        _tell(ctx, moved)
+    return moved
+
+
+def _tell(ctx: Context, row: Row[Any]) -> None:
+    facts = {
+        "task_id": row.id,
+        "node_id": row.node_id,
+        "kind": row.kind,
+        "state": row.state,
+        "attempt": row.attempt,
+        "message": row.message,
+    }
+    if row.allocation_id:
+        facts["allocation_id"] = row.allocation_id
+    if row.operation_id:
+        facts["operation_id"] = row.operation_id
+    ctx.emit(f"capacity.task.{row.state}", row.id, facts, scope=_scope(row))
+
+
+def _scope(row: Row[Any]) -> Scope:
+    project = (("project", row.project_id),) if row.project_id else ()
+    return Scope((*project, ("tenant", row.tenant_id), PLATFORM), tenant_id=row.tenant_id, project_id=row.project_id)

@@ -1,0 +1,61 @@
+"""A machine that is given back is wiped before anybody else gets it.
+
+Machines whose agent never asked for tasks are free as soon as they no longer trust the allocation, as they always were.
+A wipe that failed keeps the machine held, and `again` is the way out.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
+
+from ..access.context import Context
+from ..capacity import allocating
+from ..capacity.reads import allocation_row, hold_leaving, node_row
+from ..capacity.tables import nodes
+from . import schemas, service
+from .errors import NothingToWipe, WipeUnderWay
+from .kinds import WIPE
+from .states import RUNNING, WAITING
+from .tables import node_tasks
+
+
+def release(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
+    """Gives an allocation back; the caller has made sure that nothing is on it."""
+    row = allocating.release_allocation(ctx, project_id, allocation_id)
+    node = node_row(ctx.tx, row.node_id)
+    if node.tasks_at is not None:
+        allocating.await_wipe(ctx, allocation_id)
+        service.queue(ctx, node, WIPE, {}, allocation=row)
+    return allocation_row(ctx.tx, project_id, allocation_id)
+
+
+def again(ctx: Context, node_id: str, body: schemas.WipeNode) -> schemas.WipeView:
+    node = node_row(ctx.tx, node_id, lock=True)
+    leaving = hold_leaving(ctx.tx, node_id)
+    ctx.resource_id = node_id
+    if leaving is None:
+        raise NothingToWipe(f"No allocation of {node.name!r} waits for a wipe.")
+    live = _live(ctx.tx, leaving.id)
+    if any(task.state == RUNNING for task in live) or (live and not body.by_hand):
+        raise WipeUnderWay(f"{node.name!r} is being wiped already ({live[0].id}).")
+    if body.by_hand:
+        service.take_back(ctx, live, "Somebody has cleaned the machine by hand.")
+        allocating.wiped(ctx, node, leaving, clean=True, reason=body.reason)
+        return schemas.WipeView(node_id=node_id, allocation_id=leaving.id, wipe="done", task_id=None)
+    allocating.await_wipe(ctx, leaving.id)
+    task = service.queue(ctx, node, WIPE, {}, allocation=leaving)
+    return schemas.WipeView(node_id=node_id, allocation_id=leaving.id, wipe="pending", task_id=task.id)
+
+
+def knows_tasks(tx: Connection, node_id: str) -> bool:
+    return tx.execute(select(nodes.c.tasks_at).where(nodes.c.id == node_id)).scalar() is not None
+
+
+def note_agent(ctx: Context, node_id: str) -> None:
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(tasks_at=ctx.now))
+
+
+def _live(tx: Connection, allocation_id: str) -> list[Row[Any]]:
+    t = node_tasks.c
+    mine = select(node_tasks).where(t.allocation_id == allocation_id, t.kind == WIPE, t.state.in_([*WAITING, RUNNING]))
+    return list(tx.execute(mine.with_for_update()))
