@@ -25,6 +25,8 @@ GROUPS = (
     "orphan",
     "secret",
     "credential",
+    "grant",
+    "ssh-authority",
     "allocation",
     "node",
     "pool",

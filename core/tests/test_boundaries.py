@@ -48,6 +48,7 @@ def _fill(path: str, world: World) -> str:
         "break_glass",
         "provider",
         "credential",
+        "grant",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
     return path.format(

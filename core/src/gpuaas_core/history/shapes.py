@@ -37,6 +37,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "approved_by": (MAYBE, "who agreed, if somebody has"),
     "allocation_id": (TEXT, "the allocation"),
     "closed_by": (MAYBE, "who ended it, if somebody did"),
+    "authority_number": (WHOLE, "the SSH authority, counted from 1 per purpose"),
     "changed": (NAMES, "the fields that were changed"),
     "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first time"),
     "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
@@ -73,6 +74,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "principal_id": (TEXT, "who holds it"),
     "project": (MAYBE, "the project invited to, if one"),
     "provider_id": (TEXT, "the identity provider as the tenant set it up"),
+    "purpose": (TEXT, "`user`: who may log in; `host`: which machine is which"),
     "reason": (TEXT, "why, in the words of whoever did it"),
     "revision": (WHOLE, "how often it was written"),
     "rules": (MAYBE_OBJECT, "what it allows only, and what it denies"),
@@ -117,6 +119,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "capacity.enrolment.": ("Machines", "node_name"),
     "capacity.node.": ("Machines", "node_name address? state? reason?"),
     "capacity.node.pooled": ("Machines", "node_name pool"),
+    "capacity.node.certified": ("Machines", "node_name expires_at"),
     "capacity.region.": ("What there is to hold", "name"),
     "capacity.sku.": ("What there is to hold", "name"),
     "capacity.pool.": ("What there is to hold", "name"),
@@ -149,6 +152,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "Access credentials",
         "name state credential_version fingerprint instance_name operation_id claim_epoch",
     ),
+    "custody.authority.": ("SSH authorities", "purpose authority_number fingerprint"),
+    "custody.access.": ("Machine access", "operation_id allocation_id grant_id claim_epoch reason"),
     "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
 }
 # These say all of the seven, not null: whoever looks into an incident must not have to join.

@@ -11,6 +11,7 @@ from .credentials import CredentialCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
+from .machine_access import MachineAccessCalls
 from .members import MemberCalls
 from .offers import OfferCalls
 from .policy import PolicyCalls
@@ -31,6 +32,7 @@ class Calls(
     MemberCalls,
     SecretCalls,
     CredentialCalls,
+    MachineAccessCalls,
     ControllerCalls,
     EventCalls,
     TriageCalls,
