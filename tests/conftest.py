@@ -1,5 +1,6 @@
 """One ground for all journeys of a run: booting it once keeps the suite short."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ground import Ground, standing
 @pytest.fixture(scope="session")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     root: Path = tmp_path_factory.mktemp("ground")
-    with standing(root, "journeys") as made:
+    with standing(root, os.environ.get("GPUAAS_LAB_NAME", "journeys")) as made:
         made.bring("gpu1", "gpu2")
         made.bring("gpu3", project="training")
         cli_context(made.stack)
