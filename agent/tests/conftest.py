@@ -73,6 +73,14 @@ class FakePlatform:
             self.changed.notify_all()
             return node["generation"]
 
+    def revoke(self, *serials: int) -> int:
+        """A new generation that says so."""
+        with self.changed:
+            self.node()["revoked"] = list(serials)
+            self.node()["generation"] += 1
+            self.changed.notify_all()
+            return self.node()["generation"]
+
     def trust(self, node: dict[str, Any]) -> dict[str, Any]:
         return {
             "generation": node["generation"],
@@ -81,10 +89,11 @@ class FakePlatform:
             "host_certificate": node["certificate"],
             "host_ca_public_key": public_line(self.host_ca),
             "login_user": "root",
+            "revoked_serials": [str(serial) for serial in node.get("revoked", [])],
         }
 
-    def user_certificate(self, key_line: bytes, principal: str, life_s: int = 300) -> str:
-        return sign(self.user_ca, key_line, principal, SSHCertificateType.USER, life_s)
+    def user_certificate(self, key_line: bytes, principal: str, life_s: int = 300, **more: Any) -> str:
+        return sign(self.user_ca, key_line, principal, SSHCertificateType.USER, life_s, **more)
 
     def known_hosts_line(self) -> str:
         """Trust the authority, not a key: what a client of the platform is given."""
@@ -198,10 +207,19 @@ class FakeSshd:
         return sum(1 for call in self.calls if call[0] == "systemctl")
 
 
-def sign(ca: Ed25519PrivateKey, line: bytes, principal: str, kind: SSHCertificateType, life_s: int) -> str:
+def sign(
+    ca: Ed25519PrivateKey,
+    line: bytes,
+    principal: str,
+    kind: SSHCertificateType,
+    life_s: int,
+    *,
+    key_id: str = "op_1/1",
+    serial: int = 1,
+) -> str:
     key, now = load_ssh_public_key(line), int(time.time())
     assert isinstance(key, Ed25519PublicKey)
-    builder = SSHCertificateBuilder().public_key(key).serial(1).type(kind).key_id(b"test")
+    builder = SSHCertificateBuilder().public_key(key).serial(serial).type(kind).key_id(key_id.encode())
     builder = builder.valid_principals([principal.encode()]).valid_after(now - 60).valid_before(now + life_s)
     if kind is SSHCertificateType.USER:
         builder = builder.add_extension(b"permit-pty", b"")

@@ -43,6 +43,25 @@ def test_a_changed_allocation_needs_no_reload(sshd: Sshd, programs: Any, trust: 
     assert programs.reloads == 1
 
 
+def test_a_revocation_list_that_openssh_cannot_read_never_reaches_sshd(
+    places: Places, trust: Trust, programs: Any
+) -> None:
+    def keygen_refuses(argv: Any) -> tuple[int, str]:
+        return (255, "Invalid KRL file") if argv[0] == "ssh-keygen" else programs(argv)
+
+    before = tree(places)
+    with pytest.raises(SshdRefused, match="Invalid KRL"):
+        Sshd(places, keygen_refuses).apply(replace(trust, revoked=(7,)))
+    assert tree(places) == before
+
+
+def test_revoking_needs_no_reload(sshd: Sshd, programs: Any, trust: Trust, places: Places) -> None:
+    sshd.apply(trust)
+    assert sshd.apply(replace(trust, revoked=(7, 8)))
+    assert files.read(places.ssh / "revoked_serials") == b"7\n8\n"
+    assert programs.reloads == 1
+
+
 def test_a_login_name_that_is_no_longer_listed_loses_its_file(sshd: Sshd, trust: Trust, places: Places) -> None:
     sshd.apply(replace(trust, principals={"root": b"a\n", "ops": b"b\n"}))
     sshd.apply(replace(trust, principals={"root": b"a\n"}))

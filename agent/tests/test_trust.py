@@ -1,6 +1,8 @@
 """From the platform's words to sshd's files: what is written, and what is refused."""
 
 import copy
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gpuaas_agent.errors import TrustInvalid
 from gpuaas_agent.places import Places
+from gpuaas_agent.revoked import revocation_list
 from gpuaas_agent.trust import Trust, drop_in
 
 
@@ -15,7 +18,7 @@ def line(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
-def test_authorities_principals_and_certificate_become_three_files(view: Any, host_key: Any, places: Places) -> None:
+def test_authorities_principals_and_certificate_become_files(view: Any, host_key: Any, places: Places) -> None:
     written = Trust.of(view, line(host_key)).files(places)
     assert written[places.ssh / "user_ca.pub"].decode() == view["user_ca_public_keys"][0] + "\n"
     assert written[places.ssh / "principals/root"] == b"alloc_1\nalloc_2\n"
@@ -31,7 +34,10 @@ def test_sshd_is_told_to_trust_the_platform_and_nothing_else() -> None:
     text = drop_in(Places()).decode()
     for setting in (
         "TrustedUserCAKeys /etc/ssh/gpuaas/user_ca.pub",
-        "AuthorizedPrincipalsFile /etc/ssh/gpuaas/principals/%u",
+        "RevokedKeys /etc/ssh/gpuaas/revoked.krl",
+        "AuthorizedPrincipalsCommand /usr/bin/sh /etc/ssh/gpuaas/admit.sh %u %i %s",
+        "AuthorizedPrincipalsCommandUser root",
+        "AuthorizedPrincipalsFile none",
         "HostCertificate /etc/ssh/gpuaas/host-cert.pub",
         "AuthorizedKeysFile none",
         "PasswordAuthentication no",
@@ -59,6 +65,12 @@ def test_sshd_is_told_to_trust_the_platform_and_nothing_else() -> None:
         ("host_certificate", "ssh-ed25519-cert-v01@openssh.com " + "A" * 400),
         ("host_certificate", "ssh-ed25519 AAAA"),
         ("generation", None),
+        ("revoked_serials", ["0"]),
+        ("revoked_serials", ["-1"]),
+        ("revoked_serials", [7]),
+        ("revoked_serials", ["7\n8"]),
+        ("revoked_serials", [str(2**64)]),
+        ("revoked_serials", "x"),
     ],
 )
 def test_anything_that_is_not_plainly_right_is_refused(view: Any, host_key: Any, field: str, value: Any) -> None:
@@ -77,3 +89,24 @@ def test_a_missing_field_is_refused(view: Any, host_key: Any) -> None:
     del view["principals"]
     with pytest.raises(TrustInvalid):
         Trust.of(view, line(host_key))
+
+
+def test_a_platform_of_before_revoking_is_understood(view: Any, host_key: Any) -> None:
+    del view["revoked_serials"]
+    assert Trust.of(view, line(host_key)).revoked == ()
+
+
+@pytest.mark.parametrize("serials", [[], [7], [1, 2**63 - 1, 2**64 - 1], list(range(1, 10_001))])
+def test_openssh_reads_the_revocation_list_we_write(serials: list[int], tmp_path: Path) -> None:
+    file = tmp_path / "krl"
+    file.write_bytes(revocation_list(serials))
+    shown = subprocess.run(
+        ["ssh-keygen", "-Q", "-l", "-f", file], capture_output=True, text=True, timeout=20, check=True
+    ).stdout
+    said = [line.split()[1] for line in shown.splitlines() if line.startswith("serial:")]
+    found = {n for one in said for n in range(int(one.split("-")[0]), int(one.split("-")[-1]) + 1)}
+    assert found == set(serials)
+
+
+def test_the_same_serials_give_the_same_file() -> None:
+    assert revocation_list([3, 1, 2, 2]) == revocation_list([1, 2, 3])

@@ -151,6 +151,7 @@ class Scene:
         on("POST", inside, lambda _: (201, secret))
         on("POST", f"{inside}/delete", lambda _: (200, {"name": "db_password", "versions": 2}))
         self._credential_routes(page)
+        self._machine_access_routes(page)
         on("GET", f"{p}/orphans", lambda _: page(orphan))
         on("POST", f"{p}/orphans/orph_1/resolve", lambda _: (200, orphan))
 
@@ -167,6 +168,18 @@ class Scene:
             on("POST", path, lambda _: (201, whole))
         for verb in ("rotate", "complete-rotation", "revoke", "bind", "unbind"):
             on("POST", f"{all_}/cred_1/{verb}", lambda _: (200, whole))
+
+    def _machine_access_routes(self, page: Callable[..., Any]) -> None:
+        on, authorities = self.platform.on, "/v1/tenants/ten_1/ssh-authorities"
+        given = {"id": "grant_1", "node_name": "node-a", "principal_name": "robot", "created_at": LONG_AGO}
+        grant = wire(m.AccessGrantView, **given, operation_id="op_1", claim_epoch=2, revoked_at=LONG_AGO, enforced=True)
+        on("GET", "/v1/projects/prj_1/access-grants", lambda _: page(grant))
+        on("POST", "/v1/projects/prj_1/access-grants/grant_1/revoke", lambda _: (200, grant))
+        one = {"purpose": "user", "number": 2, "state": "next", "waits_for": ["node-a"], "created_at": LONG_AGO}
+        whole = {"items": [wire(m.AuthorityView, **one)]}
+        on("GET", authorities, lambda _: (200, whole))
+        for verb in ("rotate", "finish"):
+            on("POST", f"{authorities}/{verb}", lambda _: (200, whole))
 
     def _access_routes(self, page: Callable[..., Any]) -> None:
         on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"

@@ -26,6 +26,8 @@ GROUPS = (
     "task",
     "secret",
     "credential",
+    "grant",
+    "ssh-authority",
     "allocation",
     "node",
     "pool",

@@ -49,6 +49,7 @@ def _fill(path: str, world: World) -> str:
         "provider",
         "credential",
         "task",
+        "grant",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
     return path.format(

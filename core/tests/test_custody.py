@@ -44,7 +44,7 @@ async def test_an_authority_key_moved_to_another_row_signs_nothing(world: World)
 
     world.platform.db.write_now(move)
     with pytest.raises(CustodyFailed):
-        world.platform.db.read_now(
+        world.platform.db.write_now(
             lambda tx: sign_user(
                 tx,
                 world.platform.vault,
@@ -122,7 +122,7 @@ async def test_private_authority_keys_are_nowhere_in_plain(world: World, store_f
     stored = world.platform.db.read_now(lambda tx: tx.execute(select(ssh_authorities)).all())
     assert len(stored) == 2
     for row in stored:
-        bound = f"ssh-authority/{row.tenant_id}/{row.purpose}"
+        bound = f"ssh-authority/{row.tenant_id}/{row.purpose}"  # as the first release sealed it
         private = world.platform.db.read_now(
             lambda tx, row=row, bound=bound: world.platform.vault.unseal(
                 tx, row.tenant_id, row.sealed_private_key, bound

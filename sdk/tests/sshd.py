@@ -120,6 +120,7 @@ class Desk:
             port=self.port,
             login_user=getpass.getuser(),
             host_ca_public_key=self._host_ca.public,
+            host_ca_public_keys=[self._host_ca.public],
             host_principal="node_1",
             allocation_id=allocation_id,
             principal=allocation_id,

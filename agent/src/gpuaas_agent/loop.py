@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gpuaas_agent import enrol, facts, files, identity, patience
+from gpuaas_agent import enrol, facts, files, identity, patience, sessions
 from gpuaas_agent.api import Api
 from gpuaas_agent.config import Config
 from gpuaas_agent.errors import AgentError, NotConfigured, TokenInvalid
@@ -100,9 +100,14 @@ class Agent:
         return Trust.of(view, enrol.host_public_key(self.places))
 
     def _apply(self, trust: Trust) -> None:
-        if self.sshd.apply(trust):
-            held = sum(text.count(b"\n") for text in trust.principals.values())
-            log.info("trust generation %d applied: %d allocations may log in", trust.generation, held)
+        try:
+            if self.sshd.apply(trust):
+                held = sum(text.count(b"\n") for text in trust.principals.values())
+                log.info("trust generation %d applied: %d allocations may log in", trust.generation, held)
+        finally:
+            if ended := sessions.end(self.places, trust.revoked):
+                log.info("%d sessions of revoked certificates ended", ended)
+        sessions.forget_old_epochs(self.places)
 
     def _forever(self, what: str, once: Callable[[], float]) -> None:
         """`once` returns how long to wait; whatever it raises is told and tried again, later and later."""

@@ -38,6 +38,15 @@ class Places:
         """The agent's own tree."""
         return self.root / "opt/gpuaas-agent"
 
+    def epochs(self) -> Path:
+        """Which claims were seen, per operation: one empty file each."""
+        return self.state / "epochs"
+
+    @property
+    def sessions(self) -> Path:
+        """Notes of logins; gone with a reboot, as the sessions are."""
+        return self.root / "run/gpuaas-agent/sessions"
+
     @property
     def ssh(self) -> Path:
         return self.root / "etc/ssh/gpuaas"

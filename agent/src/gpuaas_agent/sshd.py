@@ -16,6 +16,7 @@ from pathlib import Path
 from gpuaas_agent import files
 from gpuaas_agent.errors import SshdRefused
 from gpuaas_agent.places import Places
+from gpuaas_agent.revoked import revocation_list
 from gpuaas_agent.trust import Trust, drop_in
 
 SSHD = "/usr/sbin/sshd"
@@ -67,10 +68,12 @@ class Sshd:
         shutil.rmtree(stage, ignore_errors=True)
         files.write(stage / "host-cert.pub", trust.host_certificate)
         files.write(stage / "user_ca.pub", trust.user_ca)
+        files.write(stage / "revoked.krl", revocation_list(trust.revoked))
         main = self.places.root / "etc/ssh/sshd_config"
         files.write(stage / "sshd_config", drop_in(self.places, stage) + f"Include {main}\n".encode())
         try:
             self._test([SSHD, "-t", "-f", str(stage / "sshd_config")])
+            self._test(["ssh-keygen", "-Q", "-l", "-f", str(stage / "revoked.krl")])  # sshd -t does not read it
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
@@ -83,7 +86,7 @@ class Sshd:
         self._test(["systemctl", "try-reload-or-restart", "ssh.service"])
 
     def _restore(self, before: dict[Path, bytes | None]) -> None:
-        for path, data in before.items():
+        for path, data in reversed(before.items()):  # the drop-in first: it must not name a file that is gone
             files.remove(path) if data is None else files.write(path, data)
         with suppress(SshdRefused):
             self._reload()

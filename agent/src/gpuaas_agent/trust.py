@@ -1,4 +1,4 @@
-"""From what the platform says (TrustView) to the files sshd reads. Pure: no I/O, so every case can be tested.
+"""From what the platform says (TrustView) to the files sshd reads. Pure, so every case can be tested.
 
 Nothing is copied blindly. A line that could carry an sshd option, a second line or a path is refused, and so is a host
 certificate that was made for another key: a wrong one would make this host unreachable for everyone.
@@ -13,6 +13,7 @@ from typing import Any
 
 from gpuaas_agent.errors import TrustInvalid
 from gpuaas_agent.places import Places
+from gpuaas_agent.revoked import revocation_list
 
 KEY_LINE = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/=]{40,2000}(?: [ -~]{0,200})?"
@@ -26,7 +27,10 @@ DROP_IN = """\
 HostKey {host_key}
 HostCertificate {ssh}/host-cert.pub
 TrustedUserCAKeys {ssh}/user_ca.pub
-AuthorizedPrincipalsFile {ssh}/principals/%u
+RevokedKeys {ssh}/revoked.krl
+AuthorizedPrincipalsCommand /usr/bin/sh {ssh}/admit.sh %u %i %s
+AuthorizedPrincipalsCommandUser root
+AuthorizedPrincipalsFile none
 AuthorizedKeysFile none
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -42,6 +46,7 @@ class Trust:
     user_ca: bytes
     principals: dict[str, bytes]
     host_certificate: bytes
+    revoked: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, view: dict[str, Any], host_public_key: str) -> "Trust":
@@ -49,19 +54,40 @@ class Trust:
             users = {str(user): list(names) for user, names in view["principals"].items()}
             certificate, generation = str(view["host_certificate"]).strip(), int(view["generation"])
             authorities = [str(line).strip() for line in view["user_ca_public_keys"]]
+            revoked = tuple(sorted({_serial(one) for one in view.get("revoked_serials", [])}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise TrustInvalid(f"a field is missing or of the wrong kind ({error})") from error
         _check_certificate(certificate, host_public_key)
-        return cls(generation, _authorities(authorities), _principals(users), f"{certificate}\n".encode())
+        return cls(generation, _authorities(authorities), _principals(users), f"{certificate}\n".encode(), revoked)
 
     def files(self, places: Places) -> dict[Path, bytes]:
         """Everything but the drop-in, which is put in place last."""
         named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
-        return {places.ssh / "user_ca.pub": self.user_ca, places.ssh / "host-cert.pub": self.host_certificate, **named}
+        return named | {
+            places.ssh / "user_ca.pub": self.user_ca,
+            places.ssh / "host-cert.pub": self.host_certificate,
+            places.ssh / "revoked.krl": revocation_list(self.revoked),
+            places.ssh / "revoked_serials": "".join(f"{serial}\n" for serial in self.revoked).encode(),
+            places.ssh / "admit.sh": admit_script(places),
+        }
 
 
 def drop_in(places: Places, ssh: Path | None = None) -> bytes:
     return DROP_IN.format(host_key=places.host_key, ssh=ssh or places.ssh).encode()
+
+
+def admit_script(places: Places) -> bytes:
+    text = Path(__file__).with_name("admit.sh").read_text()
+    for word, path in (("@EPOCHS@", places.epochs), ("@SESSIONS@", places.sessions), ("@SSH@", places.ssh)):
+        text = text.replace(word, str(path))
+    return text.encode()
+
+
+def _serial(said: Any) -> int:
+    number = int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
+    if not 0 < number < 2**64:
+        raise ValueError("a serial is not a number")
+    return number
 
 
 def _authorities(lines: list[str]) -> bytes:

@@ -62,6 +62,13 @@ Secrets
   gpuaas credential bind NAME INSTANCE   let an instance's controller use it
   gpuaas credential unbind NAME INSTANCE
 
+Machine access
+  gpuaas grant list                      who can enter which machine now
+  gpuaas grant revoke ID                 take a certificate back; its sessions end
+  gpuaas ssh-authority list              what signs certificates, and who needs an old one
+  gpuaas ssh-authority rotate PURPOSE    let a new one take over, while everything runs
+  gpuaas ssh-authority finish PURPOSE    take the next step now
+
 When something happens
   gpuaas operation list                  what was done
   gpuaas operation show ID|NAME          how far it is, or why it failed
@@ -168,6 +175,8 @@ COMMANDS = {
     "task": "task:app",
     "secret": "secret:app",
     "credential": "credential:app",
+    "grant": "grant:app",
+    "ssh-authority": "ssh_authority:app",
     "events": "events:events",
     "audit": "audit:app",
     "iam": "iam:app",

@@ -65,6 +65,7 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
     api: str
     id: str = ""
     issuer: str = "gpuaas"
+    source_addresses: list[str] = []  # machines accept its certificates only from these, as they see it; any if empty
     key_id: str = ""  # sent as `kid` if known; without it the platform tries every active key of the account
 
     @classmethod

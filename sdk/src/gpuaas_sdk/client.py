@@ -43,11 +43,14 @@ class Client(Calls):
 
     def __init__(self, api: str, auth: Auth | None = None, *, project_id: str = "") -> None:
         self.project_id = project_id
+        self.source_addresses: list[str] = []
         self.transport = Transport(_address(api), auth or Bearer())
 
     @classmethod
     def for_service_account(cls, account: ServiceAccount) -> Self:
-        return cls(account.api, ServiceAccountAuth(account), project_id=account.project_id)
+        made = cls(account.api, ServiceAccountAuth(account), project_id=account.project_id)
+        made.source_addresses = account.source_addresses
+        return made
 
     def send(self, request: Request[T]) -> T:
         return self.transport.send(request)
@@ -77,13 +80,16 @@ class AsyncClient(Calls):
 
     def __init__(self, api: str, auth: Auth | None = None, *, project_id: str = "") -> None:
         self.project_id = project_id
+        self.source_addresses: list[str] = []
         from .transport_async import AsyncTransport
 
         self.transport: AsyncTransport = AsyncTransport(_address(api), auth or Bearer())
 
     @classmethod
     def for_service_account(cls, account: ServiceAccount) -> Self:
-        return cls(account.api, ServiceAccountAuth(account), project_id=account.project_id)
+        made = cls(account.api, ServiceAccountAuth(account), project_id=account.project_id)
+        made.source_addresses = account.source_addresses
+        return made
 
     async def send(self, request: Request[T]) -> T:
         return await self.transport.send(request)

@@ -182,7 +182,7 @@ class Machine:
                 client_factory=lambda: host.client(),
                 username=grant.login_user,
                 client_keys=[(self._key, asyncssh.import_certificate(grant.certificate))],
-                known_hosts=([], [asyncssh.import_public_key(grant.host_ca_public_key)], []),
+                known_hosts=([], [asyncssh.import_public_key(line) for line in grant.host_ca_public_keys], []),
                 host_key_alias=grant.host_principal,
                 server_host_key_algs="default",  # bare keys may be offered, so that HostCheck can say what is wrong
                 preferred_auth="publickey",

@@ -28,6 +28,26 @@ class AcceptedView(msgspec.Struct, kw_only=True):
     operation: OperationView
 
 
+class AccessGrantView(msgspec.Struct, kw_only=True):
+    """A certificate that was given, without the certificate."""
+
+    id: str
+    serial: str
+    operation_id: str
+    claim_epoch: int
+    allocation_id: str
+    node_id: str
+    node_name: str
+    principal_id: str
+    principal_name: str
+    source_addresses: list[str]
+    expires_at: str
+    created_at: str
+    revoked_at: str | None
+    revoke_reason: str | None
+    enforced: bool
+
+
 class ActionView(msgspec.Struct, kw_only=True):
     """What may be done with a thing now, and why not."""
 
@@ -83,6 +103,7 @@ class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     allocation_id: str
     ssh_public_key: str
+    source_addresses: list[str] = []
 
 
 class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -137,6 +158,22 @@ class AuditView(msgspec.Struct, kw_only=True):
     via: str | None = None
     on_behalf_of: str | None = None
     hash: str
+
+
+class AuthoritiesView(msgspec.Struct, kw_only=True):
+    items: list[AuthorityView]
+
+
+class AuthorityView(msgspec.Struct, kw_only=True):
+    purpose: str
+    number: int
+    state: str
+    public_key: str
+    fingerprint: str
+    waits_for: list[str]
+    created_at: str
+    activated_at: str | None
+    retired_at: str | None
 
 
 class BatchView(msgspec.Struct, kw_only=True):
@@ -644,6 +681,11 @@ class FieldView(msgspec.Struct, kw_only=True):
     others: RulingView
 
 
+class FinishRotation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    purpose: str
+    force: bool = False
+
+
 class Gpu(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: str
     model: str = "gpu"
@@ -659,6 +701,7 @@ class GrantView(msgspec.Struct, kw_only=True):
     port: int
     login_user: str
     host_ca_public_key: str
+    host_ca_public_keys: list[str]
     host_principal: str
 
 
@@ -1142,6 +1185,10 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
     want: Want
 
 
+class RevokeAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str
+
+
 class RevokeCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str
 
@@ -1151,6 +1198,10 @@ class RoleView(msgspec.Struct, kw_only=True):
     permissions: list[str]
     bindable_at: list[str]
     system: bool
+
+
+class RotateAuthority(msgspec.Struct, kw_only=True, omit_defaults=True):
+    purpose: str
 
 
 class RotateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1393,6 +1444,7 @@ class TrustView(msgspec.Struct, kw_only=True):
     host_ca_public_key: str
     login_user: str
     task_keys: list[TaskKey]
+    revoked_serials: list[str] = []
 
 
 class UpdateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -124,8 +124,9 @@ class Work:
         """A certificate for minutes, for one host of this instance. machines.py asks for it."""
         self.check()
         self.alive()
-        asked = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
-        request = Calls.grant_access.request(*self._where(), claim_epoch=self.claim_epoch, **asked)
+        asked: dict[str, Any] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
+        asked |= {"claim_epoch": self.claim_epoch, "source_addresses": self.client.source_addresses or None}
+        request = Calls.grant_access.request(*self._where(), **asked)
         return await self._patiently(request)
 
     async def refresh(self) -> None:

@@ -64,6 +64,7 @@ class Principal:
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
+    key_id: str | None = None  # the key it is signed in with, of those that sign in with one
 
 
 @dataclass(frozen=True)

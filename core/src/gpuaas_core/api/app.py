@@ -12,7 +12,7 @@ from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
-from ..capacity import offer_routes
+from ..capacity import authority_routes, offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
@@ -26,6 +26,7 @@ from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..instances import (
+    access_routes,
     allocation_routes,
     credential_routes,
     entitlement_routes,
@@ -51,6 +52,7 @@ from ..triage import routes as triage
 from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
 from ..workers.housekeeping import housekeeping
+from ..workers.trust_keeping import trust_keeping
 from . import about
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
@@ -67,6 +69,7 @@ ROUTERS = [
     catalog.router,
     capacity.router,
     offer_routes.router,
+    authority_routes.router,
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
@@ -74,6 +77,7 @@ ROUTERS = [
     tasks.beside,
     task_routes.router,
     work_routes.router,
+    access_routes.router,
     instances.router,
     member_routes.router,
     secret_routes.router,
@@ -82,7 +86,7 @@ ROUTERS = [
     triage.router,
     otlp_routes.router,
 ]
-LOOPS = [housekeeping, anchoring]
+LOOPS = [housekeeping, anchoring, trust_keeping]
 
 
 def build_platform(

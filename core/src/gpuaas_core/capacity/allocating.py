@@ -12,7 +12,7 @@ from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
 from ..policy.reads import overlays_for, require
-from . import quotas, schemas
+from . import quotas, revoking, schemas
 from .errors import NodeNotReady, NodeTaken, SchedulerTypeUnknown
 from .picking import pick
 from .reads import allocation_row, allocations_by_id, node_row
@@ -126,6 +126,7 @@ def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")
     generation = next_generation(ctx.tx, row.node_id)
+    revoking.of_allocation(ctx, allocation_id, generation)
     _move(ctx, row, "release", row.tenant_id, trust_generation=generation, overdue_since=None)
     ctx.ring(f"node:{row.node_id}")
     return allocation_row(ctx.tx, project_id, allocation_id)

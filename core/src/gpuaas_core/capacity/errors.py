@@ -51,3 +51,13 @@ class SchedulerTypeUnknown(Problem):
 class NameTaken(Problem):
     status, code, title = 409, "name_taken", "There is one with this name already"
     way_out = "Choose another name, or use the one that is there."
+
+
+class AuthorityRotates(Problem):
+    status, code, title = 409, "authority_rotates", "This SSH authority is being rotated already"
+    way_out = "Wait until the rotation is over (`gpuaas ssh-authority list`), or take its next step (`… finish`)."
+
+
+class AuthorityInUse(Problem):
+    status, code, title = 409, "authority_in_use", "Somebody still needs the old SSH authority"
+    way_out = "Wait for those in `waits_for`, or send `force`: they are locked out until they have caught up."

@@ -46,7 +46,7 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
 
     def join(ctx: Context) -> schemas.EnrolledView:
         node = service.enrol(ctx, call.vault, body, address)
-        return schemas.EnrolledView(node_id=node.id, issuer=ISSUER, trust=trust_of(ctx.tx, call.vault, node))
+        return schemas.EnrolledView(node_id=node.id, issuer=ISSUER, trust=trust_of(ctx.tx, call.vault, node, ctx.now))
 
     return await call.write(join, repeats=False)
 
@@ -68,7 +68,7 @@ async def get_trust(
     while True:
         node = await call.read(lambda ctx: reads.node_row(ctx.tx, node_id))
         if node.trust_generation > after_generation:
-            return await call.read(lambda ctx: trust_of(ctx.tx, call.vault, reads.node_row(ctx.tx, node_id)))
+            return await call.read(lambda ctx: trust_of(ctx.tx, call.vault, reads.node_row(ctx.tx, node_id), ctx.now))
         left = (deadline - call.platform.clock()) / 1000
         if left <= 0 or await call.request.is_disconnected():
             return Response(status_code=204)

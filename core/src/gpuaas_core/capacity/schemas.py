@@ -1,10 +1,10 @@
 """What capacity takes in and shows."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, said
+from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, said
 from ..policy.schemas import Name, Reason
 
 _ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
@@ -72,6 +72,33 @@ class TrustView(View):
     host_ca_public_key: str
     login_user: str
     task_keys: list[TaskKey] = Field(description="whose signature a task must carry; the machine does nothing else")
+    revoked_serials: list[str] = Field(
+        default_factory=list, description="of certificates that open nothing, and whose sessions end"
+    )
+
+
+class RotateAuthority(Input):
+    purpose: Literal["user", "host"] = Field(description="user: who may log in; host: which machine is which")
+
+
+class FinishRotation(RotateAuthority):
+    force: YesNo = Field(False, description="take the next step although somebody is not ready for it")
+
+
+class AuthorityView(View):
+    purpose: str
+    number: int
+    state: str
+    public_key: str
+    fingerprint: str
+    waits_for: list[str] = Field(description="who would be hurt by the next step (machines or grants); 100 at most")
+    created_at: Moment
+    activated_at: Moment | None
+    retired_at: Moment | None
+
+
+class AuthoritiesView(View):
+    items: list[AuthorityView]
 
 
 class EnrolledView(View):

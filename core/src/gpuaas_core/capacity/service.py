@@ -98,6 +98,8 @@ def _add_node(
         "ssh_port": body.ssh_port,
         "ssh_host_public_key": body.ssh_host_public_key,
         "host_certificate": certificate.text,
+        "host_authority": certificate.authority,
+        "host_certified_until": ctx.now + certificate.lives_s * 1000,
         "labels": invitation.labels,
         "region": invitation.region,
         "sku": invitation.sku,

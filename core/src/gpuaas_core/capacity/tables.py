@@ -33,6 +33,8 @@ nodes = Table(
     Column("ssh_port", Integer, nullable=False),
     Column("ssh_host_public_key", Text, nullable=False),
     Column("host_certificate", Text, nullable=False),
+    Column("host_authority", Integer, nullable=False, server_default="1"),  # that signed it
+    Column("host_certified_until", BigInteger, nullable=False, server_default="0"),
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
     Column("sku", String(63), nullable=False, server_default="unspecified"),
@@ -41,6 +43,7 @@ nodes = Table(
     Column("trust_generation", Integer, nullable=False),
     Column("trust_applied", Integer, nullable=False),
     Column("tasks_at", BigInteger),  # when its agent first asked for tasks; null: an agent that knows none
+    Column("authority_generation", Integer, nullable=False, server_default="0"),  # the last that touched an authority
     Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index(

@@ -7,29 +7,43 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ..custody import authorities, task_keys
+from ..custody import authorities, grants, task_keys
 from ..custody.vault import Vault
 from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 
 LOGIN_USER = "root"
+HOLDING = ("requested", "active")  # the states in which an allocation may log in
 
 
-def trust_of(tx: Connection, vault: Vault, node: Row[Any]) -> TrustView:
-    held = select(allocations.c.id).where(
-        allocations.c.node_id == node.id, allocations.c.state.in_(["requested", "active"])
-    )
+def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustView:
+    here = select(allocations.c.id).where(allocations.c.node_id == node.id)
+    held = here.where(allocations.c.state.in_(HOLDING)).order_by(allocations.c.id)
+    users = authorities.trusted(tx, node.tenant_id, authorities.USER)
     return TrustView(
         generation=node.trust_generation,
-        user_ca_public_keys=[authorities.public_key(tx, node.tenant_id, "user")],
-        principals={LOGIN_USER: [row.id for row in tx.execute(held.order_by(allocations.c.id))]},
+        user_ca_public_keys=[row.public_key for row in users],
+        principals={LOGIN_USER: [row.id for row in tx.execute(held)]},
         host_certificate=node.host_certificate,
-        host_ca_public_key=authorities.public_key(tx, node.tenant_id, "host"),
+        host_ca_public_key=host_authorities(tx, node.tenant_id)[-1].public_key,
         login_user=LOGIN_USER,
+        revoked_serials=[str(serial) for serial in grants.revoked_serials(tx, here, now)],
         task_keys=[TaskKey(**key) for key in task_keys.public_keys(vault)],
     )
 
 
-def next_generation(tx: Connection, node_id: str) -> int:
-    bump = update(nodes).where(nodes.c.id == node_id).values(trust_generation=nodes.c.trust_generation + 1)
+def host_authorities(tx: Connection, tenant_id: str) -> list[Row[Any]]:
+    """All that clients must accept, the one that signs now last."""
+    found = authorities.trusted(tx, tenant_id, authorities.HOST)
+    return sorted(found, key=lambda row: row.state == "active")
+
+
+def next_generation(tx: Connection, node_id: str, **more: Any) -> int:
+    bump = update(nodes).where(nodes.c.id == node_id)
+    bump = bump.values(trust_generation=nodes.c.trust_generation + 1, **more)
     return tx.execute(bump.returning(nodes.c.trust_generation)).scalar_one()
+
+
+def next_authority_generation(tx: Connection, node_id: str, **more: Any) -> int:
+    """Until the host has applied it, it does not trust (or show) what an authority's change asks for."""
+    return next_generation(tx, node_id, authority_generation=nodes.c.trust_generation + 1, **more)

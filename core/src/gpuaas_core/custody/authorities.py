@@ -1,10 +1,14 @@
-"""The two SSH authorities of a tenant: one signs people and controllers in, one says which host is which.
+"""The SSH authorities of a tenant: some sign people and controllers in, some say which host is which.
 
+One of each purpose signs; others are trusted already (`next`) or still (`retiring`) while one takes over from another.
 A user certificate has exactly one principal (the allocation), five minutes, no forwarding. A host certificate has
 exactly one principal (the node id), so an address that moves to another machine is noticed.
 """
 
+import base64
+import hashlib
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +16,16 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import ssh
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select, update
 
-from ..kit.db import insert_into
+from ..kit.db import insert_new
 from ..kit.problems import Problem
 from ..kit.sealed import declare_sealed
+from .states import ACTIVE, AUTHORITY, RETIRED
 from .tables import ssh_authorities
 from .vault import Vault
 
+USER, HOST = "user", "host"
 USER_CERTIFICATE_S = 300
 HOST_CERTIFICATE_S = 30 * 24 * 3600
 BACKDATE_S = 60
@@ -34,7 +40,7 @@ declare_sealed(
     ssh_authorities,
     "sealed_private_key",
     tenant="tenant_id",
-    bound_to=lambda row: _bound_to(row.tenant_id, row.purpose),
+    bound_to=lambda row: bound_to(row.tenant_id, row.purpose, row.number),
 )
 
 
@@ -43,39 +49,102 @@ class Certificate:
     text: str
     serial: int
     lives_s: int
+    authority: int  # the number of the one that signed it
 
 
 def ensure_authorities(tx: Connection, vault: Vault, tenant_id: str, now: int) -> None:
     """Made when the tenant invites its first machine."""
-    if tx.execute(select(ssh_authorities.c.purpose).where(ssh_authorities.c.tenant_id == tenant_id)).first():
-        return
-    for purpose in ("user", "host"):
-        key = Ed25519PrivateKey.generate()
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        )
-        public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-        row = {"tenant_id": tenant_id, "purpose": purpose, "public_key": public.decode(), "created_at": now}
-        sealed = vault.seal(tx, tenant_id, private, _bound_to(tenant_id, purpose))
-        new = insert_into(tx, ssh_authorities).values(**row, sealed_private_key=sealed)
-        tx.execute(new.on_conflict_do_nothing())  # of two first machines at once, one makes the keys
+    for purpose in (USER, HOST):
+        if not numbers(tx, tenant_id, purpose):
+            add(tx, vault, tenant_id, purpose, 1, ACTIVE, now)  # of two first machines at once, one makes the keys
 
 
-def public_key(tx: Connection, tenant_id: str, purpose: str) -> str:
-    return _row(tx, tenant_id, purpose).public_key
+def add(tx: Connection, vault: Vault, tenant_id: str, purpose: str, number: int, state: str, now: int) -> bool:
+    """False: somebody else was faster."""
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    row = {
+        "tenant_id": tenant_id,
+        "purpose": purpose,
+        "number": number,
+        "state": state,
+        "public_key": public.decode(),
+        "sealed_private_key": vault.seal(tx, tenant_id, private, bound_to(tenant_id, purpose, number)),
+        "created_at": now,
+        "activated_at": now if state == ACTIVE else None,
+    }
+    return insert_new(tx, ssh_authorities, **row)
+
+
+def trusted(tx: Connection, tenant_id: str, purpose: str, *, lock: bool = False) -> list[Row[Any]]:
+    """Whoever has to trust one trusts all of these; the newest last. `lock`: nothing is being signed meanwhile."""
+    alive = _of(tenant_id, purpose) & (ssh_authorities.c.state != RETIRED)
+    query = select(ssh_authorities).where(alive).order_by(ssh_authorities.c.number)
+    return list(tx.execute(query.with_for_update() if lock else query))
+
+
+def signing(tx: Connection, tenant_id: str, purpose: str) -> Row[Any]:
+    """Held until our transaction ends: what it signs is on record before another takes over."""
+    active = _of(tenant_id, purpose) & (ssh_authorities.c.state == ACTIVE)
+    return tx.execute(select(ssh_authorities).where(active).with_for_update(read=True)).one()
+
+
+def numbers(tx: Connection, tenant_id: str, purpose: str) -> list[int]:
+    known = select(ssh_authorities.c.number).where(_of(tenant_id, purpose))
+    return list(tx.execute(known.order_by(ssh_authorities.c.number)).scalars())
+
+
+def all_of(tx: Connection, tenant_id: str) -> list[Row[Any]]:
+    mine = select(ssh_authorities).where(ssh_authorities.c.tenant_id == tenant_id)
+    return list(tx.execute(mine.order_by(ssh_authorities.c.purpose.desc(), ssh_authorities.c.number.desc())))
+
+
+def move(tx: Connection, row: Row[Any], action: str, now: int) -> None:
+    """A retired one loses its private key: nobody can sign with it again, whatever a backup of today holds."""
+    state = AUTHORITY.after(row.state, action)
+    change: dict[str, Any] = {"state": state}
+    change |= {"activated_at": now} if state == ACTIVE else {}
+    change |= {"retired_at": now, "sealed_private_key": None} if state == RETIRED else {}
+    this = _of(row.tenant_id, row.purpose) & (ssh_authorities.c.number == row.number)
+    tx.execute(update(ssh_authorities).where(this).values(**change))
+
+
+def under_way(tx: Connection) -> list[tuple[str, str]]:
+    """The tenants and purposes where one is on its way in or out."""
+    which = (ssh_authorities.c.tenant_id, ssh_authorities.c.purpose)
+    moving = select(*which).where(ssh_authorities.c.state.not_in([ACTIVE, RETIRED])).distinct()
+    return [(row.tenant_id, row.purpose) for row in tx.execute(moving.order_by(*which))]
+
+
+def fingerprint(public_key: str) -> str:
+    digest = hashlib.sha256(base64.b64decode(public_key.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 def sign_user(
-    tx: Connection, vault: Vault, tenant_id: str, *, key_line: str, principal: str, key_id: str, now: int
+    tx: Connection,
+    vault: Vault,
+    tenant_id: str,
+    *,
+    key_line: str,
+    principal: str,
+    key_id: str,
+    now: int,
+    source_addresses: Sequence[str] = (),
 ) -> Certificate:
     builder = _builder(key_line, ssh.SSHCertificateType.USER, principal, key_id, now, USER_CERTIFICATE_S)
     builder = builder.add_extension(b"permit-pty", b"")
-    return _sign(tx, vault, tenant_id, "user", builder, USER_CERTIFICATE_S)
+    if source_addresses:
+        builder = builder.add_critical_option(b"source-address", ",".join(source_addresses).encode())
+    return _sign(tx, vault, tenant_id, USER, builder, USER_CERTIFICATE_S)
 
 
 def sign_host(tx: Connection, vault: Vault, tenant_id: str, *, key_line: str, node_id: str, now: int) -> Certificate:
     builder = _builder(key_line, ssh.SSHCertificateType.HOST, node_id, node_id, now, HOST_CERTIFICATE_S)
-    return _sign(tx, vault, tenant_id, "host", builder, HOST_CERTIFICATE_S)
+    return _sign(tx, vault, tenant_id, HOST, builder, HOST_CERTIFICATE_S)
 
 
 def _builder(line: str, kind: Any, principal: str, key_id: str, now: int, lives_s: int) -> ssh.SSHCertificateBuilder:
@@ -85,7 +154,7 @@ def _builder(line: str, kind: Any, principal: str, key_id: str, now: int, lives_
     return (
         ssh.SSHCertificateBuilder()
         .public_key(read_public_key(line))
-        .serial(secrets.randbits(63))
+        .serial(secrets.randbelow(2**63 - 1) + 1)  # a revocation list knows no serial 0
         .type(kind)
         .key_id(key_id.encode())
         .valid_principals([principal.encode()])
@@ -97,14 +166,14 @@ def _builder(line: str, kind: Any, principal: str, key_id: str, now: int, lives_
 def _sign(
     tx: Connection, vault: Vault, tenant_id: str, purpose: str, builder: ssh.SSHCertificateBuilder, lives_s: int
 ) -> Certificate:
-    row = _row(tx, tenant_id, purpose)
+    row = signing(tx, tenant_id, purpose)
     private = serialization.load_ssh_private_key(
-        vault.unseal(tx, tenant_id, row.sealed_private_key, _bound_to(tenant_id, purpose)), None
+        vault.unseal(tx, tenant_id, row.sealed_private_key, bound_to(tenant_id, purpose, row.number)), None
     )
     if not isinstance(private, Ed25519PrivateKey):
         raise RuntimeError("an SSH authority key is not Ed25519")
     certificate = builder.sign(private)
-    return Certificate(certificate.public_bytes().decode(), certificate.serial, lives_s)
+    return Certificate(certificate.public_bytes().decode(), certificate.serial, lives_s, row.number)
 
 
 def read_public_key(line: str) -> Any:
@@ -117,10 +186,10 @@ def read_public_key(line: str) -> Any:
         raise SshKeyNotAccepted("This line is not an OpenSSH public key.") from error
 
 
-def _row(tx: Connection, tenant_id: str, purpose: str) -> Any:
-    mine = (ssh_authorities.c.tenant_id == tenant_id) & (ssh_authorities.c.purpose == purpose)
-    return tx.execute(select(ssh_authorities).where(mine)).one()
+def _of(tenant_id: str, purpose: str) -> Any:
+    return (ssh_authorities.c.tenant_id == tenant_id) & (ssh_authorities.c.purpose == purpose)
 
 
-def _bound_to(tenant_id: str, purpose: str) -> str:
-    return f"ssh-authority/{tenant_id}/{purpose}"
+def bound_to(tenant_id: str, purpose: str, number: int) -> str:
+    """The first one keeps the words it was sealed with before there could be a second."""
+    return f"ssh-authority/{tenant_id}/{purpose}" + (f"/{number}" if number > 1 else "")

@@ -1,4 +1,4 @@
-"""The life of an access credential."""
+"""The lives of an access credential and of an SSH authority."""
 
 from ..kit.lifecycle import Lifecycle
 
@@ -11,5 +11,19 @@ CREDENTIAL = Lifecycle(
         ACTIVE: {BIND: ACTIVE, REDEEM: ACTIVE, ROTATE: ROTATING, REVOKE: REVOKED},
         ROTATING: {BIND: ROTATING, REDEEM: ROTATING, COMPLETE: ACTIVE, REVOKE: REVOKED},
         REVOKED: {},
+    },
+)
+
+NEXT, RETIRING, RETIRED = "next", "retiring", "retired"
+ACTIVATE, REPLACE, RETIRE = "activate", "replace", "retire"
+
+# `next` is trusted and does not sign yet; `retiring` signs no more and is still trusted.
+AUTHORITY = Lifecycle(
+    "SSH authority",
+    {
+        NEXT: {ACTIVATE: ACTIVE},
+        ACTIVE: {REPLACE: RETIRING},
+        RETIRING: {RETIRE: RETIRED},
+        RETIRED: {},
     },
 )

@@ -32,9 +32,21 @@ ssh_authorities = Table(
     metadata,
     Column("tenant_id", String(40), ForeignKey("tenants.id"), primary_key=True),
     Column("purpose", String(10), primary_key=True),  # user, host
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("state", String(20), nullable=False),
     Column("public_key", Text, nullable=False),
-    Column("sealed_private_key", LargeBinary, nullable=False),
+    Column("sealed_private_key", LargeBinary),  # gone once it is retired
     Column("created_at", BigInteger, nullable=False),
+    Column("activated_at", BigInteger),
+    Column("retired_at", BigInteger),
+    Index(
+        "uq_ssh_authorities_active",
+        "tenant_id",
+        "purpose",
+        unique=True,
+        sqlite_where=text("state = 'active'"),
+        postgresql_where=text("state = 'active'"),
+    ),
 )
 
 access_grants = Table(
@@ -48,9 +60,18 @@ access_grants = Table(
     Column("claim_epoch", BigInteger, nullable=False),
     Column("allocation_id", String(40), nullable=False),
     Column("principal_id", String(40), nullable=False),
+    Column("key_id", String(40)),  # with which its principal was signed in: it ends when that key is retired
+    Column("user_authority", Integer, nullable=False, server_default="1"),  # that signed it
+    Column("host_authority", Integer, nullable=False, server_default="1"),  # the newest it was told to trust
+    Column("source_addresses", Text),
     Column("expires_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+    Column("revoke_reason", Text),
+    Column("revoked_generation", Integer),  # of its machine's trust: applied there, nothing of it is left
     Index("ix_access_grants_operation", "operation_id"),
+    Index("ix_access_grants_expires", "expires_at"),
+    Index("ix_access_grants_project", "project_id", "id"),
 )
 
 runtime_secrets = Table(

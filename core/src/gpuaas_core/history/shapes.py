@@ -38,6 +38,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "allocation_id": (TEXT, "the allocation"),
     "attempt": (WHOLE, "how often it was handed to the machine"),
     "closed_by": (MAYBE, "who ended it, if somebody did"),
+    "authority_number": (WHOLE, "the SSH authority, counted from 1 per purpose"),
     "changed": (NAMES, "the fields that were changed"),
     "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first time"),
     "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
@@ -74,6 +75,7 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "principal_id": (TEXT, "who holds it"),
     "project": (MAYBE, "the project invited to, if one"),
     "provider_id": (TEXT, "the identity provider as the tenant set it up"),
+    "purpose": (TEXT, "`user`: who may log in; `host`: which machine is which"),
     "reason": (TEXT, "why, in the words of whoever did it"),
     "revision": (WHOLE, "how often it was written"),
     "rules": (MAYBE_OBJECT, "what it allows only, and what it denies"),
@@ -120,6 +122,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "capacity.node.": ("Machines", "node_name address? state? reason?"),
     "capacity.node.pooled": ("Machines", "node_name pool"),
     "capacity.task.": ("Tasks of machines", "task_id node_id kind state attempt message allocation_id? operation_id?"),
+    "capacity.node.certified": ("Machines", "node_name expires_at"),
     "capacity.region.": ("What there is to hold", "name"),
     "capacity.sku.": ("What there is to hold", "name"),
     "capacity.pool.": ("What there is to hold", "name"),
@@ -152,6 +155,8 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "Access credentials",
         "name state credential_version fingerprint instance_name operation_id claim_epoch",
     ),
+    "custody.authority.": ("SSH authorities", "purpose authority_number fingerprint"),
+    "custody.access.": ("Machine access", "operation_id allocation_id grant_id claim_epoch reason"),
     "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
 }
 # These say all of the seven, not null: whoever looks into an incident must not have to join.

@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, and_, or_, select, update
 
 from ..access.context import Context
 from ..capacity.reads import allocations_by_id
-from ..capacity.trust import LOGIN_USER
+from ..capacity.trust import LOGIN_USER, host_authorities
 from ..custody import authorities, grants
 from ..custody.vault import Vault
 from . import schemas
@@ -221,8 +221,13 @@ def grant_access(
         principal=body.allocation_id,
         key_id=f"{row.id}/{row.claim_epoch}",
         now=ctx.now,
+        source_addresses=body.source_addresses,
     )
-    grant_id = _record_grant(ctx, instance, row, body.allocation_id, certificate)
+    authorities.signing(ctx.tx, instance.tenant_id, authorities.HOST)  # held: what is told here is on record in time
+    hosts = host_authorities(ctx.tx, instance.tenant_id)
+    told = {"host_authority": max(one.number for one in hosts)}
+    told |= {"source_addresses": ",".join(body.source_addresses) or None}
+    grant_id = _record_grant(ctx, instance, row, body.allocation_id, certificate, **told)
     return schemas.GrantView(
         id=grant_id,
         allocation_id=body.allocation_id,
@@ -232,13 +237,19 @@ def grant_access(
         address=allocation.address,
         port=allocation.ssh_port,
         login_user=LOGIN_USER,
-        host_ca_public_key=authorities.public_key(ctx.tx, instance.tenant_id, "host"),
+        host_ca_public_key=hosts[-1].public_key,
+        host_ca_public_keys=[one.public_key for one in hosts],
         host_principal=allocation.node_id,
     )
 
 
 def _record_grant(
-    ctx: Context, instance: Row[Any], row: Row[Any], allocation_id: str, certificate: authorities.Certificate
+    ctx: Context,
+    instance: Row[Any],
+    row: Row[Any],
+    allocation_id: str,
+    certificate: authorities.Certificate,
+    **told: Any,
 ) -> str:
     grant_id = grants.record(
         ctx,
@@ -246,6 +257,7 @@ def _record_grant(
         operation_id=row.id,
         claim_epoch=row.claim_epoch,
         allocation_id=allocation_id,
+        **told,
     )
     facts = {
         "operation_id": row.id,

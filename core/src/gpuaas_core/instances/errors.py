@@ -111,3 +111,8 @@ class GenerationOutdated(Problem):
 class ConditionReserved(Problem):
     status, code, title = 422, "condition_reserved", "The platform itself reports this condition"
     way_out = "Report conditions of your own; `Stuck` is worked out from heartbeats and progress."
+
+
+class GrantOver(Problem):
+    status, code, title = 409, "grant_over", "The certificate has expired"
+    way_out = "It opens nothing any more. `gpuaas grant list` shows what does."

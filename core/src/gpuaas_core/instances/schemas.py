@@ -1,5 +1,6 @@
 """What instances, members and operations look like on the wire."""
 
+from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
@@ -350,6 +351,19 @@ class ReleaseClaim(ClaimReport):
 class AskAccess(ClaimReport):
     allocation_id: Id
     ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
+    source_addresses: list[Annotated[str, StringConstraints(max_length=60)]] = Field(
+        default_factory=list,
+        max_length=16,
+        description="the certificate works only from these addresses or networks, as hosts see them; any if left out",
+    )
+
+    @field_validator("source_addresses")
+    @classmethod
+    def _networks(cls, value: list[str]) -> list[str]:
+        try:
+            return [str(ip_network(one)) for one in value]
+        except ValueError as error:
+            raise ValueError("an address or a network, e.g. 10.1.2.3 or 10.1.2.0/24") from error
 
 
 class NoteIntegration(ClaimReport):
@@ -373,7 +387,10 @@ class GrantView(View):
     address: str
     port: int
     login_user: str
-    host_ca_public_key: str
+    host_ca_public_key: str = Field(description="the authority that signs host certificates now")
+    host_ca_public_keys: list[str] = Field(
+        description="every authority to accept: while one takes over from another, hosts show certificates of both"
+    )
     host_principal: str
 
 

@@ -37,7 +37,14 @@ _hasher = PasswordHasher()
 
 # Asked on every request, so built once.
 _BY_TOKEN = (
-    select(principals, sessions.c.expires_at, sessions.c.idle_until, sessions.c.revoked_at, HAS_GRANTS)
+    select(
+        principals,
+        sessions.c.expires_at,
+        sessions.c.idle_until,
+        sessions.c.revoked_at,
+        sessions.c.key_id,
+        HAS_GRANTS,
+    )
     .join(sessions, sessions.c.principal_id == principals.c.id)
     .where(sessions.c.token_hash == bindparam("token"))
 )
@@ -110,7 +117,7 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
         raise Unauthenticated(f"{row.name} is disabled.")
     if row.revoked_at is not None or row.expires_at <= now or (row.idle_until or row.expires_at) <= now:
         raise TokenExpired("This access token has expired or was revoked.")
-    principal = principal_of(tx, row)
+    principal = principal_of(tx, row, row.key_id)
     return with_grants(tx, principal, now) if row.has_grants else principal
 
 

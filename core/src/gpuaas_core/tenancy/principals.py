@@ -27,11 +27,11 @@ _HELD_BY = (
 )
 
 
-def principal_of(tx: Connection, row: Row[Any]) -> Principal:
+def principal_of(tx: Connection, row: Row[Any], key_id: str | None = None) -> Principal:
     """With what it holds by itself; that is all it can lend, and all it can give to others."""
     held = tx.execute(_HELD_BY, {"principal": row.id})
     bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
-    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings)
+    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings, key_id=key_id)
 
 
 def with_grants(tx: Connection, principal: Principal, now: int) -> Principal:

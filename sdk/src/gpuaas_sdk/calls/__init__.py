@@ -11,6 +11,7 @@ from .credentials import CredentialCalls
 from .events import EventCalls
 from .identity import IdentityCalls
 from .instances import InstanceCalls
+from .machine_access import MachineAccessCalls
 from .members import MemberCalls
 from .offers import OfferCalls
 from .policy import PolicyCalls
@@ -32,6 +33,7 @@ class Calls(
     MemberCalls,
     SecretCalls,
     CredentialCalls,
+    MachineAccessCalls,
     ControllerCalls,
     TaskCalls,
     EventCalls,

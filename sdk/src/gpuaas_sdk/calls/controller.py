@@ -107,8 +107,16 @@ class ControllerCalls:
 
     @call
     def grant_access(
-        self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, ssh_public_key: str
+        self,
+        project_id: str,
+        operation_id: str,
+        *,
+        claim_epoch: int,
+        allocation_id: str,
+        ssh_public_key: str,
+        source_addresses: list[str] | None = None,
     ) -> Request[GrantView]:
+        """`source_addresses`: it works only from these addresses or networks, as hosts see them."""
         path = "/v1/projects/{}/operations/{}/access-grants"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
-        return post(GrantView, path, project_id, operation_id, **body)
+        return post(GrantView, path, project_id, operation_id, **body, source_addresses=source_addresses)

@@ -2,7 +2,7 @@
 
 from ...capacity.states import ALLOCATION, NODE
 from ...catalog.states import VERSION
-from ...custody.states import CREDENTIAL
+from ...custody.states import AUTHORITY, CREDENTIAL
 from ...instances.states import INSTANCE, MEMBER, OPERATION
 from ...kit.lifecycle import Lifecycle
 from ...tasks.states import TASK
@@ -25,6 +25,10 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
     "Task": (TASK, "Something a machine's agent is to do. It begins once the machine has renewed its lease on it."),
     "App version": (VERSION, "What an app team publishes. What runs stays, whatever becomes of its version."),
     "Access credential": (CREDENTIAL, "A key pair of a project. While it rotates, the old version is good as well."),
+    "SSH authority": (
+        AUTHORITY,
+        "Signs certificates for one tenant, of users or of hosts. One signs; two are trusted.",
+    ),
     "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
 }
 

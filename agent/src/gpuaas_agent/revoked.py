@@ -1,0 +1,27 @@
+"""Serial numbers of revoked certificates as a file sshd understands (a key revocation list, PROTOCOL.krl of OpenSSH).
+
+Written here byte by byte because the same serials must give the same file: then nothing is touched that did not change.
+A file sshd cannot read would lock everybody out, so ssh-keygen reads it before sshd ever sees it (sshd.py).
+"""
+
+import struct
+from collections.abc import Iterable
+
+MAGIC = b"SSHKRL\n\x00"
+FORMAT = 1
+CERTIFICATES, SERIAL_LIST = b"\x01", b"\x20"
+ANY_AUTHORITY = b""
+
+
+def revocation_list(serials: Iterable[int]) -> bytes:
+    listed = sorted(set(serials))
+    version = date = flags = 0
+    head = MAGIC + struct.pack(">IQQQ", FORMAT, version, date, flags) + _string(b"") + _string(b"gpuaas")
+    if not listed:
+        return head
+    numbers = _string(struct.pack(f">{len(listed)}Q", *listed))
+    return head + CERTIFICATES + _string(_string(ANY_AUTHORITY) + _string(b"") + SERIAL_LIST + numbers)
+
+
+def _string(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data

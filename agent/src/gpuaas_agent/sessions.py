@@ -1,0 +1,110 @@
+"""Ends the sessions that revoked certificates opened: exactly those, with everything that runs in them.
+
+`admit.sh` leaves a note per login: the session's process, when that process began, the serial. A process id alone could
+mean another process by now; with its start it cannot. Services that a session started stay: systemd is their parent.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuaas_agent.places import Places
+
+GRACE_S = 2.0
+ROUNDS = 20  # a process that is killed in the middle of starting another leaves that one for the next round
+FENCE_KEPT_S = 24 * 3600  # a certificate of an epoch lives minutes; after that there is nothing left to fence
+
+
+@dataclass(frozen=True)
+class Process:
+    pid: int
+    parent: int
+    session: int
+    start: int
+
+
+def end(places: Places, serials: Iterable[int], grace_s: float = GRACE_S) -> int:
+    """Returns how many sessions were ended. Notes of sessions that are over are removed."""
+    revoked, ended = set(serials), []
+    for note in places.sessions.iterdir() if places.sessions.is_dir() else []:
+        pid, start, serial = _read(note.name)
+        process = look(pid)
+        if process is None or process.start != start:
+            note.unlink(missing_ok=True)
+        elif serial in revoked:
+            ended.append(process)
+    if ended:
+        _end(ended, grace_s)
+    return len({process.pid for process in ended})
+
+
+def forget_old_epochs(places: Places) -> None:
+    for seen in places.epochs.iterdir() if places.epochs.is_dir() else []:
+        with suppress(OSError):
+            if seen.stat().st_mtime < time.time() - FENCE_KEPT_S:
+                seen.unlink()
+
+
+def look(pid: int) -> Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (OSError, ValueError):
+        return None
+    fields = text.rpartition(") ")[2].split()
+    return None if fields[0] in "ZX" else Process(pid, int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def _read(name: str) -> tuple[int, int, int]:
+    """Whatever is no note of ours is that of a process that does not exist."""
+    parts = [int(part) for part in name.split(".") if part.isdigit()]
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (0, 0, 0)
+
+
+def _end(roots: list[Process], grace_s: float) -> None:
+    """Asked first, so that a command can tidy up; then killed, with what it started meanwhile.
+
+    The connection goes before the commands: whoever is at the other end sees a broken connection, not a failed command.
+    """
+    asked = _with_descendants(roots)
+    for some in (set(roots), asked - set(roots)):
+        _signal(some, signal.SIGTERM)
+        _wait_gone(some, grace_s / 2)
+    for _ in range(ROUNDS):
+        left = {one for one in _with_descendants(asked) if look(one.pid) == one}
+        if not left:
+            return
+        _signal(left, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _wait_gone(processes: set[Process], within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline and any(look(one.pid) == one for one in processes):
+        time.sleep(0.02)
+
+
+def _with_descendants(roots: Iterable[Process]) -> set[Process]:
+    """Children of children, and what lost its parent but still belongs to a session that began in here."""
+    everything = {one.pid: one for name in os.listdir("/proc") if name.isdigit() and (one := look(int(name)))}
+    found = set(roots)
+    while True:
+        pids = {one.pid for one in found if everything.get(one.pid, one) == one}  # not if another has its number now
+        more = {one for one in everything.values() if one.parent in pids or one.session in pids} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(OSError):
+            handle = os.pidfd_open(process.pid)
+            try:
+                if look(process.pid) == process:  # the handle holds it: it cannot become another one any more
+                    signal.pidfd_send_signal(handle, number)
+            finally:
+                os.close(handle)

@@ -1,0 +1,105 @@
+"""Ending exactly the sessions of a revoked certificate, on real processes."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from gpuaas_agent import sessions
+from gpuaas_agent.places import Places
+
+# A session leader with a child, a stubborn one, an orphan of the same session, and a service that left the session.
+SESSION = """
+trap '' TERM
+sleep 300 &
+(sleep 301 & echo $!; exec true)
+setsid sh -c 'sleep 302 & echo $!' 
+sh -c 'trap "" TERM; while :; do sleep 303; done' &
+wait
+"""
+
+
+class Session:
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            ["setsid", "sh", "-c", SESSION], stdout=subprocess.PIPE, text=True, start_new_session=False
+        )
+        assert self.process.stdout is not None
+        self.orphan, self.service = (int(self.process.stdout.readline()) for _ in range(2))
+
+    def note(self, places: Places, serial: int, *, start: int | None = None) -> Path:
+        found = sessions.look(self.process.pid)
+        assert found is not None
+        places.sessions.mkdir(parents=True, exist_ok=True)
+        path = places.sessions / f"{found.pid}.{found.start if start is None else start}.{serial}"
+        path.touch()
+        return path
+
+    def alive(self) -> bool:
+        return sessions.look(self.process.pid) is not None
+
+    def close(self) -> None:
+        for pid in (*members(self.process.pid), self.service):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait(5)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    made = Session()
+    yield made
+    made.close()
+
+
+def members(session: int) -> list[int]:
+    found = [sessions.look(int(name)) for name in os.listdir("/proc") if name.isdigit()]
+    return [one.pid for one in found if one and one.session == session]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+def test_a_revoked_session_ends_with_everything_in_it_and_services_stay(session: Session, places: Places) -> None:
+    session.note(places, 7)
+    leader = sessions.look(session.process.pid)
+    assert leader is not None
+    assert session.orphan in members(leader.session)
+    started = time.monotonic()
+    assert sessions.end(places, [7], grace_s=0.3) == 1
+    assert time.monotonic() - started < 3
+    session.process.wait(2)
+    assert members(leader.session) == [], "something of the session lives on"
+    assert sessions.look(session.service) is not None, "a service of the host was killed with the session"
+
+
+def test_another_serial_and_another_start_are_left_alone(session: Session, places: Places) -> None:
+    mine = session.note(places, 7)
+    recycled = session.note(places, 8, start=1)
+    assert sessions.end(places, [8, 9], grace_s=0.2) == 0
+    assert session.alive()
+    assert mine.exists()
+    assert not recycled.exists(), "the note of a process that is gone stays for ever"
+
+
+def test_notes_that_make_no_sense_are_removed(places: Places) -> None:
+    places.sessions.mkdir(parents=True)
+    for name in ("nonsense", "1.2", "0.0.0", "99999999.1.7", "x.y.z", "1.2.3.4"):
+        (places.sessions / name).touch()
+    assert sessions.end(places, [7, 3, 0]) == 0
+    assert list(places.sessions.iterdir()) == []
+
+
+def test_fences_are_kept_for_a_day(places: Places) -> None:
+    places.epochs.mkdir(parents=True)
+    for name, age in (("op_1.1", 3600), ("op_2.1", 25 * 3600)):
+        (places.epochs / name).touch()
+        os.utime(places.epochs / name, (time.time() - age,) * 2)
+    sessions.forget_old_epochs(places)
+    assert [path.name for path in places.epochs.iterdir()] == ["op_1.1"]

@@ -1,0 +1,125 @@
+"""Access grants as people see them, and the end of those whose reason is gone.
+
+A grant was given for an operation under one claim, to a service account, for an allocation. `revoke_stale` looks at all
+that could still be used, every second: however one of these ends, the grant ends too, and with it every session it
+opened. It does not ask who ended it or which code did.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select
+
+from ..access.context import Context
+from ..capacity.revoking import revoke as tell_host
+from ..capacity.tables import allocations, nodes
+from ..capacity.trust import HOLDING
+from ..custody import grants
+from ..custody.tables import access_grants
+from ..kit.problems import NotFound
+from ..ledger.audit import Entry
+from ..tenancy.tables import principal_keys, principals
+from .access_schemas import AccessGrantView
+from .errors import GrantOver
+from .tables import operations
+
+
+def grants_of(project_id: str, now: int, *, revoked: bool) -> Select[Any]:
+    """Those whose certificates have not expired; `revoked`: also those that open nothing any more."""
+    g = access_grants.c
+    usable = g.expires_at > now if revoked else grants.live(now)
+    return _with_names().where(g.project_id == project_id, usable)
+
+
+def revoke(ctx: Context, project_id: str, grant_id: str, reason: str) -> AccessGrantView:
+    held = _grant(ctx, project_id, grant_id)
+    ctx.resource_id = grant_id
+    if held.expires_at <= ctx.now:
+        raise GrantOver(f"The certificate of {grant_id!r} has expired.")
+    if held.revoked_at is None:
+        tell_host(ctx, [held], reason)
+    return view(_grant(ctx, project_id, grant_id))
+
+
+def revoke_stale(ctx: Context) -> int:
+    """Called by a loop. Returns how many there were."""
+    by_reason: dict[str, list[Row[Any]]] = {}
+    for row in ctx.tx.execute(_usable(ctx.now)):
+        if reason := _gone(row):
+            by_reason.setdefault(reason, []).append(row)
+    for reason, rows in by_reason.items():
+        tell_host(ctx, rows, reason)
+        for row in rows:
+            ctx.note(_entry(ctx, row, reason))
+    return sum(len(rows) for rows in by_reason.values())
+
+
+def any_stale(tx: Connection, now: int) -> bool:
+    return any(_gone(row) for row in tx.execute(_usable(now)))
+
+
+def _usable(now: int) -> Select[Any]:
+    """With what they were given for."""
+    o, g, a = operations.c, access_grants.c, allocations.c
+    query = (
+        select(
+            access_grants,
+            o.status,
+            o.claim_epoch.label("epoch_now"),
+            a.state.label("allocation_state"),
+            principals.c.disabled_at,
+            principal_keys.c.retired_at,
+        )
+        .join(operations, o.id == g.operation_id)
+        .join(allocations, a.id == g.allocation_id)
+        .join(principals, principals.c.id == g.principal_id)
+        .outerjoin(principal_keys, principal_keys.c.id == g.key_id)
+        .where(grants.live(now))
+    )
+    return query.order_by(g.id)
+
+
+def _gone(row: Row[Any]) -> str | None:
+    """Why it should not be good any more: the first reason that holds."""
+    if row.epoch_now != row.claim_epoch:
+        return "a newer claim holds its operation"
+    if row.status != "running":
+        return "nobody holds its operation any more"
+    if row.disabled_at is not None:
+        return "its service account is disabled"
+    if row.retired_at is not None:
+        return "the key it was asked for with is retired"
+    return None if row.allocation_state in HOLDING else "its allocation is given back"
+
+
+def _entry(ctx: Context, row: Row[Any], reason: str) -> Entry:
+    who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
+    where = {"tenant_id": row.tenant_id, "project_id": row.project_id, "resource_id": row.id}
+    return Entry(**who, **where, outcome="allowed", reason=reason)
+
+
+def _grant(ctx: Context, project_id: str, grant_id: str) -> Row[Any]:
+    mine = (access_grants.c.project_id == project_id) & (access_grants.c.id == grant_id)
+    row = ctx.tx.execute(_with_names().where(mine).with_for_update(of=access_grants)).first()
+    if row is None:
+        raise NotFound("There is no such access grant in this project.")
+    return row
+
+
+def _with_names() -> Select[Any]:
+    g = access_grants.c
+    names = (
+        nodes.c.id.label("node_id"),
+        nodes.c.name.label("node_name"),
+        nodes.c.trust_applied,
+        principals.c.name.label("principal_name"),
+    )
+    query = select(access_grants, *names).join(allocations, allocations.c.id == g.allocation_id)
+    query = query.join(nodes, nodes.c.id == allocations.c.node_id)
+    return query.join(principals, principals.c.id == g.principal_id)
+
+
+def view(row: Row[Any]) -> AccessGrantView:
+    enforced = row.revoked_generation is not None and row.trust_applied >= row.revoked_generation
+    addresses = row.source_addresses.split(",") if row.source_addresses else []
+    shown = {"serial": str(row.serial), "source_addresses": addresses, "enforced": enforced}
+    return AccessGrantView.model_validate(dict(row._mapping) | shown)
