@@ -31,6 +31,8 @@ GROUPS = (
     "sku",
     "region",
     "quota",
+    "artifact",
+    "artifact-source",
     "audit",
     "iam",
     "service-account",

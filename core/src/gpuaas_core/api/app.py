@@ -12,13 +12,16 @@ from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
+from ..artifacts import artifact_routes, content_routes, source_routes
+from ..artifacts.reading import Reader
+from ..artifacts.store import Store
 from ..capacity import offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
-from ..edge.bounds import Bounded
+from ..edge.bounds import Bounded, Wider
 from ..edge.call import PUBLIC, Platform
 from ..edge.console import LOOPBACK, Renewals
 from ..edge.correlate import Correlate
@@ -49,6 +52,7 @@ from ..triage import routes as triage
 from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
 from ..workers.housekeeping import housekeeping
+from ..workers.sweeping import sweeping
 from . import about
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
@@ -65,6 +69,9 @@ ROUTERS = [
     catalog.router,
     capacity.router,
     offer_routes.router,
+    source_routes.router,
+    artifact_routes.router,
+    content_routes.router,
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
@@ -77,7 +84,7 @@ ROUTERS = [
     triage.router,
     otlp_routes.router,
 ]
-LOOPS = [housekeeping, anchoring]
+LOOPS = [housekeeping, anchoring, sweeping]
 
 
 def build_platform(
@@ -87,6 +94,7 @@ def build_platform(
     *,
     checkpoints: Path | None = None,
     public_url: str = "",
+    artifacts: Store | None = None,
 ) -> Platform:
     scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
     anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
@@ -101,6 +109,7 @@ def build_platform(
         anchors,
         Renewals(renew_session),
         Issuers(clock, loopback=loopback),
+        Reader(artifacts) if artifacts else None,
         public_url,
     )
 
@@ -141,7 +150,9 @@ def build_asgi(platform: Platform, watchers: Sequence[Watcher] = (), beside: Seq
 
 def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:
     """What stands before every route: the correlation id, and the bound on bodies."""
-    return Correlate(Bounded(app), watchers, app.state.platform.clock)
+    platform: Platform = app.state.platform
+    wider = [Wider("PUT", content_routes.PUSHES, lambda: platform.artifacts.store.bounds.largest)]
+    return Correlate(Bounded(app, wider), watchers, platform.clock)
 
 
 def check_routes(app: FastAPI) -> None:
