@@ -12,7 +12,7 @@ PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
 SOURCES := $(PACKAGES) tests bench
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
-APT_TEST := openssh-server postgresql softhsm2 strace
+APT_TEST := docker-registry openssh-server postgresql softhsm2 strace
 STACK := $(BIN)/python -m gpuaas_lab.stack
 export PYTHONDONTWRITEBYTECODE := # empty: compiled modules are kept, every start is faster
 

@@ -152,6 +152,7 @@ class Scene:
         on("POST", f"{inside}/delete", lambda _: (200, {"name": "db_password", "versions": 2}))
         self._credential_routes(page)
         self._machine_access_routes(page)
+        self._artifact_routes(page)
         on("GET", f"{p}/orphans", lambda _: page(orphan))
         on("POST", f"{p}/orphans/orph_1/resolve", lambda _: (200, orphan))
 
@@ -180,6 +181,24 @@ class Scene:
         on("GET", authorities, lambda _: (200, whole))
         for verb in ("rotate", "finish"):
             on("POST", f"{authorities}/{verb}", lambda _: (200, whole))
+
+    def _artifact_routes(self, page: Callable[..., Any]) -> None:
+        on, t, p = self.platform.on, "/v1/tenants/ten_1", "/v1/projects/prj_1"
+        known = {"id": "art_1", "name": "packages", "version": "1.0", "source": "builtin", "state": "registered"}
+        artifact, usable = wire(m.ArtifactView, **known), wire(m.ProjectArtifactView, **known, allowed=True)
+        said = {"id": "asrc_1", "name": "models", "policy_name": "acme.models", "tier": "tenant", "state": "enabled"}
+        source, blob = wire(m.SourceView, **said), wire(m.BlobView, sha256="0" * 64)
+        on("GET", f"{p}/artifacts", lambda _: page(usable))
+        on("GET", f"{p}/artifacts/art_1", lambda _: (200, usable))
+        for place in ("/v1", t):
+            on("PUT", f"{place}/artifact-store/[0-9a-f]{{64}}", lambda _: (201, blob))
+            on("GET", f"{place}/artifacts", lambda _: page(artifact))
+            on("POST", f"{place}/artifacts", lambda _: (201, artifact))
+            on("POST", f"{place}/artifacts/art_1/withdraw", lambda _: (200, artifact))
+            on("GET", f"{place}/artifact-sources", lambda _: page(source))
+            on("POST", f"{place}/artifact-sources", lambda _: (201, source))
+            for verb in ("enable", "disable", "remove"):
+                on("POST", f"{place}/artifact-sources/asrc_1/{verb}", lambda _: (200, source))
 
     def _access_routes(self, page: Callable[..., Any]) -> None:
         on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"

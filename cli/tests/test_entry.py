@@ -34,6 +34,8 @@ GROUPS = (
     "sku",
     "region",
     "quota",
+    "artifact",
+    "artifact-source",
     "audit",
     "iam",
     "service-account",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from artifact_scene import deliver, digest, push
 from fastapi import APIRouter, FastAPI
 from gpuaas_core.api.app import build_app, build_platform
 from gpuaas_core.api.matrix import CALLERS, LENT, access_matrix
@@ -17,7 +18,7 @@ from gpuaas_core.kit.problems import UNSEEN
 from gpuaas_core.tasks.tables import node_tasks
 from gpuaas_core.tenancy.service import bind
 from sqlalchemy import insert, text
-from world import PASSWORD, Api, World, add_user, join, service_account, sign_in
+from world import PASSWORD, Api, World, add_node, add_user, service_account, sign_in
 
 COMMITTED = json.loads((Path(__file__).parents[2] / "contracts" / "access-matrix.json").read_text())
 TWICE = b'{"member": 1, "member": 2}'
@@ -74,7 +75,7 @@ async def _callers(world: World) -> dict[str, Api]:
     callers["break_glass_look"] = await _broke_in(world, "look")
     callers["break_glass_operate"] = await _broke_in(world, "operate")
     callers["console"], callers["forged_console"] = await _console(world), await _console(world, forged=True)
-    node, callers["node_agent"], _ = await join(world, "node-asked-for")
+    node, callers["node_agent"], _ = await add_node(world, "node-asked-for")
     world.nodes = [node]  # not into the list itself: every test of this process shares it
     return callers
 
@@ -155,6 +156,7 @@ async def _real(world: World) -> dict[str, str]:
         "provider_id": await _provider(world),
         "task_id": _task(world, deployed["operation"]["id"]),
         "credential_id": (await world.boss.ok(f"/v1/projects/{world.red}/credentials", {"name": "storage"}))["id"],
+        **await _delivered(world),
         "app_slug": "echo",
         "version": "1.0.0",
         "correlation_id": deployed["operation"]["correlation_id"],
@@ -169,6 +171,16 @@ def _task(world: World, operation_id: str) -> str:
     values = row | {"asked_by": world.controller_id, "correlation_id": "cor-matrix"}
     world.platform.db.write_now(lambda tx: tx.execute(insert(node_tasks).values(**values)))
     return row["id"]
+
+
+async def _delivered(world: World) -> dict[str, str]:
+    """An artifact of the platform, which everybody below it sees as well, promised to the machine asked for."""
+    assert (await push(world.admin, "/v1", b"{}")).status_code == 201
+    said = {"name": "packages", "version": "1", "sha256": digest(b"{}")}
+    artifact = (await world.admin.ok("/v1/artifacts", said))["id"]
+    await world.boss.ok(f"/v1/projects/{world.red}/allocations", {"node_id": world.nodes[0]})
+    delivery = deliver(world, artifact, world.nodes[0]).id
+    return {"source_id": "asrc_builtin", "artifact_id": artifact, "delivery_id": delivery, "sha256": digest(b"{}")}
 
 
 async def _provider(world: World) -> str:

@@ -50,10 +50,18 @@ def _fill(path: str, world: World) -> str:
         "credential",
         "task",
         "grant",
+        "source",
+        "artifact",
+        "delivery",
     ):
         known[f"{name}_id"] = f"{name}_{ABSENT}"
     return path.format(
-        **known, version="1.0.0", role="night-shift", policy_name="house-rules", correlation_id=f"cor-{ABSENT}"
+        **known,
+        version="1.0.0",
+        role="night-shift",
+        policy_name="house-rules",
+        correlation_id=f"cor-{ABSENT}",
+        sha256="0" * 64,
     )
 
 

@@ -17,6 +17,7 @@ import pytest
 from echo_app import MANIFEST
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform, guarded
+from gpuaas_core.artifacts.store import Store as ArtifactStore
 from gpuaas_core.custody.holders.embedded import Embedded
 from gpuaas_core.custody.vault import open_vault
 from gpuaas_core.edge.call import Platform
@@ -207,7 +208,10 @@ def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))
     try:
         vault = open_vault(db.write_now, Embedded.in_file(folder / "master.key"))
-        yield build_platform(db, vault, clock, checkpoints=folder / "checkpoints", public_url=PUBLIC_URL)
+        store = ArtifactStore(folder / "artifacts")
+        yield build_platform(
+            db, vault, clock, checkpoints=folder / "checkpoints", public_url=PUBLIC_URL, artifacts=store
+        )
     finally:
         db.close()
 

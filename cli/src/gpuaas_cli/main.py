@@ -123,6 +123,19 @@ What may be deployed
   gpuaas policy set NAME                 make or change one
   gpuaas policy remove NAME              take one away
 
+What machines are given
+  gpuaas artifact list                   what the project may use
+  gpuaas artifact show NAME:VERSION      all about one
+  gpuaas artifact push FILE --name N --version V
+  gpuaas artifact register               register what a source has
+  gpuaas artifact withdraw NAME:VERSION  deliver it to nobody any more
+  gpuaas artifact-source list            where artifacts may come from
+  gpuaas artifact-source add NAME URL    allow a further place
+  gpuaas artifact-source disable NAME    nothing comes from it any more
+  gpuaas artifact-source enable NAME     it may deliver again
+  gpuaas artifact-source remove NAME     for good
+  gpuaas artifact-source set-credential NAME
+
 Who may do what
   gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
   gpuaas iam members                     who holds which role in the project
@@ -167,6 +180,8 @@ COMMANDS = {
     "sku": "offers:sku",
     "region": "offers:region",
     "quota": "offers:quota",
+    "artifact": "artifact:app",
+    "artifact-source": "artifact:source",
     "instance": "instance:app",
     "access": "instance:access",
     "member": "member:app",

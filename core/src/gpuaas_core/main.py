@@ -19,6 +19,7 @@ from . import __version__
 from .api.app import build_asgi, build_platform
 from .api.breaking import DOCUMENTS, breaks, write_release
 from .api.contracts import write_contracts
+from .artifacts.store import Bounds, Store
 from .custody.commands import custody
 from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
@@ -50,7 +51,14 @@ def serve() -> None:
     claims.LEASE_S = settings.lease_s
     db = _open(settings)
     vault = _open_vault(settings, db)
-    platform = build_platform(db, vault, checkpoints=settings.checkpoints, public_url=settings.public_url)
+    bounds = Bounds(settings.artifacts_largest, settings.artifacts_quota, settings.artifacts_cache)
+    platform = build_platform(
+        db,
+        vault,
+        checkpoints=settings.checkpoints,
+        public_url=settings.public_url,
+        artifacts=Store(settings.artifacts, bounds),
+    )
     metrics = Metrics(platform) if settings.metrics else None
     if metrics and export:
         metrics.registry.register(export)

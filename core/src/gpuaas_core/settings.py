@@ -19,6 +19,10 @@ class Settings:
     otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to hand events on to; empty: to nobody
     lease_s: int  # how long a controller holds an operation without a heartbeat
+    artifacts: Path  # the folder of the core's own artifact store and of what it read from sources
+    artifacts_largest: int  # bytes of one artifact
+    artifacts_quota: int  # bytes a tenant keeps in the store
+    artifacts_cache: int  # bytes of what was read from sources
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -42,6 +46,10 @@ class Settings:
             otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
             lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
+            artifacts=Path(os.environ.get("GPUAAS_CORE_ARTIFACTS", data / "artifacts")).absolute(),
+            artifacts_largest=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_LARGEST", 10 * 1024**3)),
+            artifacts_quota=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_QUOTA", 50 * 1024**3)),
+            artifacts_cache=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_CACHE", 20 * 1024**3)),
         )
 
     @property

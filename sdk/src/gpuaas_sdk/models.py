@@ -99,6 +99,26 @@ class AppView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class ArtifactView(msgspec.Struct, kw_only=True):
+    id: str
+    tier: str
+    name: str
+    version: str
+    source_id: str
+    source: str
+    kind: str
+    reference: dict[str, Any]
+    sha256: str
+    size: int
+    media_type: str
+    state: str
+    created_by: str
+    created_at: str
+    withdrawn_at: str | None
+    withdraw_reason: str | None
+    available_actions: list[str]
+
+
 class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     allocation_id: str
@@ -195,6 +215,13 @@ class BindingView(msgspec.Struct, kw_only=True):
     scope_kind: str
     scope_id: str
     created_at: str
+
+
+class BlobView(msgspec.Struct, kw_only=True):
+    sha256: str
+    size: int
+    used_bytes: int
+    quota_bytes: int | None
 
 
 class BoundaryRule(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -372,6 +399,16 @@ class CreateInvitation(msgspec.Struct, kw_only=True, omit_defaults=True):
     project_id: str | None = None
 
 
+class CreatePlatformSource(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    kind: str
+    base_url: str
+    port: int | None = None
+    credential: Credential | None = None
+    private_addresses: bool = False
+    open_to_tenants: bool = False
+
+
 class CreatePool(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     title: str
@@ -418,6 +455,14 @@ class CreateSku(msgspec.Struct, kw_only=True, omit_defaults=True):
     currency: str
 
 
+class CreateSource(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+    kind: str
+    base_url: str
+    port: int | None = None
+    credential: Credential | None = None
+
+
 class CreateTenant(msgspec.Struct, kw_only=True, omit_defaults=True):
     slug: str
     name: str
@@ -438,6 +483,18 @@ class CreateUser(msgspec.Struct, kw_only=True, omit_defaults=True):
 class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
     version: str
     manifest: dict[str, Any]
+
+
+class Credential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How the core is let in: `basic` (username, password), `bearer` (token) or `s3` (a key pair and its region)."""
+
+    kind: str
+    username: str | None = None
+    password: str | None = None
+    token: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+    region: str | None = None
 
 
 class CredentialDetail(msgspec.Struct, kw_only=True):
@@ -527,6 +584,19 @@ class DelegationView(msgspec.Struct, kw_only=True):
     revoked_at: str | None = None
     revoked_by: str | None = None
     created_at: str
+
+
+class DeliveryView(msgspec.Struct, kw_only=True):
+    id: str
+    artifact_id: str
+    project_id: str
+    node_id: str
+    task_id: str | None
+    sha256: str
+    size: int
+    state: str
+    expires_at: str
+    received_at: str | None
 
 
 class DenyView(msgspec.Struct, kw_only=True):
@@ -1077,6 +1147,30 @@ class ProgressView(msgspec.Struct, kw_only=True):
     percent: int
 
 
+class ProjectArtifactView(msgspec.Struct, kw_only=True):
+    """With what policy, the source and the artifact itself say about using it in the project."""
+
+    id: str
+    tier: str
+    name: str
+    version: str
+    source_id: str
+    source: str
+    kind: str
+    reference: dict[str, Any]
+    sha256: str
+    size: int
+    media_type: str
+    state: str
+    created_by: str
+    created_at: str
+    withdrawn_at: str | None
+    withdraw_reason: str | None
+    available_actions: list[str]
+    allowed: bool
+    reason: str
+
+
 class ProjectMemberView(msgspec.Struct, kw_only=True):
     principal_id: str
     kind: str
@@ -1148,6 +1242,22 @@ class RegionView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class Register(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`: `repository` and
+    `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was pushed."""
+
+    name: str
+    version: str
+    source_id: str = "asrc_builtin"
+    path: str | None = None
+    repository: str | None = None
+    manifest: str | None = None
+    layer: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    media_type: str | None = None
+
+
 class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     retry_in_s: int = 0
@@ -1183,6 +1293,15 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
     lost_after_s: int | None = None
     scheduler_type: str | None = None
     want: Want
+
+
+class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """By id, or by name and version: the tenant's own before the platform's."""
+
+    artifact_id: str | None = None
+    name: str | None = None
+    version: str | None = None
+    app_slug: str | None = None
 
 
 class RevokeAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1301,6 +1420,10 @@ class SessionsEnded(msgspec.Struct, kw_only=True):
     ended_sessions: int
 
 
+class SetCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
+    credential: Credential | None
+
+
 class SetPlatformPolicy(msgspec.Struct, kw_only=True, omit_defaults=True):
     rules: Rules | None = None
     reason: str = ""
@@ -1340,6 +1463,24 @@ class SkuView(msgspec.Struct, kw_only=True):
     price_micros_per_hour: int
     currency: str
     created_at: str
+
+
+class SourceView(msgspec.Struct, kw_only=True):
+    id: str
+    tier: str
+    name: str
+    policy_name: str
+    kind: str
+    base_url: str
+    port: int | None
+    private_addresses: bool
+    open_to_tenants: bool
+    credential_kind: str | None
+    state: str
+    state_reason: str | None
+    created_by: str
+    created_at: str
+    available_actions: list[str]
 
 
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -82,6 +82,20 @@ PERMISSIONS: dict[str, str] = {
     "capacity.allocation.read": "see a project's allocations",
     "capacity.allocation.release": "give a machine back",
     "capacity.allocation.extend": "move the end of an allocation's lease",
+    "artifacts.platform_source.create": "add an artifact source of the platform",
+    "artifacts.platform_source.read": "see the platform's artifact sources, not their credentials",
+    "artifacts.platform_source.update": "enable, disable and remove the platform's artifact sources, set credentials",
+    "artifacts.platform_artifact.create": "push and register artifacts for all tenants",
+    "artifacts.platform_artifact.read": "see the platform's artifacts",
+    "artifacts.platform_artifact.withdraw": "withdraw an artifact of the platform",
+    "artifacts.tenant_source.create": "allow a tenant a further artifact source",
+    "artifacts.tenant_source.read": "see the artifact sources a tenant can use, not their credentials",
+    "artifacts.tenant_source.update": "enable, disable and remove a tenant's artifact sources, set credentials",
+    "artifacts.tenant_artifact.create": "push and register artifacts of a tenant",
+    "artifacts.tenant_artifact.read": "see a tenant's artifacts",
+    "artifacts.tenant_artifact.withdraw": "withdraw an artifact of a tenant",
+    "artifacts.artifact.read": "see and resolve the artifacts a project may use",
+    "artifacts.delivery.fetch": "fetch what is delivered to the machine, as the machine itself",
     "apps.instance.create": "deploy an app",
     "apps.instance.read": "see app instances, their members and operations",
     "apps.instance.decommission": "tear an app instance down",
@@ -141,6 +155,7 @@ _VIEWER = {
     "policy.project.read",
     "capacity.allocation.read",
     "capacity.quota.read",
+    "artifacts.artifact.read",
     "apps.instance.read",
     "apps.orphan.read",
     "ledger.event.read",
@@ -243,6 +258,12 @@ _TENANT_ADMIN = (
         "capacity.quota.set",
         "custody.authority.read",
         "custody.authority.rotate",
+        "artifacts.tenant_source.create",
+        "artifacts.tenant_source.read",
+        "artifacts.tenant_source.update",
+        "artifacts.tenant_artifact.create",
+        "artifacts.tenant_artifact.read",
+        "artifacts.tenant_artifact.withdraw",
         "ledger.audit.read",
         "ledger.audit.verify",
     }
@@ -253,6 +274,8 @@ _PLATFORM_OPS = {
     "policy.platform.read",
     "tenancy.tenant.read",
     "capacity.node.read",
+    "artifacts.platform_source.read",
+    "artifacts.platform_artifact.read",
     "ledger.audit.read",
     "ledger.audit.verify",
 }
@@ -282,6 +305,10 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "policy.platform.remove",
     "capacity.region.create",
     "capacity.sku.create",
+    "artifacts.platform_source.create",
+    "artifacts.platform_source.update",
+    "artifacts.platform_artifact.create",
+    "artifacts.platform_artifact.withdraw",
 }
 
 PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine
@@ -295,7 +322,7 @@ ROLES: dict[str, frozenset[str]] = {
     "project_member": frozenset(_MEMBER),
     "project_viewer": frozenset(_VIEWER),
     "app_operator": frozenset(_APP_OPERATOR),
-    NODE_AGENT: frozenset({"capacity.node.report"}),
+    NODE_AGENT: frozenset({"capacity.node.report", "artifacts.delivery.fetch"}),
 }
 
 # What every verified caller holds, wherever it stands.
@@ -316,7 +343,8 @@ UNLENDABLE = frozenset(
     if key.startswith(
         ("iam.", "platform.", "identity.", "tenancy.user.", "tenancy.identity_provider.", "tenancy.break_glass.")
     )
-    or key in ("tenancy.project.create", "capacity.node.report", "capacity.enrolment.create")
+    or key
+    in ("tenancy.project.create", "capacity.node.report", "capacity.enrolment.create", "artifacts.delivery.fetch")
 )
 
 # What a platform administrator may open in a tenant. Neither holds a key that gives a credential or a right to anybody;

@@ -12,13 +12,16 @@ from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
+from ..artifacts import artifact_routes, content_routes, source_routes
+from ..artifacts.reading import Reader
+from ..artifacts.store import Store
 from ..capacity import authority_routes, offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
-from ..edge.bounds import Bounded
+from ..edge.bounds import Bounded, Wider
 from ..edge.call import PUBLIC, Platform
 from ..edge.console import LOOPBACK, Renewals
 from ..edge.correlate import Correlate
@@ -52,6 +55,7 @@ from ..triage import routes as triage
 from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
 from ..workers.housekeeping import housekeeping
+from ..workers.sweeping import sweeping
 from ..workers.trust_keeping import trust_keeping
 from . import about
 
@@ -70,6 +74,9 @@ ROUTERS = [
     capacity.router,
     offer_routes.router,
     authority_routes.router,
+    source_routes.router,
+    artifact_routes.router,
+    content_routes.router,
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
@@ -86,7 +93,7 @@ ROUTERS = [
     triage.router,
     otlp_routes.router,
 ]
-LOOPS = [housekeeping, anchoring, trust_keeping]
+LOOPS = [housekeeping, anchoring, trust_keeping, sweeping]
 
 
 def build_platform(
@@ -96,6 +103,7 @@ def build_platform(
     *,
     checkpoints: Path | None = None,
     public_url: str = "",
+    artifacts: Store | None = None,
 ) -> Platform:
     scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
     anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
@@ -110,6 +118,7 @@ def build_platform(
         anchors,
         Renewals(renew_session),
         Issuers(clock, loopback=loopback),
+        Reader(artifacts) if artifacts else None,
         public_url,
     )
 
@@ -150,7 +159,9 @@ def build_asgi(platform: Platform, watchers: Sequence[Watcher] = (), beside: Seq
 
 def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:
     """What stands before every route: the correlation id, and the bound on bodies."""
-    return Correlate(Bounded(app), watchers, app.state.platform.clock)
+    platform: Platform = app.state.platform
+    wider = [Wider("PUT", content_routes.PUSHES, lambda: platform.artifacts.store.bounds.largest)]
+    return Correlate(Bounded(app, wider), watchers, platform.clock)
 
 
 def check_routes(app: FastAPI) -> None:

@@ -24,6 +24,13 @@ def node_scope(tx: Connection, node_id: str) -> Scope:
     return Scope((("node", row.id), ("tenant", row.tenant_id), PLATFORM), tenant_id=row.tenant_id)
 
 
+def holder_of(tx: Connection, node_id: str) -> str | None:
+    """The project whose allocation holds the machine now; one that is being given back holds it no more."""
+    a = allocations.c
+    held = select(a.project_id).where(a.node_id == node_id, a.state.not_in(("releasing", "released")))
+    return tx.execute(held).scalar()
+
+
 def nodes_of(tenant_id: str) -> Select[Any]:
     return select(nodes).where(nodes.c.tenant_id == tenant_id)
 

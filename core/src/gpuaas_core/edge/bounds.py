@@ -1,9 +1,13 @@
-"""No body is read beyond 1 MiB, whoever sends it: by its announced length, and while it arrives.
+"""No body is read beyond 1 MiB, whoever sends it: by its announced length, and while it arrives. Where content is
+pushed the bound is wider, and said by the room that takes it.
 
 Outermost but for the correlation id, so that a flood costs no look at the store.
 """
 
 import contextlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import Headers
@@ -14,52 +18,65 @@ from .problems import answer
 MOST_BYTES = 1024 * 1024
 
 
+@dataclass(frozen=True)
+class Wider:
+    method: str
+    path: re.Pattern[str]
+    most: Callable[[], int]
+
+
 class Bounded:
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    def __init__(self, app: Any, wider: Sequence[Wider] = ()) -> None:
+        self.app, self.wider = app, wider
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        most = self._most(scope["method"], scope["path"])
         announced = Headers(scope=scope).get("content-length", "0")
-        if announced.isascii() and announced.isdigit() and int(announced[:20]) > MOST_BYTES:
-            await _refuse(scope, receive, send)
+        if announced.isascii() and announced.isdigit() and int(announced[:20]) > most:
+            await _refuse(most, scope, receive, send)
             return
-        await _Counting(self.app, scope, receive, send).run()
+        await _Counting(self.app, most, scope, receive, send).run()
+
+    def _most(self, method: str, path: str) -> int:
+        fitting = [one for one in self.wider if one.method == method and one.path.fullmatch(path)]
+        return fitting[0].most() if fitting else MOST_BYTES
 
 
 class _Counting:
     """Counts what arrives. Once it is too much, whatever the application then says is replaced by the refusal."""
 
-    def __init__(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
-        self.app, self.scope, self._receive, self._send = app, scope, receive, send
+    def __init__(self, app: Any, most: int, scope: Any, receive: Any, send: Any) -> None:
+        self.app, self.most, self.scope, self._receive, self._send = app, most, scope, receive, send
         self.seen, self.begun = 0, False
 
     async def run(self) -> None:
         with contextlib.suppress(BodyTooLarge):
             await self.app(self.scope, self.receive, self.send)
-        if self.seen > MOST_BYTES and not self.begun:
-            await _refuse(self.scope, self._receive, self._send)
+        if self.seen > self.most and not self.begun:
+            await _refuse(self.most, self.scope, self._receive, self._send)
 
     async def receive(self) -> Any:
         message = await self._receive()
         if message["type"] == "http.request":
             self.seen += len(message.get("body", b""))
-            if self.seen > MOST_BYTES:
-                raise _too_large()
+            if self.seen > self.most:
+                raise _too_large(self.most)
         return message
 
     async def send(self, message: Any) -> None:
-        if self.seen > MOST_BYTES and not self.begun:
+        if self.seen > self.most and not self.begun:
             return
         self.begun = True
         await self._send(message)
 
 
-async def _refuse(scope: Any, receive: Any, send: Any) -> None:
-    await answer(_too_large(), {"Connection": "close"})(scope, receive, send)
+async def _refuse(most: int, scope: Any, receive: Any, send: Any) -> None:
+    await answer(_too_large(most), {"Connection": "close"})(scope, receive, send)
 
 
-def _too_large() -> BodyTooLarge:
-    return BodyTooLarge(f"A body may have at most {MOST_BYTES} bytes.")
+def _too_large(most: int) -> BodyTooLarge:
+    way_out = None if most == MOST_BYTES else "Ask the operator of the platform to raise the bound."
+    return BodyTooLarge(f"A body may have at most {most} bytes.", way_out=way_out)

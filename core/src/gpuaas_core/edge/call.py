@@ -46,6 +46,7 @@ class Platform:
     checkpoints: Any = None  # of the audit chains; none where only routes are looked at
     renewals: console.Renewals | None = None  # of console sessions
     issuers: Any = None  # of OpenID providers
+    artifacts: Any = None  # the store of artifacts, and what reads from their sources
     public_url: str = ""  # where people and their browsers find the platform
 
 

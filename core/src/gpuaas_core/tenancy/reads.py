@@ -33,6 +33,10 @@ def tenant_scope(tx: Connection, tenant_id: str) -> Scope:
     return Scope((("tenant", row.id), PLATFORM), tenant_id=row.id)
 
 
+def tenant_slug(tx: Connection, tenant_id: str) -> str:
+    return tx.execute(select(tenants.c.slug).where(tenants.c.id == tenant_id)).scalar_one()
+
+
 def key_in_use(tx: Connection, principal_id: str) -> dict[str, Any] | None:
     """The public key a service account signed in with last, of those that are not retired."""
     k = principal_keys.c

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
+from ..artifacts import deliveries, pushed
 from ..capacity.standing import lose_silent_nodes
 from ..catalog.service import expire_entitlements
 from ..custody import credentials, redemptions
@@ -60,6 +61,8 @@ def tidy(tx: Connection, now: int) -> set[str]:
     expire_entitlements(ctx)
     credentials.end_overlaps(ctx)
     redemptions.forget_old_answers(tx, now)
+    pushed.forget_unused(tx, now)
+    deliveries.forget_old(tx, now)
     forget_old(tx, now)
     tasks.forget_old(tx, now)
     forget_old_sessions(tx, now)

@@ -4,6 +4,7 @@ One file per area of the API; tests/test_contract.py compares each of them with 
 """
 
 from .access import AccessCalls
+from .artifacts import ArtifactCalls
 from .capacity import CapacityCalls
 from .catalog import CatalogCalls
 from .controller import ControllerCalls
@@ -29,6 +30,7 @@ class Calls(
     PolicyCalls,
     CapacityCalls,
     OfferCalls,
+    ArtifactCalls,
     InstanceCalls,
     MemberCalls,
     SecretCalls,

@@ -1,5 +1,6 @@
 """The lives of things: a drawing, and the same as a table for those who search."""
 
+from ...artifacts.states import ARTIFACT, DELIVERY, SOURCE
 from ...capacity.states import ALLOCATION, NODE
 from ...catalog.states import VERSION
 from ...custody.states import AUTHORITY, CREDENTIAL
@@ -29,6 +30,9 @@ LIVES: dict[str, tuple[Lifecycle, str]] = {
         AUTHORITY,
         "Signs certificates for one tenant, of users or of hosts. One signs; two are trusted.",
     ),
+    "Artifact source": (SOURCE, "A place artifacts may come from. Disabled, it delivers nothing, promised or not."),
+    "Artifact": (ARTIFACT, "A name and a version for content that never changes."),
+    "Delivery": (DELIVERY, "One artifact for one machine and one task; without an end it is over after ten minutes."),
     "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
 }
 

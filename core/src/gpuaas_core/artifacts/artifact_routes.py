@@ -1,0 +1,146 @@
+"""HTTP in, HTTP out: registered artifacts of the platform and of a tenant, and what a project may use of them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from ..access.context import Context
+from ..edge.call import Call, Caller, needs
+from ..edge.lists import Cursor, Limit, page
+from ..kit.wire import Page
+from . import registry, resolving, schemas
+from .tables import artifacts
+
+router = APIRouter(prefix="/v1", tags=["artifacts"])
+HERE, TENANTS, PROJECTS = "/artifacts", "/tenants/{tenant_id}/artifacts", "/projects/{project_id}/artifacts"
+VIEW: dict[str, Any] = {"response_model": schemas.ArtifactView}
+Called = Annotated[str | None, Query(max_length=40, description="only those with this name")]
+Withdrawn = Annotated[bool, Query(description="also those that were withdrawn")]
+
+
+@router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_artifact.create"))
+async def register_platform_artifact(call: Caller, body: schemas.Register) -> Response:
+    """For every tenant, as far as policies allow its source."""
+    return await _register(call, body, f"/v1{HERE}")
+
+
+@router.get(HERE, **needs("artifacts.platform_artifact.read"))
+async def list_platform_artifacts(
+    call: Caller, name: Called = None, withdrawn: Withdrawn = False, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.ArtifactView]:
+    return await _list(call, name, withdrawn, limit, cursor)
+
+
+@router.get(HERE + "/{artifact_id}", **needs("artifacts.platform_artifact.read"))
+async def get_platform_artifact(call: Caller, artifact_id: str) -> schemas.ArtifactView:
+    return await _get(call, artifact_id)
+
+
+@router.post(HERE + "/{artifact_id}/withdraw", **VIEW, **needs("artifacts.platform_artifact.withdraw"))
+async def withdraw_platform_artifact(call: Caller, artifact_id: str, body: schemas.Decide) -> Response:
+    return await call.write(lambda ctx: registry.withdraw(ctx, artifact_id, body.reason))
+
+
+@router.post(TENANTS, status_code=201, **VIEW, **needs("artifacts.tenant_artifact.create", "tenant"))
+async def register_tenant_artifact(call: Caller, tenant_id: str, body: schemas.Register) -> Response:
+    """A name and a version for content that never changes. Without a digest it is read from its source now."""
+    return await _register(call, body, f"/v1/tenants/{tenant_id}/artifacts")
+
+
+@router.get(TENANTS, **needs("artifacts.tenant_artifact.read", "tenant"))
+async def list_tenant_artifacts(
+    call: Caller,
+    tenant_id: str,
+    name: Called = None,
+    withdrawn: Withdrawn = False,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[schemas.ArtifactView]:
+    """The tenant's own, and the platform's."""
+    return await _list(call, name, withdrawn, limit, cursor)
+
+
+@router.get(TENANTS + "/{artifact_id}", **needs("artifacts.tenant_artifact.read", "tenant"))
+async def get_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str) -> schemas.ArtifactView:
+    return await _get(call, artifact_id)
+
+
+@router.post(TENANTS + "/{artifact_id}/withdraw", **VIEW, **needs("artifacts.tenant_artifact.withdraw", "tenant"))
+async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str, body: schemas.Decide) -> Response:
+    """Delivered to nobody any more. Its version is never given to other content."""
+    return await call.write(lambda ctx: registry.withdraw(ctx, artifact_id, body.reason))
+
+
+@router.get(PROJECTS, **needs("artifacts.artifact.read", "project"))
+async def list_project_artifacts(
+    call: Caller, project_id: str, name: Called = None, limit: Limit = 50, cursor: Cursor = None
+) -> Page[schemas.ProjectArtifactView]:
+    """What is registered, each with whether the project may use it and why not."""
+    query = {"name": name, "withdrawn": False}
+    return await call.read(
+        lambda ctx: page(
+            ctx,
+            registry.listed(ctx.scope, **query),
+            artifacts.c.id,
+            limit,
+            cursor,
+            lambda row: registry.project_view(ctx, row),
+        )
+    )
+
+
+@router.post(
+    PROJECTS + "/resolve",
+    response_model=schemas.ProjectArtifactView,
+    **needs("artifacts.artifact.read", "project"),
+)
+async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve) -> Response:
+    """What a delivery would ask, without one: the artifact, or the refusal a machine would meet as well."""
+
+    def resolve(ctx: Context) -> schemas.ProjectArtifactView:
+        row = _named(ctx, body)
+        ctx.resource_id = row.id
+        resolving.require_artifact(ctx.tx, ctx.scope, row, body.app_slug)
+        return registry.project_view(ctx, row)
+
+    return await call.write(resolve, repeats=False, audited=False)
+
+
+@router.get(PROJECTS + "/{artifact_id}", **needs("artifacts.artifact.read", "project"))
+async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) -> schemas.ProjectArtifactView:
+    return await call.read(
+        lambda ctx: registry.project_view(ctx, resolving.artifact_row(ctx.tx, ctx.scope, artifact_id))
+    )
+
+
+def _named(ctx: Context, body: schemas.Resolve) -> Any:
+    if body.artifact_id:
+        return resolving.artifact_row(ctx.tx, ctx.scope, body.artifact_id)
+    return resolving.artifact_called(ctx.tx, ctx.scope, str(body.name), str(body.version))
+
+
+async def _register(call: Call, body: schemas.Register, where: str) -> Response:
+    prepared = await call.read(lambda ctx: registry.prepare(ctx, call.vault, body))
+    found, reference = await registry.look(call.platform.artifacts, prepared)
+    return await call.write(
+        lambda ctx: registry.register(ctx, body, found, reference),
+        status=201,
+        location=lambda view: f"{where}/{view.id}",
+    )
+
+
+async def _list(call: Call, name: str | None, withdrawn: bool, limit: int, cursor: str | None) -> Any:
+    return await call.read(
+        lambda ctx: page(
+            ctx,
+            registry.listed(ctx.scope, name=name, withdrawn=withdrawn),
+            artifacts.c.id,
+            limit,
+            cursor,
+            registry.view,
+        )
+    )
+
+
+async def _get(call: Call, artifact_id: str) -> schemas.ArtifactView:
+    return await call.read(lambda ctx: registry.view(resolving.artifact_row(ctx.tx, ctx.scope, artifact_id)))

@@ -1,0 +1,153 @@
+"""HTTP in, HTTP out for content itself: pushed into the core's own store, and fetched by the machine it is for.
+
+Nothing of it is in memory as a whole, and no transaction is open while it moves.
+"""
+
+import asyncio
+import base64
+import re
+from collections.abc import AsyncIterator
+from io import BufferedReader
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import StreamingResponse
+
+from ..access.context import Context
+from ..edge.call import Call, Caller, needs
+from ..kit.problems import BodyTooLarge, MalformedBody
+from . import deliveries, pushed, schemas
+from .errors import ContentWrong, UploadWrong
+from .owners import owner_of
+from .reading import Reader
+from .store import KEPT, Incoming
+
+router = APIRouter(prefix="/v1", tags=["artifacts"])
+OCTETS = "application/octet-stream"
+PIECE = 1024 * 1024
+WAIT_S = 20.0  # then the machine is told to come back; reading goes on
+PUSHES = re.compile(r"/v1/(tenants/[^/]+/)?artifact-store/[^/]+")  # the only bodies that may be large
+_REST = re.compile(r"bytes=([0-9]{1,18})-")
+Digest = Annotated[schemas.Sha256, Path(description="the SHA-256 of the content that is sent")]
+
+
+def _takes(key: str, scope: str = "platform") -> dict[str, Any]:
+    marks = needs(key, scope, keyed=False)  # to send the same content twice is to send it once
+    marks["openapi_extra"]["requestBody"] = {"required": True, "content": {OCTETS: {}}}
+    return marks | {"status_code": 201, "response_model": schemas.BlobView}
+
+
+@router.put("/artifact-store/{sha256}", **_takes("artifacts.platform_artifact.create"))
+async def push_platform_content(call: Caller, sha256: Digest) -> Response:
+    return await _push(call, sha256)
+
+
+@router.put("/tenants/{tenant_id}/artifact-store/{sha256}", **_takes("artifacts.tenant_artifact.create", "tenant"))
+async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> Response:
+    """The content of an artifact, of any size up to the platform's bound. Register it afterwards."""
+    return await _push(call, sha256)
+
+
+@router.get(
+    "/nodes/{node_id}/deliveries/{delivery_id}",
+    response_class=Response,
+    responses={
+        200: {"description": "the content; its digest was compared before", "content": {OCTETS: {}}},
+        206: {"description": "the rest, from where `Range` says", "content": {OCTETS: {}}},
+    },
+    **needs("artifacts.delivery.fetch", "node"),
+)
+async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Response:
+    """For the machine's own agent. `Range: bytes=N-` goes on where a broken connection left off."""
+    found = await _ready(call, node_id, delivery_id)
+    reader: Reader = call.platform.artifacts
+    file = await reader.opened(found.wanted, found.place, wait_s=WAIT_S)
+    try:
+        call.now = call.platform.clock()
+        await call.write(lambda ctx: deliveries.begin(ctx, call.vault, node_id, delivery_id), repeats=False)
+    except BaseException:
+        file.close()
+        raise
+    return _content(file, found.wanted.size, found.wanted.sha256, call.request.headers.get("range", ""))
+
+
+@router.post(
+    "/nodes/{node_id}/deliveries/{delivery_id}/received",
+    response_model=schemas.DeliveryView,
+    **needs("artifacts.delivery.fetch", "node"),
+)
+async def report_delivery_received(call: Caller, node_id: str, delivery_id: str) -> Response:
+    """The machine has it, and has compared the digest itself."""
+    return await call.write(lambda ctx: deliveries.received(ctx, node_id, delivery_id))
+
+
+async def _ready(call: Call, node_id: str, delivery_id: str) -> deliveries.Ready:
+    """In a writing transaction although it changes nothing: a refusal of policy is recorded there."""
+    found: list[deliveries.Ready] = []
+
+    def look(ctx: Context) -> None:
+        found[:] = [deliveries.ready(ctx, call.vault, node_id, delivery_id)]
+
+    await call.write(look, repeats=False)
+    return found[0]
+
+
+async def _push(call: Call, sha256: str) -> Response:
+    if call.request.headers.get("content-type", "").split(";")[0].strip().lower() != OCTETS:
+        raise MalformedBody(
+            f"Content is sent as {OCTETS}.", way_out=f"Send the file itself with Content-Type: {OCTETS}."
+        )
+    reader: Reader = call.platform.artifacts
+    bounds = reader.store.bounds
+    announced = int(call.request.headers.get("content-length", "0")[:18] or 0)
+
+    async def check_room(size: int) -> None:
+        await call.read(lambda ctx: pushed.check_room(ctx.tx, owner_of(ctx.scope), sha256, size, bounds.quota))
+
+    await check_room(announced)
+    with reader.store.receiving(bounds.largest) as incoming:
+        await _receive(call, incoming)
+        if incoming.sha256 != sha256:
+            raise UploadWrong(f"sha256:{incoming.sha256} arrived ({incoming.size} bytes).")
+        await check_room(incoming.size)
+        await asyncio.to_thread(reader.store.keep, incoming, KEPT)
+    return await call.write(
+        lambda ctx: pushed.take(ctx, sha256, incoming.size, bounds.quota), status=201, repeats=False
+    )
+
+
+async def _receive(call: Call, incoming: Incoming) -> None:
+    waiting: list[bytes] = []
+    try:
+        async for piece in call.request.stream():
+            waiting.append(piece)
+            if sum(map(len, waiting)) >= PIECE:
+                await asyncio.to_thread(incoming.write, b"".join(waiting))
+                waiting.clear()
+        await asyncio.to_thread(incoming.write, b"".join(waiting))
+    except ContentWrong as error:
+        raise BodyTooLarge(error.detail, way_out="Ask the operator to raise GPUAAS_CORE_ARTIFACTS_LARGEST.") from error
+
+
+def _content(file: BufferedReader, size: int, sha256: str, asked: str) -> Response:
+    begin = int(found[1]) if (found := _REST.fullmatch(asked)) else 0
+    begin = begin if begin < size else 0  # a range that cannot be had is left out, as the standard allows
+    digest = base64.b64encode(bytes.fromhex(sha256)).decode()
+    headers = {
+        "Content-Length": str(size - begin),
+        "ETag": f'"sha256:{sha256}"',
+        "Accept-Ranges": "bytes",
+        "Repr-Digest": f"sha-256=:{digest}:",
+    }
+    if begin:
+        headers["Content-Range"] = f"bytes {begin}-{size - 1}/{size}"
+    return StreamingResponse(_pieces(file, begin), 206 if begin else 200, headers, OCTETS)
+
+
+async def _pieces(file: BufferedReader, begin: int) -> AsyncIterator[bytes]:
+    try:
+        file.seek(begin)
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece
+    finally:
+        file.close()

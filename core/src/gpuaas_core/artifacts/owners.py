@@ -1,0 +1,20 @@
+"""Whose tier a thing belongs to, and what others may see of it."""
+
+from typing import Any
+
+from ..access.evaluate import Scope
+
+PLATFORM = "platform"
+
+
+def owner_of(scope: Scope) -> str:
+    return scope.tenant_id or PLATFORM
+
+
+def tier_of(owner: str) -> str:
+    return PLATFORM if owner == PLATFORM else "tenant"
+
+
+def seen_by(column: Any, scope: Scope) -> Any:
+    """A tenant sees what is its own and what is the platform's; the platform sees its own."""
+    return column.in_({owner_of(scope), PLATFORM})

@@ -1,0 +1,83 @@
+"""What was pushed into the core's own store, and how much of it a tenant keeps. The bytes are `store`'s.
+
+Who wants to register content has pushed it: knowing a digest is not having the content. Files are shared, rows are not.
+"""
+
+from sqlalchemy import Connection, Exists, delete, exists, func, select
+
+from ..access.context import Context
+from ..kit.db import hold_name, insert_new
+from ..ledger.events import declare
+from . import schemas
+from .errors import StorageQuotaExceeded
+from .owners import PLATFORM, owner_of
+from .sources import BUILTIN
+from .states import REGISTERED
+from .tables import artifact_blobs, artifacts
+
+UNUSED_MS = 24 * 3600 * 1000  # pushed and never registered
+
+declare({"artifacts.content.pushed": "Content was put into the core's own store."})
+
+
+def hold(tx: Connection, owner: str) -> None:
+    """Until the transaction ends, nobody else decides what this owner keeps and what goes."""
+    hold_name(tx, f"artifact-storage:{owner}")
+
+
+def used(tx: Connection, owner: str) -> int:
+    total = select(func.coalesce(func.sum(artifact_blobs.c.size), 0)).where(artifact_blobs.c.owner == owner)
+    return int(tx.execute(total).scalar_one())
+
+
+def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -> None:
+    """What is there already takes no more room; the platform's own has no bound."""
+    have = used(tx, owner)
+    if owner != PLATFORM and have + size > quota and has(tx, owner, sha256) is None:
+        told = {"quota_bytes": quota, "used_bytes": have, "asked_bytes": size}
+        sentence = f"The tenant keeps {have} of {quota} bytes; {size} more do not fit."
+        raise StorageQuotaExceeded(sentence, extra={"storage": told})
+
+
+def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
+    """The file is in its place already; here it becomes the owner's, if there is room."""
+    owner = owner_of(ctx.scope)
+    hold(ctx.tx, owner)
+    row = {"owner": owner, "sha256": sha256, "size": size, "created_by": ctx.principal.id, "created_at": ctx.now}
+    check_room(ctx.tx, owner, sha256, size, quota)
+    if insert_new(ctx.tx, artifact_blobs, **row):
+        ctx.emit("artifacts.content.pushed", sha256, {"sha256": sha256, "size_bytes": size})
+    ctx.resource_id = sha256
+    bound = None if owner == PLATFORM else quota
+    return schemas.BlobView(sha256=sha256, size=size, used_bytes=used(ctx.tx, owner), quota_bytes=bound)
+
+
+def has(tx: Connection, owner: str, sha256: str) -> int | None:
+    """Its size, if the owner pushed it."""
+    mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
+    return tx.execute(select(artifact_blobs.c.size).where(mine)).scalar()
+
+
+def release(tx: Connection, owner: str, sha256: str) -> None:
+    """After the last artifact that needed it was withdrawn."""
+    mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
+    tx.execute(delete(artifact_blobs).where(mine, ~_needed()))
+
+
+def forget_unused(tx: Connection, now: int) -> int:
+    b, gone = artifact_blobs.c, 0
+    unused = (b.created_at < now - UNUSED_MS) & ~_needed()
+    for owner in tx.execute(select(b.owner).where(unused).distinct().order_by(b.owner)).scalars().all():
+        hold(tx, owner)
+        gone += tx.execute(delete(artifact_blobs).where(b.owner == owner, unused)).rowcount
+    return gone
+
+
+def named(tx: Connection) -> set[str]:
+    return set(tx.execute(select(artifact_blobs.c.sha256)).scalars())
+
+
+def _needed() -> Exists:
+    a, b = artifacts.c, artifact_blobs.c
+    same = (a.owner == b.owner) & (a.sha256 == b.sha256) & (a.source_id == BUILTIN) & (a.state == REGISTERED)
+    return exists().where(same)

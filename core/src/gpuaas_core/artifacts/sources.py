@@ -1,0 +1,170 @@
+"""Where artifacts may come from: sources of the platform, and sources a tenant allows itself. Called by the source
+routes; `resolving` decides about using them.
+
+A credential is sealed for its source and that source's address: in another row, or after somebody changed the address
+in the store, it does not open.
+"""
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, select, update
+
+from ..access.context import Context
+from ..access.evaluate import Scope
+from ..custody.vault import Vault
+from ..kit.db import insert_new
+from ..kit.ids import new_id
+from ..kit.problems import Invalid, NotFound
+from ..kit.sealed import declare_sealed
+from ..kit.wire import canonical, counted
+from ..ledger.events import declare
+from ..policy.evaluate import NAME
+from ..tenancy.reads import tenant_slug
+from . import schemas
+from .addresses import checked
+from .errors import SourceInUse, SourceNameTaken
+from .owners import owner_of, seen_by, tier_of
+from .states import ENABLED, REGISTERED, REMOVED, SOURCE
+from .tables import artifact_sources, artifacts
+
+BUILTIN = "asrc_builtin"  # the core's own store; its row comes with the schema
+STORE = "store"
+
+declare(
+    {
+        "artifacts.source.created": "A place artifacts may come from was added.",
+        "artifacts.source.enabled": "Artifacts of a source are delivered again.",
+        "artifacts.source.disabled": "Nothing is delivered from a source any more, also not what was promised.",
+        "artifacts.source.removed": "A source is gone, and its credential with it.",
+        "artifacts.source.credential_set": "The credential for a source was replaced or taken away.",
+    }
+)
+_EVENTS = {"enable": "enabled", "disable": "disabled", "remove": "removed"}
+
+declare_sealed(artifact_sources, "sealed_credential", tenant="owner", bound_to=lambda row: bound_to(row))
+
+
+def create(ctx: Context, vault: Vault, body: schemas.CreateSource) -> schemas.SourceView:
+    private = isinstance(body, schemas.CreatePlatformSource) and body.private_addresses
+    shared = isinstance(body, schemas.CreatePlatformSource) and body.open_to_tenants
+    address = checked(body.base_url, private=private, port=body.port)
+    ctx.resource_id = new_id("asrc")
+    row = {
+        "id": ctx.resource_id,
+        "owner": owner_of(ctx.scope),
+        "name": body.name,
+        "policy_name": _policy_name(ctx, body.name),
+        "kind": body.kind,
+        "base_url": f"{address.scheme}://{address.authority}{address.path}",
+        "host": address.host,
+        "port": body.port,
+        "private_addresses": int(private),
+        "open_to_tenants": int(shared),
+        "state": ENABLED,
+        "created_by": ctx.principal.id,
+        "created_at": ctx.now,
+    }
+    if not insert_new(ctx.tx, artifact_sources, **row):
+        raise SourceNameTaken(f"There is an artifact source {row['policy_name']!r}.")
+    made = source_row(ctx.tx, ctx.scope, ctx.resource_id)
+    _seal(ctx, vault, made, body.credential)
+    return _told(ctx, made.id, "created")
+
+
+def decide(ctx: Context, source_id: str, action: str, reason: str) -> schemas.SourceView:
+    row = own_row(ctx, source_id)
+    state = SOURCE.after(row.state, action)
+    change: dict[str, Any] = {"state": state, "state_reason": reason or None}
+    if state == REMOVED:
+        _check_unused(ctx.tx, row)
+        change |= {"sealed_credential": None, "credential_kind": None}
+    _set(ctx.tx, row.id, **change)
+    return _told(ctx, row.id, _EVENTS[action], reason=reason)
+
+
+def set_credential(ctx: Context, vault: Vault, source_id: str, body: schemas.SetCredential) -> schemas.SourceView:
+    row = own_row(ctx, source_id)
+    if row.state == REMOVED or row.kind == STORE:
+        raise Invalid("The core's own store and sources that are gone have no credential.")
+    _seal(ctx, vault, row, body.credential)
+    return _told(ctx, row.id, "credential_set")
+
+
+def opened_credential(tx: Connection, vault: Vault, row: Row[Any]) -> dict[str, str] | None:
+    """For the core's own eyes, right before it asks the source."""
+    if row.sealed_credential is None:
+        return None
+    return json.loads(vault.unseal(tx, row.owner, row.sealed_credential, bound_to(row)))
+
+
+def sources_of(scope: Scope) -> Select[Any]:
+    s = artifact_sources.c
+    return select(artifact_sources).where(seen_by(s.owner, scope), s.state != REMOVED)
+
+
+def source_row(tx: Connection, scope: Scope, source_id: str) -> Row[Any]:
+    s = artifact_sources.c
+    row = tx.execute(select(artifact_sources).where(s.id == source_id, seen_by(s.owner, scope))).first()
+    if row is None:
+        raise NotFound("There is no such artifact source here.")
+    return row
+
+
+def own_row(ctx: Context, source_id: str) -> Row[Any]:
+    """To change it: a tenant sees the platform's sources, and changes its own."""
+    s = artifact_sources.c
+    mine = select(artifact_sources).where(s.id == source_id, s.owner == owner_of(ctx.scope))
+    row = ctx.tx.execute(mine.with_for_update(key_share=True)).first()
+    if row is None:
+        raise NotFound("There is no such artifact source of your own here.")
+    ctx.resource_id = row.id
+    return row
+
+
+def source_view(row: Row[Any]) -> schemas.SourceView:
+    known = dict(row._mapping)
+    actions = [name for name in SOURCE.moves[row.state] if (row.kind, name) != (STORE, "remove")]
+    return schemas.SourceView.model_validate(known | {"tier": tier_of(row.owner), "available_actions": actions})
+
+
+def bound_to(row: Row[Any]) -> str:
+    return canonical(["artifact-source", row.owner, row.id, row.base_url])
+
+
+def _policy_name(ctx: Context, name: str) -> str:
+    """A tenant's source is called `tenant.source` by every policy: no tenant can take a name the platform gave."""
+    if ctx.scope.tenant_id is None:
+        return name
+    full = f"{tenant_slug(ctx.tx, ctx.scope.tenant_id)}.{name}"
+    if not NAME.fullmatch(full):
+        raise Invalid(f"Policies would call it {full!r}, which is longer than 63 characters. Choose a shorter name.")
+    return full
+
+
+def _seal(ctx: Context, vault: Vault, row: Row[Any], credential: schemas.Credential | None) -> None:
+    if credential and credential.kind == "s3" and row.kind != "blob":
+        raise Invalid("An S3 key pair is for a source of the kind `blob`.")
+    said = canonical(credential.model_dump(exclude_none=True)).encode() if credential else None
+    sealed = vault.seal(ctx.tx, row.owner, said, bound_to(row)) if said else None
+    _set(ctx.tx, row.id, sealed_credential=sealed, credential_kind=credential.kind if credential else None)
+
+
+def _check_unused(tx: Connection, row: Row[Any]) -> None:
+    if row.kind == STORE:
+        raise SourceInUse("The core's own store stays. Disable it if nothing is to come from it.")
+    live = (artifacts.c.source_id == row.id) & (artifacts.c.state == REGISTERED)
+    number = tx.execute(select(func.count()).select_from(artifacts).where(live)).scalar_one()
+    if number:
+        raise SourceInUse(f"{counted(number, 'registered artifact')} come from {row.policy_name!r}.")
+
+
+def _set(tx: Connection, source_id: str, **change: Any) -> None:
+    tx.execute(update(artifact_sources).where(artifact_sources.c.id == source_id).values(**change))
+
+
+def _told(ctx: Context, source_id: str, what: str, **more: Any) -> schemas.SourceView:
+    row = source_row(ctx.tx, ctx.scope, source_id)
+    told = {"name": row.name, "source": row.policy_name, "source_kind": row.kind, "state": row.state}
+    ctx.emit(f"artifacts.source.{what}", row.id, told | more)
+    return source_view(row)
