@@ -172,7 +172,7 @@ async def test_a_path_outside_of_the_places_is_refused(machine: Machine, path: s
         ("run_unit", UNIT | {"unit": "gpuaas-x.service ssh.service"}, "task_invalid"),
         ("run_unit", UNIT | {"action": "mask"}, "task_invalid"),
         ("collect_evidence", {"what": ["shadow"]}, "task_invalid"),
-        ("fetch_artifact", {"artifact_id": "art_1", "path": FILE["path"], "mode": "0755"}, "delivery_unavailable"),
+        ("fetch_artifact", {"artifact_id": "art_1", "path": FILE["path"], "mode": "0755"}, "not_found"),
     ],
 )
 async def test_what_is_not_in_the_table_cannot_be_asked_for(
@@ -180,7 +180,7 @@ async def test_what_is_not_in_the_table_cannot_be_asked_for(
 ) -> None:
     before = dump(machine.world.platform)
     refused = await machine.world.controller.post(machine.path, machine.body(kind, arguments))
-    check_problem(refused, 409 if code == "delivery_unavailable" else 422, code)
+    check_problem(refused, 404 if code == "not_found" else 422, code)
     assert dump(machine.world.platform) == before
 
 

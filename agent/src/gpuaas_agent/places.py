@@ -38,6 +38,7 @@ class Places:
         """The agent's own tree."""
         return self.root / "opt/gpuaas-agent"
 
+    @property
     def epochs(self) -> Path:
         """Which claims were seen, per operation: one empty file each."""
         return self.state / "epochs"

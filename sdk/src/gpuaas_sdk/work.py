@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 from .calls import Calls
 from .client import AsyncClient
 from .errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
-from .models import ClaimView, GrantView, InstanceView, LeaseView, MemberReport, MemberView, OperationView
+from .models import ClaimView, GrantView, InstanceView, LeaseView, MemberReport, MemberView, OperationView, TaskView
 from .patience import Backoff, now
 from .request import Request
 
 T = TypeVar("T")
 MARGIN = 0.1  # the part of a lease given up for safety
+TASK_WAIT_S = 10
 SENTENCE_LIMIT = 2000  # of the wire contract
 
 
@@ -128,6 +129,21 @@ class Work:
         asked |= {"claim_epoch": self.claim_epoch, "source_addresses": self.client.source_addresses or None}
         request = Calls.grant_access.request(*self._where(), **asked)
         return await self._patiently(request)
+
+    async def task(
+        self, allocation_id: str, kind: str, arguments: dict[str, Any], *, within_s: float = 900
+    ) -> TaskView:
+        """Have the agent of one of the operation's machines do something (contracts/node-tasks.json) and wait for its
+        end, whatever it is: look at `state` and `message`. After `within_s` seconds it is returned as it is then."""
+        self.check()
+        asked = {"allocation_id": allocation_id, "kind": kind, "arguments": arguments}
+        request = Calls.ask_task.request(*self._where(), claim_epoch=self.claim_epoch, **asked)
+        task, until = await self._patiently(request), now() + within_s
+        while task.ended_at is None and now() < until:
+            self.check()
+            self.alive(TASK_WAIT_S + 10)
+            task = await self._patiently(Calls.get_task.request(*self._where(), task.id, wait_s=TASK_WAIT_S))
+        return task
 
     async def refresh(self) -> None:
         """Read instance and operation again; the loop does it before every repeated call."""

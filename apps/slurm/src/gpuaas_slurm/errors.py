@@ -23,6 +23,10 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         + RETRY,
         True,
     ),
+    "packages_not_delivered": (
+        "See `gpuaas task list NODE`; check that the agent runs there and the artifact's source answers, " + RETRY,
+        True,
+    ),
     "disk_full": ("Free space on that file system, " + RETRY, True),
     "clock_wrong": ("Set the host's clock (for example with `timedatectl set-ntp true`), " + RETRY, True),
     "preflight_failed": ("Mend what the sentence names on the host, or choose another allocation, " + RETRY, True),

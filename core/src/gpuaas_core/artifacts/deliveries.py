@@ -109,14 +109,17 @@ def received(ctx: Context, node_id: str, delivery_id: str) -> schemas.DeliveryVi
     return _told(ctx, _row(ctx.tx, node_id, delivery_id), "received")
 
 
-def end_of_task(ctx: Context, task_id: str) -> int:
+def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
     """The task is over, one way or another: what was promised for it is worth nothing any more."""
     d = artifact_deliveries.c
     mine = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
     found = ctx.tx.execute(mine.with_for_update()).all()
     for row in found:
-        _change(ctx, row.id, state=DELIVERY.after(OFFERED, "end"))
-        _told(ctx, _row(ctx.tx, row.node_id, row.id), "ended")
+        if received:
+            _change(ctx, row.id, state=DELIVERY.after(OFFERED, "receive"), received_at=ctx.now)
+        else:
+            _change(ctx, row.id, state=DELIVERY.after(OFFERED, "end"))
+        _told(ctx, _row(ctx.tx, row.node_id, row.id), "received" if received else "ended")
     return len(found)
 
 

@@ -10,14 +10,13 @@ from sqlalchemy import Row
 
 from ..access.context import Context
 from ..capacity.reads import allocations_by_id, node_row
+from ..kit.ids import new_id
 from ..tasks import kinds, service
-from ..tasks.fetching import resolve_fetch
+from ..tasks.fetching import FETCH, resolve_fetch
 from ..tasks.schemas import AskTask
 from .claims import held
 from .errors import AllocationNotOfOperation
 from .reads import members_of
-
-FETCH = "fetch_artifact"
 
 
 def ask(ctx: Context, project_id: str, operation_id: str, body: AskTask) -> Row[Any]:
@@ -28,8 +27,10 @@ def ask(ctx: Context, project_id: str, operation_id: str, body: AskTask) -> Row[
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an active allocation of this instance.")
     kind = kinds.asked_for(body.kind, body.arguments, kinds.CONTROLLER)
     node, arguments = node_row(ctx.tx, allocation.node_id), body.arguments
+    task_id = new_id("task")
     if body.kind == FETCH:
-        arguments = resolve_fetch(ctx, node, arguments)
+        whose = {"project_id": project_id, "app_slug": instance.app_slug, "task_id": task_id}
+        arguments = resolve_fetch(ctx, node, arguments, **whose)
         kinds.check(kind.arguments, arguments)
-    who = {"allocation": allocation, "operation_id": row.id, "epoch": row.claim_epoch}
+    who = {"allocation": allocation, "operation_id": row.id, "epoch": row.claim_epoch, "task_id": task_id}
     return service.queue(ctx, node, body.kind, arguments, **who)

@@ -32,8 +32,3 @@ class NothingToWipe(Problem):
 class WipeUnderWay(Problem):
     status, code, title = 409, "wipe_under_way", "The machine is being wiped"
     way_out = "Wait for its end (`gpuaas task list NODE`); only then can it be wiped again."
-
-
-class DeliveryUnavailable(Problem):
-    status, code, title = 409, "delivery_unavailable", "Artifacts cannot be delivered to machines here"
-    way_out = "Send small files with `write_file`; ask the platform's operator about artifacts."

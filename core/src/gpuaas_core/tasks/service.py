@@ -20,6 +20,7 @@ from ..kit.wire import canonical
 from ..ledger.events import declare
 from . import schemas
 from .errors import StaleTask, TooManyTasks
+from .fetching import ended as ended_fetch
 from .kinds import KINDS, WIPE
 from .reads import task_of_node
 from .states import LEASED, LIVE, QUEUED, REPORTED, RUNNING, TASK, WAITING
@@ -55,13 +56,14 @@ def queue(
     allocation: Row[Any] | None = None,
     operation_id: str | None = None,
     epoch: int = 0,
+    task_id: str | None = None,
 ) -> Row[Any]:
     """The caller has checked who asks for what (`kinds.asked_for`)."""
     live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.state.in_(LIVE))
     if ctx.tx.execute(live).scalar_one() >= MOST_WAITING:
         raise TooManyTasks(f"{MOST_WAITING} tasks wait for the machine {node.name!r} already.")
     row = {
-        "id": new_id("task"),
+        "id": task_id or new_id("task"),
         "tenant_id": node.tenant_id,
         "node_id": node.id,
         "allocation_id": allocation.id if allocation else None,
@@ -198,6 +200,7 @@ def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[
     ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
     ctx.ring(f"task:{row.id}")
     moved = _move(ctx, row, action, **ended)
+    ended_fetch(ctx, moved)
     if row.kind == WIPE and action != "cancel":
         _wiped(ctx, moved)
     return moved

@@ -26,7 +26,7 @@ class ArtifactCalls:
     ) -> Request[SourceView]:
         """`kind`: oci or blob. `credential={"kind": "basic" | "bearer" | "s3", …}` goes in and never comes out."""
         said = {"name": name, "kind": kind, "base_url": base_url, "port": port, "credential": credential}
-        more = {"private_addresses": private_addresses, "open_to_tenants": open_to_tenants}
+        more: dict[str, Any] = {"private_addresses": private_addresses, "open_to_tenants": open_to_tenants}
         return post(SourceView, "/v1/artifact-sources", **said, **more)
 
     @call
@@ -215,5 +215,5 @@ class ArtifactCalls:
         app_slug: str | None = None,
     ) -> Request[ProjectArtifactView]:
         """By id, or by name and version; a refusal is what a delivery would meet as well."""
-        said = {"artifact_id": artifact_id, "name": name, "version": version, "app_slug": app_slug}
+        said: dict[str, Any] = {"artifact_id": artifact_id, "name": name, "version": version, "app_slug": app_slug}
         return post(ProjectArtifactView, "/v1/projects/{}/artifacts/resolve", project_id, **said)

@@ -40,12 +40,19 @@ class PackageSet:
 
 async def sdk_package_set(work: Work) -> PackageSet | None:
     """The newest one that the project may use."""
-    raise NotImplementedError
+    known = (await work.client.list_project_artifacts(work.project_id, name=PACKAGE_SET, limit=100)).items
+    usable = [one for one in known if one.allowed and one.state == "registered"]
+    newest = max(usable, key=lambda one: one.created_at, default=None)
+    return PackageSet(newest.id, newest.sha256) if newest else None
 
 
 async def sdk_fetch(work: Work, allocation_id: str, artifact_id: str, path: str) -> None:
-    """The platform's agent on the host does it; asking again for what is there already costs nothing."""
-    raise NotImplementedError
+    """The platform's agent on the host does it, and gives the file its name when digest and size are right."""
+    asked = {"artifact_id": artifact_id, "path": path, "mode": "0644"}
+    task = await work.task(allocation_id, "fetch_artifact", asked)
+    if task.state != "succeeded":
+        why = task.message or "The machine's agent did not take it up."
+        raise StepFailed("packages_not_delivered", f"The package set did not reach the host: {why}", {"task": task.id})
 
 
 @dataclass
