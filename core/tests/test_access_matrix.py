@@ -155,6 +155,7 @@ async def _real(world: World) -> dict[str, str]:
         "credential_id": (await world.boss.ok(f"/v1/projects/{world.red}/credentials", {"name": "storage"}))["id"],
         "app_slug": "echo",
         "version": "1.0.0",
+        "agent_version": "current",
         "correlation_id": deployed["operation"]["correlation_id"],
     }
 
@@ -186,7 +187,8 @@ def _parameters(path: str) -> list[str]:
 
 
 def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
-    status, code = answer.status_code, answer.json().get("code") if answer.content else None
+    told = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+    status, code = answer.status_code, told.get("code")
     if path.startswith("/v1/triage/") and (status, code) == (404, "not_found"):
         return "allowed"  # everybody may ask; an id of which one may see nothing is answered like an unknown one
     if permission == "public":

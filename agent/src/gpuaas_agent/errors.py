@@ -9,6 +9,8 @@ AgentError
 └── SshdRefused                sshd does not accept the files: everything was put back
 """
 
+from typing import Any
+
 
 class AgentError(Exception):
     def __init__(self, sentence: str, way_out: str) -> None:
@@ -27,10 +29,13 @@ class Unreachable(AgentError):
 
 
 class Refused(AgentError):
-    def __init__(self, status: int, code: str, detail: str, way_out: str) -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, way_out: str, problem: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{detail} ({status} {code})", way_out)
         self.status = status
         self.code = code
+        self.problem = problem or {}
 
 
 class TokenInvalid(Refused):

@@ -21,6 +21,18 @@ class Places:
         return self.state / "key.pem"
 
     @property
+    def next_key(self) -> Path:
+        return self.state / "next.pem"
+
+    @property
+    def former_key(self) -> Path:
+        return self.state / "former.pem"
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "lock"
+
+    @property
     def node(self) -> Path:
         return self.state / "node.json"
 

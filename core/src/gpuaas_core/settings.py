@@ -19,6 +19,7 @@ class Settings:
     otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to hand events on to; empty: to nobody
     lease_s: int  # how long a controller holds an operation without a heartbeat
+    machine_identity_s: int  # how long a key of a machine lives; it is renewed at two thirds
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -42,6 +43,7 @@ class Settings:
             otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
             lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
+            machine_identity_s=int(os.environ.get("GPUAAS_CORE_MACHINE_IDENTITY_S", "86400")),
         )
 
     @property

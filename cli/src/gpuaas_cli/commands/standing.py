@@ -1,4 +1,4 @@
-"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `pool`."""
+"""What people decide about a machine: `gpuaas node show`, `cordon`, `drain`, `retire`, `readmit`, `pool` and so on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import gpuaas_sdk as sdk
 
-from .. import show
+from .. import joining, show
 from ..options import Common
 from ..session import Session, pick, session
 from .look import node
@@ -39,6 +39,7 @@ def show_node(name: str, *, tenant: str | None = None, common: Common = Common()
         ("where", f"{found.address}, region {found.region}"),
         ("what", f"{found.sku}: {show.gpus(found.facts)}, {show.size(found.facts)}"),
         ("pool", found.pool or "-"),
+        ("agent", str(found.facts.get("agent_version") or "-")),
         ("heard of", show.ago(found.last_seen_at)),
     ]
     offered = [(f"can {a.action}", "yes" if a.allowed else f"no: {a.reason}") for a in found.available_actions]
@@ -87,6 +88,39 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     with session(common) as at:
         found = at.client.retire_node(_id(at, name, tenant), reason=reason)
     _told(common, found, "is retired; its name is free")
+
+
+@node.command
+def readmit(
+    name: str,
+    *,
+    reason: str,
+    reached_at: str | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Give a machine a new identity: prints one line to run on it. It stays the node it was, with what it holds.
+
+    For a machine that is suspended because its identity was copied, that was installed anew, or that lost its key. The
+    former identity is closed when the line is run.
+
+    Example: gpuaas node readmit gpu-box-1 --reason "the cloned disk is wiped"
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        For the audit trail: why it may come back.
+    reached_at
+        The platform's address as the machine reaches it, if that is not the one you use.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        invited = at.client.readmit_node(_id(at, name, tenant), reason=reason)
+        line = joining.line(reached_at or at.api, invited, at.client.get_agent())
+    joining.tell(common, invited, line, f"Then: gpuaas node show {invited.node_name}")
 
 
 @node.command

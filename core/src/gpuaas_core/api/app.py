@@ -12,9 +12,10 @@ from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
 from ..access.permissions import PERMISSIONS
-from ..capacity import offer_routes
+from ..capacity import agent_routes, offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
+from ..capacity.rejoining import suspect
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
@@ -65,6 +66,7 @@ ROUTERS = [
     catalog.router,
     capacity.router,
     offer_routes.router,
+    agent_routes.router,
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
@@ -101,6 +103,7 @@ def build_platform(
         anchors,
         Renewals(renew_session),
         Issuers(clock, loopback=loopback),
+        suspect,
         public_url,
     )
 

@@ -46,6 +46,7 @@ class Platform:
     checkpoints: Any = None  # of the audit chains; none where only routes are looked at
     renewals: console.Renewals | None = None  # of console sessions
     issuers: Any = None  # of OpenID providers
+    suspicion: Any = None  # what is done when a former key of a machine is shown
     public_url: str = ""  # where people and their browsers find the platform
 
 

@@ -17,7 +17,7 @@ from ..instances import leases, watch
 from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
-from ..tenancy import break_glass, guesses, oidc
+from ..tenancy import break_glass, guesses, machines, oidc
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
 
@@ -61,6 +61,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
+    machines.forget_old_keys(tx, now)
     oidc.forget_old(tx, now)
     forget_old_telemetry(tx, now)
     ctx.flush(audited=False)
