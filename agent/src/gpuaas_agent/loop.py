@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gpuaas_agent import enrol, facts, files, patience
+from gpuaas_agent import enrol, facts, files, patience, upgrade
 from gpuaas_agent.api import Api
 from gpuaas_agent.config import Config
 from gpuaas_agent.errors import AgentError, NotConfigured, TokenInvalid
@@ -82,6 +82,7 @@ class Agent:
     def _beat(self, api: Api, node: Node, settings: Config) -> float:
         body = {"facts": facts.collect(self.places.root, settings.gpu_model), "boot_id": facts.boot_id()}
         answer = api.post(f"/v1/nodes/{node.node_id}/heartbeat", body)
+        upgrade.heard(self.places)
         if answer.get("renew_identity"):
             api.renew_identity()
         return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))

@@ -41,6 +41,26 @@ class Places:
         return self.state / "trust.json"
 
     @property
+    def home(self) -> Path:
+        return self.root / "opt/gpuaas-agent"
+
+    @property
+    def releases(self) -> Path:
+        return self.home / "releases"
+
+    @property
+    def current(self) -> Path:
+        return self.home / "current"
+
+    @property
+    def trial(self) -> Path:
+        return self.home / "trial.json"
+
+    @property
+    def outcome(self) -> Path:
+        return self.home / "outcome.json"
+
+    @property
     def ssh(self) -> Path:
         return self.root / "etc/ssh/gpuaas"
 
