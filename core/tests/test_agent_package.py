@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpuaas_core.capacity import agent_package, install_agent
+from gpuaas_agent import installer
+from gpuaas_core.capacity import agent_package
 from test_bad_input import check_problem
 from world import World
 
@@ -44,16 +45,16 @@ def test_the_same_files_are_the_same_archive_whenever_and_wherever_they_lie(tmp_
 
 def test_another_archive_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     (tmp_path / "archive").write_bytes(b"something else")
-    monkeypatch.setattr(install_agent, "SHA256", "0" * 64)
+    monkeypatch.setattr(installer, "SHA256", "0" * 64)
     with pytest.raises(SystemExit):
-        install_agent.fetch((tmp_path / "archive").as_uri())
+        installer.fetch((tmp_path / "archive").as_uri())
     assert "not the agent that was announced" in capsys.readouterr().err
 
 
 def test_an_archive_with_more_than_files_of_the_agent_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(install_agent, "HOME", tmp_path / "home")
+    monkeypatch.setattr(installer, "HOME", tmp_path / "home")
     for name, kind in (("../escape", tarfile.REGTYPE), ("gpuaas_agent/link", tarfile.SYMTYPE)):
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as tar:
@@ -61,15 +62,15 @@ def test_an_archive_with_more_than_files_of_the_agent_is_refused(
             entry.type, entry.linkname = kind, "/etc/shadow"
             tar.addfile(entry)
         with pytest.raises(SystemExit):
-            install_agent.unpack(buffer.getvalue())
+            installer.unpack(buffer.getvalue())
     assert not (tmp_path / "home/current").exists()
 
 
 def test_a_host_without_the_needed_packages_is_told_their_names(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(install_agent, "NEEDED", {"python3-cryptography": "no_such_module_here"})
-    monkeypatch.setattr(install_agent.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
+    monkeypatch.setattr(installer, "NEEDED", {"python3-cryptography": "no_such_module_here"})
+    monkeypatch.setattr(installer.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 1))
     with pytest.raises(SystemExit):
-        install_agent.bring_packages()
+        installer.bring_packages()
     assert "lacks python3-cryptography" in capsys.readouterr().err
 
 

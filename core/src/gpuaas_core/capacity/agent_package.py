@@ -11,7 +11,6 @@ import io
 import re
 import tarfile
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from ..kit.problems import NotFound
@@ -50,7 +49,7 @@ def package() -> AgentPackage:
     archive = pack(folder)
     version = _version((folder / "__init__.py").read_text())
     sha256 = hashlib.sha256(archive).hexdigest()
-    script = resources.files(__package__ or "").joinpath("install_agent.py").read_text()
+    script = (folder / "installer.py").read_text()
     installer = script.replace("@VERSION@", version).replace("@SHA256@", sha256).encode()
     return AgentPackage(version, archive, sha256, installer, hashlib.sha256(installer).hexdigest())
 

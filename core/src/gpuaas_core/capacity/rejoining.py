@@ -48,13 +48,13 @@ def renew(ctx: Context, vault: Vault, body: schemas.RenewIdentity) -> schemas.Id
     return schemas.IdentityView(node_id=row.id, generation=key.generation, expires_in=lives)
 
 
-def suspect(ctx: Context, shown: Problem) -> None:
+def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
     """A former key was shown: it is written down. Answered with the challenge, it is a copy: the node is suspended."""
     if not isinstance(shown, (IdentitySuperseded, IdentityCloned)):
         return
     node = node_row(ctx.tx, shown.node_id, lock=True)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
-    ctx.note(ctx.entry("denied", shown.detail))
+    ctx.note(ctx.entry("denied", f"{shown.detail} It was shown by {seen_address}."))
     if isinstance(shown, IdentitySuperseded) or not machines.still_superseded(ctx.tx, shown.key_id):
         return
     if node.state in ("suspended", "retired"):

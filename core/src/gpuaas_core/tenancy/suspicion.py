@@ -21,7 +21,7 @@ async def watched(call: Call, proof: Awaitable[Response]) -> Response:
 async def _tell(call: Call, shown: Problem) -> None:
     def told(tx: Connection) -> set[str]:
         ctx = call.context(tx)
-        call.platform.suspicion(ctx, shown)
+        call.platform.suspicion(ctx, shown, call.request.client.host if call.request.client else "somebody")
         ctx.flush(audited=False)
         return ctx.topics
 

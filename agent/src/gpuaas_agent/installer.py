@@ -1,5 +1,6 @@
 """Puts the GPUaaS agent on this host and joins it to the platform. Run by the line that `gpuaas node enrol` prints.
 
+It stands alone: the platform serves this text, with version and digest filled in, to hosts that have nothing yet.
 Wanted: Debian 12 or like it, root, python3. The API's address and the node's name are the arguments; the one-time token
 comes on standard input, because arguments can be read by everybody. Running it again is harmless.
 """
