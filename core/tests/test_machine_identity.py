@@ -187,6 +187,19 @@ async def test_a_readmitted_machine_is_the_node_it_was_and_its_copies_are_nothin
     assert (await world.boss.get(f"/v1/projects/{world.red}/allocations/{held}")).json()["state"] == "active"
 
 
+async def test_a_readmitted_machine_brings_a_new_key_and_ends_its_other_invitations(world: World) -> None:
+    node, former, current = await suspended(world)
+    path, body = f"/v1/nodes/{node}/readmit", {"reason": "the copy is off"}
+    tokens = [(await world.boss.ok(path, body))["token"] for _ in range(2)]
+    for known in (former, current):
+        answer = await world.api.post("/v1/enrol", enrol_body(tokens[0], "spare", known))
+        check_problem(answer, 409, "public_key_taken")
+    fresh = enrol_body(tokens[0], "spare", new_key())
+    assert [(await world.api.ok("/v1/enrol", fresh))["node_id"] for _ in range(2)] == [node, node], "a lost answer"
+    late = await world.api.post("/v1/enrol", enrol_body(tokens[1], "spare", new_key()))
+    check_problem(late, 401, "enrolment_token_invalid")
+
+
 async def test_a_suspended_machine_can_be_retired_with_what_it_was_giving_back(world: World) -> None:
     node, machine, former = await add_node(world, "spare")
     held = await hold(world, world.red, node, machine)

@@ -57,6 +57,6 @@ def host_public_key(places: Places) -> str:
 
 
 def _forget(places: Places) -> None:
-    """A new token means a new identity: the former one is left behind, node id first."""
-    for path in (places.node, places.trust, places.next_key, places.former_key, places.key):
+    """A new token means a new identity. The keys go first: killed in between, none of them is taken along."""
+    for path in (places.key, places.next_key, places.former_key, places.trust, places.node):
         files.remove(path)

@@ -91,6 +91,8 @@ def rejoin(
         "last_seen_at": ctx.now,
     }
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
+    others = [enrolments.c.node_id == node.id, enrolments.c.id != invitation.id, enrolments.c.used_by_node.is_(None)]
+    ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # one invitation, one return
     records.reopen_machine_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
     told = {"node_name": node.name, "address": change["address"], "state": change["state"]}

@@ -43,6 +43,13 @@ def thumbprint(jwk: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
+def check_new(tx: Connection, node_id: str, jwk: dict[str, Any]) -> None:
+    """A key that somebody may have copied is not taken back."""
+    same = select(principal_keys.c.id).where(_of(node_id), principal_keys.c.thumbprint == thumbprint(jwk))
+    if tx.execute(same).first():
+        raise KeyTaken("The machine has, or had, exactly this key.")
+
+
 def next_generation(tx: Connection, node_id: str) -> int:
     newest = select(func.max(principal_keys.c.generation)).where(principal_keys.c.principal_id == node_id)
     return (tx.execute(newest).scalar() or 0) + 1
@@ -80,8 +87,7 @@ def renew(
         late = {"expires_at": now + LIFE_S * 1000, "origin": origin}
         tx.execute(update(principal_keys).where(principal_keys.c.id == waiting[0].id).values(**late))
         return row, _key(tx, waiting[0].id)
-    if any(one.thumbprint == name for one in known):
-        raise KeyTaken(f"{row.name} has, or had, exactly this key.")
+    check_new(tx, row.id, jwk)
     return row, _key(tx, add_key(tx, row.id, jwk, origin, (key.generation or 1) + 1, now))
 
 

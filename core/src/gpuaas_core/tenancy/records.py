@@ -34,6 +34,7 @@ def suspend_machine_principal(tx: Connection, node_id: str, now: int) -> None:
 def reopen_machine_principal(tx: Connection, node_id: str, jwk: dict[str, Any], origin: str, now: int) -> None:
     """With one key, made now; every former one is closed, so that whoever still holds it raises no alarm."""
     generation = machines.next_generation(tx, node_id)
+    machines.check_new(tx, node_id, jwk)
     _close_keys(tx, node_id, now)
     tx.execute(update(principals).where(principals.c.id == node_id).values(disabled_at=None))
     machines.add_key(tx, node_id, jwk, origin, generation, now)
