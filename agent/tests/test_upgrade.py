@@ -69,6 +69,7 @@ def test_a_version_that_is_heard_is_taken_and_the_one_before_is_kept(host: Place
 def test_a_version_that_is_not_heard_is_left_and_the_present_one_goes_on(
     host: Places, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(upgrade, "STOP_S", 0.3)
     release = stage(host, archive(CANDIDATES[what]))
     assert not upgrade.try_candidate(host, 0.5 if "never" in what or "stop" in what else 20)
     assert os.readlink(host.current) == "releases/0.1.0-first"

@@ -255,7 +255,7 @@ def test_however_host_copy_and_network_behave_the_honest_get_in_and_copies_are_n
 
     Here.ground = ground
     quick = settings(
-        max_examples=30,
+        max_examples=20,
         stateful_step_count=12,
         deadline=None,
         database=None,

@@ -30,6 +30,7 @@ from gpuaas_agent.places import Places
 
 PROOF = "GPUAAS_AGENT_PROOF"  # in a candidate's environment: the file to write once a heartbeat was accepted
 PATIENCE_S = 60
+STOP_S = 5
 MOST_TRIES = 3  # of one candidate, if the host itself dies while it is tried
 LARGEST = 64 << 20
 PYTHON = "/usr/bin/python3"
@@ -118,7 +119,7 @@ def _heard(places: Places, home: Path, patience_s: float) -> str:
 def _stop(child: "subprocess.Popen[bytes]") -> None:
     child.terminate()
     try:
-        child.wait(5)
+        child.wait(STOP_S)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
