@@ -65,7 +65,7 @@ class Desk:
 
     # -- what the agent calls
 
-    def platform_time(self) -> float:
+    def now(self) -> float:
         return self.now()
 
     def post(self, path: str, body: dict[str, Any], **_: Any) -> Any:
@@ -124,7 +124,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "run_unit": UNIT,
     "collect_evidence": {"what": ["disk", "files"], "files": [FILE["path"]]},
     "wipe": {},
-    "upgrade_agent": {"delivery": "dlv_1", "sha256": "0" * 64, "size": 3, "version": "9.9.9"},
+    "upgrade_agent": {"sha256": "0" * 64, "size": 3, "version": "9.9.9"},
 }
 assert SAMPLES.keys() == KINDS.keys()
 UNREACHABLE = Unreachable("http://core", "told to be away")

@@ -93,6 +93,30 @@ def test_a_new_token_means_a_new_identity(configured: Places, sshd: Sshd, platfo
     assert configured.key.read_bytes() != first
 
 
+@pytest.mark.parametrize("removed_files", range(6))
+def test_killed_while_it_leaves_its_identity_behind_it_takes_no_former_key_along(
+    configured: Places, sshd: Sshd, platform: Any, monkeypatch: pytest.MonkeyPatch, removed_files: int
+) -> None:
+    join(configured, sshd)
+    first, left, real = configured.key.read_bytes(), removed_files, files.remove
+    platform.tokens["second-token-0123456789ab"] = None
+    configured.config.write_text(json.dumps({"api": platform.url, "token": "second-token-0123456789ab"}))
+
+    def remove(path: Path) -> None:
+        nonlocal left
+        if left == 0:
+            raise Killed
+        left -= 1
+        real(path)
+
+    with monkeypatch.context() as dying:
+        dying.setattr(files, "remove", remove)
+        with suppress(Killed):
+            join(configured, sshd)
+    assert join(configured, sshd).node_id == "node_2"
+    assert configured.key.read_bytes() != first
+
+
 def test_a_host_without_config_is_told_what_to_write(places: Places) -> None:
     with pytest.raises(NotConfigured) as caught:
         Config.load(places)

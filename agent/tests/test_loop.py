@@ -158,4 +158,4 @@ def test_a_damaged_key_file_is_not_silently_replaced(configured: Places, sshd: S
     enrol.ensure(configured, Config.load(configured), sshd)
     configured.key.write_bytes(b"damaged")
     with pytest.raises(ValueError, match=r".+"):
-        identity.ensure_key(configured)
+        identity.ensure_key(configured.key)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from desk import FILE, NODE, UNIT, UNREACHABLE, Desk, Host
-from gpuaas_agent import __version__, files
+from gpuaas_agent import files, upgrade
 from gpuaas_agent.api import Api
 from gpuaas_agent.errors import Refused, Unreachable
 from gpuaas_agent.tasks import follow, lease
@@ -106,12 +106,19 @@ class _Files(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+class _Signs:
+    """An identity that the test's server does not look at."""
+
+    def sign(self, now: float) -> str:
+        return f"assertion of {now}"
+
+
 @pytest.fixture
 def served(desk: Desk) -> Any:
     """The desk's deliveries, over real HTTP."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Files)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    api = Api(f"http://127.0.0.1:{server.server_port}", sign=lambda _: "assertion")
+    api = Api(f"http://127.0.0.1:{server.server_port}", who=_Signs())  # type: ignore[arg-type]
     desk.download = api.download  # type: ignore[method-assign]
     yield server
     server.shutdown()
@@ -201,9 +208,8 @@ def test_a_wipe_ends_what_is_below_sshd_but_not_sshd(tmp_path: Path, monkeypatch
     assert sorted(killed) == [8, 9]
 
 
-def package(version: str, extra: dict[str, str] | None = None) -> bytes:
-    main = f"print('{version}')\n"
-    content = {"gpuaas_agent/__init__.py": "", "gpuaas_agent/__main__.py": main} | (extra or {})
+def package(version: str) -> bytes:
+    content = {"gpuaas_agent/__init__.py": f'__version__ = "{version}"\n', "gpuaas_agent/__main__.py": "pass\n"}
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in content.items():
@@ -213,35 +219,41 @@ def package(version: str, extra: dict[str, str] | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def upgrade(host: Host, data: bytes, version: str) -> dict[str, Any]:
-    host.desk.deliveries["dlv_1"] = [data[:1000], data[1000:]]
-    said = {"delivery": "dlv_1", "sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "version": version}
+def upgraded(host: Host, data: bytes, version: str, **changed: Any) -> dict[str, Any]:
+    host.desk.deliveries[version] = [data[:1000], data[1000:]]
+    said = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data), "version": version} | changed
     return done(host, "upgrade_agent", said, allocation_id=None, operation_id=None)
 
 
-def test_an_upgrade_is_tried_first_swapped_at_once_and_confirmed_by_the_new_version(
-    host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def installed(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(upgrade_agent, "STARTS_WITHIN_S", 0)
-    home = host.places.agent
-    (home / "gpuaas_agent").mkdir(parents=True)
-    (home / "gpuaas_agent/old").touch()
-    assert "9.9.9" in upgrade(host, package("9.9.8"), "9.9.9")["message"]
-    assert (home / "gpuaas_agent/old").exists()
-    not_started = upgrade(host, package("9.9.9"), "9.9.9")
-    assert "did not start" in not_started["message"]
-    assert "restart --no-block gpuaas-agent.service" in host.ran
-    assert not (home / "gpuaas_agent/old").exists()
-    assert (home.with_name("gpuaas-agent.old") / "gpuaas_agent/old").exists()
-    assert upgrade(host, package("x"), __version__)["outcome"] == "succeeded", "the new version finds itself in place"
+    (host.places.releases / "1.0-old").mkdir(parents=True)
+    host.places.current.symlink_to("releases/1.0-old")
+    return host
 
 
-@pytest.mark.parametrize("name", ["../evil", "/etc/cron.d/evil", "gpuaas_agent/../../evil", "other/evil"])
-def test_a_package_with_something_else_in_it_is_not_unpacked(host: Host, name: str) -> None:
-    result = upgrade(host, package("9.9.9", {name: "x"}), "9.9.9")
-    assert result["outcome"] == "failed"
-    assert "does not belong there" in result["message"]
-    assert not any("evil" in path for path in host.all_files())
+def test_an_upgrade_waits_beside_the_present_version_until_the_agent_is_started_again(installed: Host) -> None:
+    data = package("9.9.9")
+    assert "did not start" in upgraded(installed, data, "9.9.9")["message"]
+    assert "restart --no-block gpuaas-agent.service" in installed.ran
+    assert upgrade.running(installed.places) == "1.0-old"
+    release = upgrade.release_of("9.9.9", hashlib.sha256(data).hexdigest())
+    assert (installed.places.releases / release / "gpuaas_agent/__init__.py").exists()
+    installed.places.current.unlink()
+    installed.places.current.symlink_to(f"releases/{release}")
+    assert upgraded(installed, data, "9.9.9")["outcome"] == "succeeded", "the new version finds itself in place"
+
+
+def test_an_archive_with_another_digest_is_not_kept(installed: Host) -> None:
+    assert "another digest" in upgraded(installed, package("9.9.9"), "9.9.9", sha256="0" * 64)["message"]
+    assert "More than the announced" in upgraded(installed, package("9.9.9"), "9.9.9", size=5)["message"]
+    assert [path.name for path in installed.places.releases.iterdir()] == ["1.0-old"]
+
+
+def test_an_agent_that_was_not_installed_with_releases_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade_agent, "STARTS_WITHIN_S", 0)
+    assert "installer" in upgraded(host, package("9.9.9"), "9.9.9")["message"]
 
 
 def test_a_program_that_hangs_is_killed_with_its_children_and_the_time_is_told(host: Host, monkeypatch: Any) -> None:

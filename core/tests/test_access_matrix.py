@@ -159,6 +159,7 @@ async def _real(world: World) -> dict[str, str]:
         **await _delivered(world),
         "app_slug": "echo",
         "version": "1.0.0",
+        "agent_version": "current",
         "correlation_id": deployed["operation"]["correlation_id"],
     }
 
@@ -210,7 +211,8 @@ def _parameters(path: str) -> list[str]:
 
 
 def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
-    status, code = answer.status_code, answer.json().get("code") if answer.content else None
+    told = answer.json() if "json" in answer.headers.get("content-type", "") else {}
+    status, code = answer.status_code, told.get("code")
     if path.startswith("/v1/triage/") and (status, code) == (404, "not_found"):
         return "allowed"  # everybody may ask; an id of which one may see nothing is answered like an unknown one
     if permission == "public":

@@ -58,6 +58,7 @@ def _fill(path: str, world: World) -> str:
     return path.format(
         **known,
         version="1.0.0",
+        agent_version="current",
         role="night-shift",
         policy_name="house-rules",
         correlation_id=f"cor-{ABSENT}",
@@ -82,7 +83,8 @@ async def _other_tenant(world: World) -> Api:
 def test_the_route_table_is_seen_in_full() -> None:
     assert len(ROUTES) > 50, "api_routes() does not find the routes: then the start-up check checks nothing"
     public = {path for _, path, key, _ in ROUTES if key == PUBLIC}
-    doors = {"/v1/sign-in", "/v1/auth/session", "/v1/token", "/v1/enrol", "/v1/invitations/accept"}
+    doors = {"/v1/sign-in", "/v1/auth/session", "/v1/token", "/v1/enrol", "/v1/renew-identity"}
+    doors |= {"/v1/invitations/accept", "/v1/agent", "/v1/agent/install.py", "/v1/agent/{agent_version}"}
     doors |= {f"/v1/auth/oidc/{word}" for word in ("{provider_id}/start", "callback", "token")}
     assert public == {"/v1", "/healthz", "/readyz"} | doors
     assert {key for *_, key, _ in ROUTES} - {PUBLIC} <= PERMISSIONS.keys()

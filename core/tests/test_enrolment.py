@@ -8,6 +8,7 @@ from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from test_bad_input import check_problem
 from world import (
+    PASSING,
     MovableClock,
     World,
     add_node,
@@ -21,6 +22,8 @@ from world import (
     rows,
     store_files,
 )
+
+TOLD = PASSING | {"events", "audit", "event_heads"}  # where the tenant is told of it
 
 
 def _key() -> OKPKey:
@@ -50,10 +53,15 @@ async def test_a_machine_whose_answer_was_lost_may_ask_again(world: World) -> No
 async def test_a_used_token_is_worth_nothing_to_another_machine(world: World, other: str) -> None:
     token, key = await invite(world, "spare"), _key()
     await world.api.ok("/v1/enrol", enrol_body(token, "spare", key))
-    before = dump(world.platform)
+    before = dump(world.platform, without=TOLD)
     stolen = enrol_body(token, "spare", _key()) if other == "key" else enrol_body(token, "thief", key)
     check_problem(await world.api.post("/v1/enrol", stolen), 401, "enrolment_token_invalid")
-    assert dump(world.platform) == before
+    assert dump(world.platform, without=TOLD) == before
+    audit = "select reason from audit where outcome = 'denied' and tenant_id = :tenant"
+    (told,) = rows(world.platform, audit, tenant=world.tenant)
+    assert "used by another machine" in told["reason"]
+    event = "select count(*) from events where type = 'capacity.enrolment.refused' and tenant_id = :tenant"
+    assert one(world.platform, event, tenant=world.tenant) == 1
 
 
 async def test_a_token_lives_ten_minutes_also_for_the_machine_that_used_it(world: World, clock: MovableClock) -> None:
@@ -127,7 +135,7 @@ async def test_a_silent_machine_becomes_unknown_and_ready_when_it_speaks(world: 
     assert {row["tenant_id"] for row in told} == {world.tenant}
     facts = {"hostname": "node-2", "cpus": 8, "memory_mb": 16000}
     beat = await world.machine.ok(f"{path}/heartbeat", {"facts": facts, "boot_id": "second"})
-    assert beat == {"heartbeat_every_s": 10}
+    assert beat["heartbeat_every_s"] == 10
     node = (await world.boss.get(path)).json()
     assert (node["state"], node["facts"]["cpus"]) == ("ready", 8)
 

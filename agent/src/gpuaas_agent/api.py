@@ -11,13 +11,16 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from gpuaas_agent import __version__
 from gpuaas_agent.errors import Refused, TokenInvalid, Unreachable
+
+if TYPE_CHECKING:
+    from gpuaas_agent.renewal import Identity
 
 TIMEOUT_S = 15
 LARGEST_ANSWER = 1 << 20
@@ -26,11 +29,11 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class Api:
-    """One platform. `sign(now)` makes the client assertion once the host has an identity."""
+    """One platform. `who` signs in once the host has an identity, and knows what to do if its key is refused."""
 
-    def __init__(self, base: str, ca_file: str = "", sign: Callable[[float], str] | None = None) -> None:
+    def __init__(self, base: str, ca_file: str = "", who: "Identity | None" = None) -> None:
         self.base = base.rstrip("/")
-        self.sign = sign
+        self.who = who
         self._ssl = ssl.create_default_context(cafile=ca_file or None) if base.startswith("https") else None
         self._token: tuple[str, float] = ("", 0.0)
         self._skew = 0.0
@@ -54,10 +57,6 @@ class Api:
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(self.base, str(error) or type(error).__name__) from error
 
-    def platform_time(self) -> float:
-        """Seconds since 1970 by the platform's clock, as far as this host can tell."""
-        return time.time() + self._skew
-
     def get(self, path: str, *, wait_s: float = 0) -> Any:
         return self._call("GET", path, None, {}, True, TIMEOUT_S + wait_s)
 
@@ -80,13 +79,35 @@ class Api:
             token, renew_at = self._token
             if time.monotonic() < renew_at:
                 return token
-            assert self.sign is not None
-            form = {"grant_type": "client_credentials", "client_assertion_type": ASSERTION_TYPE}
-            form["client_assertion"] = self.sign(time.time() + self._skew)
-            headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            answer = self._send("POST", "/v1/token", urlencode(form).encode(), headers, TIMEOUT_S)
+            assert self.who is not None
+            try:
+                answer = self._show(self.who.sign(self.now()))
+            except Refused as refused:
+                if not self.who.mend(refused, self):
+                    raise
+                answer = self._show(self.who.sign(self.now()))
             self._token = (answer["access_token"], time.monotonic() + answer["expires_in"] * 2 / 3)
             return self._token[0]
+
+    def renew_identity(self) -> None:
+        """The next call signs in with the next key."""
+        assert self.who is not None
+        with self._lock:
+            self.who.renew(self)
+            self._token = ("", 0.0)
+
+    def answer_challenge(self, assertion: str) -> None:
+        self._show(assertion)
+
+    def now(self) -> float:
+        """Seconds since 1970 by the platform's clock, as far as this host can tell."""
+        return time.time() + self._skew
+
+    def _show(self, assertion: str) -> Any:
+        form = {"grant_type": "client_credentials", "client_assertion_type": ASSERTION_TYPE}
+        form["client_assertion"] = assertion
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        return self._send("POST", "/v1/token", urlencode(form).encode(), headers, TIMEOUT_S)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str], timeout: float) -> Any:
         own = {"User-Agent": f"gpuaas-agent/{__version__}", "X-Correlation-Id": f"agent-{secrets.token_hex(8)}"}
@@ -126,8 +147,8 @@ def _refusal(error: urllib.error.HTTPError) -> Refused | Unreachable:
         code, detail = str(problem.get("code", "")), str(problem.get("detail") or problem.get("title") or "")
         way_out = str(problem.get("way_out", ""))
     except (OSError, ValueError, AttributeError):
-        code, detail, way_out = "", error.reason or "no explanation", ""
+        problem, code, detail, way_out = {}, "", error.reason or "no explanation", ""
     if error.code in (408, 425, 429) or error.code >= 500:
         return Unreachable(error.url or "the platform", f"{error.code} {detail}")
     kind = TokenInvalid if code == "enrolment_token_invalid" else Refused
-    return kind(error.code, code, detail, way_out)
+    return kind(error.code, code, detail, way_out, problem)

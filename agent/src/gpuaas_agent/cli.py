@@ -1,15 +1,20 @@
-"""`gpuaas-agent`: install (settings on stdin), run (what systemd starts), enrol (once, by hand), status (ask first)."""
+"""`gpuaas-agent`: install (settings on stdin), run (what systemd starts), enrol (once, by hand), status (ask first),
+upgrade FILE --sha256 DIGEST (try another version; the present one stays unless the platform hears the new one).
+"""
 
 import argparse
 import json
 import logging
 import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 from types import FrameType
 
-from gpuaas_agent import __version__, enrol, facts, files, sshd
+from gpuaas_agent import __version__, enrol, facts, files, sshd, upgrade
 from gpuaas_agent.config import Config
-from gpuaas_agent.errors import AgentError
+from gpuaas_agent.errors import AgentError, UpgradeRefused
 from gpuaas_agent.identity import Node
 from gpuaas_agent.install import install
 from gpuaas_agent.loop import Agent
@@ -19,16 +24,21 @@ from gpuaas_agent.places import Places
 def main() -> None:
     parser = argparse.ArgumentParser(prog="gpuaas-agent", description=__doc__)
     parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("command", choices=["install", "run", "enrol", "status"])
+    parser.add_argument("command", choices=["install", "run", "enrol", "status", "upgrade"])
+    parser.add_argument("file", nargs="?", help="upgrade: the archive")
+    parser.add_argument("--sha256", default="", help="upgrade: its digest, as the platform says it")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     try:
+        if arguments.command == "upgrade":
+            return _upgrade(arguments.file, arguments.sha256)
         {"install": _install, "run": _run, "enrol": _enrol, "status": _status}[arguments.command]()
     except AgentError as error:
         print(f"error: {error.sentence}\nway out: {error.way_out}", file=sys.stderr)
         sys.exit(1)
+    return None
 
 
 def _install() -> None:
@@ -37,7 +47,26 @@ def _install() -> None:
 
 
 def _run() -> None:
-    Agent(Places()).run()
+    places = Places()
+    if upgrade.pending(places) and upgrade.try_candidate(places):
+        upgrade.go_on(places)
+    Agent(places).run()
+
+
+def _upgrade(file: str | None, sha256: str) -> None:
+    places = Places()
+    if file is None:
+        raise UpgradeRefused("Which archive? gpuaas-agent upgrade FILE --sha256 DIGEST")
+    release = upgrade.stage(places, Path(file).read_bytes(), sha256)
+    print(f"trying {release}", flush=True)
+    subprocess.run(["/usr/bin/systemctl", "restart", "gpuaas-agent"], check=True, timeout=60)
+    deadline = time.monotonic() + upgrade.PATIENCE_S + 30
+    while (outcome := upgrade.outcome(places)) is None and time.monotonic() < deadline:
+        time.sleep(0.2)
+    if outcome is None or not outcome["taken"]:
+        why = outcome["why"] if outcome else "nothing is known about it yet"
+        raise UpgradeRefused(f"{release} was not taken: {why}. The version before goes on.")
+    print(f"{release} runs now.")
 
 
 def _enrol() -> None:

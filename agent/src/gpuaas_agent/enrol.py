@@ -33,7 +33,7 @@ def _ask(places: Places, settings: Config, sshd: Sshd) -> Node:
             "This host is not enrolled and has no enrolment token.",
             f'Make one (tenant › enrolments) and write it as "token" into {places.config}.',
         )
-    key = identity.ensure_key(places)
+    key = identity.ensure_key(places.key)
     body = {
         "token": settings.token,
         "public_jwk": identity.public_jwk(key),
@@ -57,6 +57,6 @@ def host_public_key(places: Places) -> str:
 
 
 def _forget(places: Places) -> None:
-    """A new token means a new identity: the former one is left behind, node id first."""
-    for path in (places.node, places.trust, places.key):
+    """A new token means a new identity. The keys go first: killed in between, none of them is taken along."""
+    for path in (places.key, places.next_key, places.former_key, places.trust, places.node):
         files.remove(path)

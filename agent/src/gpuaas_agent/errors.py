@@ -6,8 +6,11 @@ AgentError
 ├── Refused                    the platform answered no (status, code, way out)
 │   └── TokenInvalid           the enrolment token is used up: a new one is needed
 ├── TrustInvalid               what we were told to trust does not look right: nothing was changed
-└── SshdRefused                sshd does not accept the files: everything was put back
+├── SshdRefused                sshd does not accept the files: everything was put back
+└── UpgradeRefused             this is no version of the agent to be tried: nothing was changed
 """
+
+from typing import Any
 
 
 class AgentError(Exception):
@@ -27,10 +30,13 @@ class Unreachable(AgentError):
 
 
 class Refused(AgentError):
-    def __init__(self, status: int, code: str, detail: str, way_out: str) -> None:
+    def __init__(
+        self, status: int, code: str, detail: str, way_out: str, problem: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(f"{detail} ({status} {code})", way_out)
         self.status = status
         self.code = code
+        self.problem = problem or {}
 
 
 class TokenInvalid(Refused):
@@ -51,3 +57,8 @@ class SshdRefused(AgentError):
             f"sshd does not accept the new configuration, so the former one was put back: {why}",
             "Look at /etc/ssh/sshd_config for a setting that contradicts it; the agent tries again by itself.",
         )
+
+
+class UpgradeRefused(AgentError):
+    def __init__(self, why: str) -> None:
+        super().__init__(why, "Nothing was changed. Get the archive and its digest from the platform: GET /v1/agent.")

@@ -21,9 +21,13 @@ def collect(root: Path = Path("/"), gpu_model: str = "") -> dict[str, Any]:
         "os": _os_name(root)[:120],
         "kernel": os.uname().release[:120],
         "agent_version": __version__,
-        "machine_id": _text(root / "etc/machine-id"),
+        "machine_id": machine_id(root),
         "boot_id": boot_id(root),
     }
+
+
+def machine_id(root: Path = Path("/")) -> str:
+    return _text(root / "etc/machine-id")
 
 
 def boot_id(root: Path = Path("/")) -> str:

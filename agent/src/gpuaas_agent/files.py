@@ -1,6 +1,9 @@
 """Files that are whole after a crash: temporary name, fsync, rename, fsync of the folder."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -31,6 +34,21 @@ def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
         return False
     write(path, data, mode)
     return True
+
+
+def move(path: Path, to: Path) -> None:
+    """Onto a file in the same folder."""
+    path.replace(to)
+    _sync_folder(to.parent)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """One process at a time; whoever dies lets go."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def remove(path: Path) -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -47,16 +48,21 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def ensure_key(places: Places) -> Ed25519PrivateKey:
-    pem = files.read(places.key)
+def ensure_key(path: Path) -> Ed25519PrivateKey:
+    """The key of this file; made, and on the disk, if there is none."""
+    pem = files.read(path)
     if pem:
         key = load_pem_private_key(pem, None)
         if isinstance(key, Ed25519PrivateKey):
             return key
     key = Ed25519PrivateKey.generate()
-    places.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    files.write(places.key, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), 0o600)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    files.write(path, private_pem(key), 0o600)
     return key
+
+
+def private_pem(key: Ed25519PrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def public_jwk(key: Ed25519PrivateKey) -> dict[str, str]:
@@ -64,11 +70,24 @@ def public_jwk(key: Ed25519PrivateKey) -> dict[str, str]:
     return {"kty": "OKP", "crv": "Ed25519", "x": b64(raw)}
 
 
-def assertion(key: Ed25519PrivateKey, node_id: str, audience: str, now: float) -> str:
+def thumbprint(jwk: dict[str, str]) -> str:
+    """RFC 7638: the name of a key that both sides can compute."""
+    text = json.dumps(jwk, sort_keys=True, separators=(",", ":"))
+    return b64(hashlib.sha256(text.encode()).digest())
+
+
+def assertion(key: Ed25519PrivateKey, node_id: str, audience: str, now: float, **more: str) -> str:
     """A JWT that lives under a minute and works once: what we show to get an access token."""
-    claims = {"iss": node_id, "sub": node_id, "aud": audience, "iat": int(now), "jti": secrets.token_urlsafe(18)}
+    claims: dict[str, object] = {
+        "iss": node_id,
+        "sub": node_id,
+        "aud": audience,
+        "iat": int(now),
+        "jti": secrets.token_urlsafe(18),
+    }
     claims["exp"] = int(now) + ASSERTION_LIFE_S
-    signed = f"{_part({'alg': 'EdDSA', 'typ': 'JWT'})}.{_part(claims)}"
+    head: dict[str, object] = {"alg": "EdDSA", "typ": "JWT", "kid": thumbprint(public_jwk(key))}
+    signed = f"{_part(head)}.{_part(claims | more)}"
     return f"{signed}.{b64(key.sign(signed.encode()))}"
 
 

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gpuaas_agent import enrol, facts, files, identity, patience, sessions
+from gpuaas_agent import enrol, facts, files, patience, sessions, upgrade
 from gpuaas_agent.api import Api
 from gpuaas_agent.config import Config
 from gpuaas_agent.errors import AgentError, NotConfigured, TokenInvalid
 from gpuaas_agent.identity import Node
 from gpuaas_agent.places import Places
+from gpuaas_agent.renewal import Identity
 from gpuaas_agent.sshd import Sshd
 from gpuaas_agent.tasks.follow import Tasks
 from gpuaas_agent.trust import Trust
@@ -38,12 +39,14 @@ class Agent:
         self.stop = threading.Event()
 
     def run(self) -> None:
+        with files.held(self.places.lock):  # two at once would look like a copied identity
+            self._live()
+
+    def _live(self) -> None:
         node, settings = self.enrolled()
         log.info("enrolled as %s", node.node_id)
         self._apply_saved()
-        key = identity.ensure_key(self.places)
-        sign = lambda now: identity.assertion(key, node.node_id, node.issuer, now)  # noqa: E731
-        api = Api(settings.api, settings.ca_file, sign)
+        api = Api(settings.api, settings.ca_file, Identity(self.places, node))
         beat = lambda: self._beat(api, node, settings)  # noqa: E731
         threading.Thread(target=self._forever, args=("heartbeat", beat), daemon=True).start()
         tasks = lambda: self._do_tasks(api, node)  # noqa: E731
@@ -82,6 +85,9 @@ class Agent:
     def _beat(self, api: Api, node: Node, settings: Config) -> float:
         body = {"facts": facts.collect(self.places.root, settings.gpu_model), "boot_id": facts.boot_id()}
         answer = api.post(f"/v1/nodes/{node.node_id}/heartbeat", body)
+        upgrade.heard(self.places)
+        if answer.get("renew_identity"):
+            api.renew_identity()
         return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))
 
     def _do_tasks(self, api: Api, node: Node) -> float:

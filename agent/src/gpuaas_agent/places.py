@@ -21,6 +21,18 @@ class Places:
         return self.state / "key.pem"
 
     @property
+    def next_key(self) -> Path:
+        return self.state / "next.pem"
+
+    @property
+    def former_key(self) -> Path:
+        return self.state / "former.pem"
+
+    @property
+    def lock(self) -> Path:
+        return self.state / "lock"
+
+    @property
     def node(self) -> Path:
         return self.state / "node.json"
 
@@ -34,11 +46,6 @@ class Places:
         return self.state / "tasks"
 
     @property
-    def agent(self) -> Path:
-        """The agent's own tree."""
-        return self.root / "opt/gpuaas-agent"
-
-    @property
     def epochs(self) -> Path:
         """Which claims were seen, per operation: one empty file each."""
         return self.state / "epochs"
@@ -47,6 +54,27 @@ class Places:
     def sessions(self) -> Path:
         """Notes of logins; gone with a reboot, as the sessions are."""
         return self.root / "run/gpuaas-agent/sessions"
+
+    @property
+    def home(self) -> Path:
+        """The agent's own tree."""
+        return self.root / "opt/gpuaas-agent"
+
+    @property
+    def releases(self) -> Path:
+        return self.home / "releases"
+
+    @property
+    def current(self) -> Path:
+        return self.home / "current"
+
+    @property
+    def trial(self) -> Path:
+        return self.home / "trial.json"
+
+    @property
+    def outcome(self) -> Path:
+        return self.home / "outcome.json"
 
     @property
     def ssh(self) -> Path:

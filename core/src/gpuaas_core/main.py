@@ -31,6 +31,7 @@ from .kit.problems import Problem
 from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .settings import Settings
+from .tenancy import machines
 from .tenancy.identity import hash_password
 from .tenancy.service import bootstrap_admin
 from .workers.fanout import Fanout
@@ -49,6 +50,7 @@ def serve() -> None:
     export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
     _configure_logs(export)
     claims.LEASE_S = settings.lease_s
+    machines.LIFE_S = settings.machine_identity_s
     db = _open(settings)
     vault = _open_vault(settings, db)
     bounds = Bounds(settings.artifacts_largest, settings.artifacts_quota, settings.artifacts_cache)

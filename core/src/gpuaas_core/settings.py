@@ -23,6 +23,7 @@ class Settings:
     artifacts_largest: int  # bytes of one artifact
     artifacts_quota: int  # bytes a tenant keeps in the store
     artifacts_cache: int  # bytes of what was read from sources
+    machine_identity_s: int  # how long a key of a machine lives; it is renewed at two thirds
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -50,6 +51,7 @@ class Settings:
             artifacts_largest=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_LARGEST", 10 * 1024**3)),
             artifacts_quota=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_QUOTA", 50 * 1024**3)),
             artifacts_cache=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_CACHE", 20 * 1024**3)),
+            machine_identity_s=int(os.environ.get("GPUAAS_CORE_MACHINE_IDENTITY_S", "86400")),
         )
 
     @property

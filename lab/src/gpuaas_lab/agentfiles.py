@@ -9,13 +9,16 @@ from pathlib import Path
 from gpuaas_lab.errors import EnrolFailed
 from gpuaas_lab.hosts import Lab
 
-# The new tree is complete before the old one goes; a running agent has its code in memory already.
+# The new tree is complete before the old one goes; a running agent has its code in memory already. It lies as the
+# platform's installer would put it, so that the agent can be upgraded.
 UNPACK = """set -e
-rm -rf /opt/gpuaas-agent.new && mkdir -p /opt/gpuaas-agent.new
-tar -x -C /opt/gpuaas-agent.new
-rm -rf /opt/gpuaas-agent && mv /opt/gpuaas-agent.new /opt/gpuaas-agent
+mkdir -p /opt/gpuaas-agent/releases && cd /opt/gpuaas-agent
+rm -rf releases/lab.new && mkdir releases/lab.new
+tar -x -C releases/lab.new
+rm -rf releases/lab && mv releases/lab.new releases/lab
+ln -sfn releases/lab current
 """
-INSTALL = "PYTHONPATH=/opt/gpuaas-agent PYTHONDONTWRITEBYTECODE=1 exec /usr/bin/python3 -m gpuaas_agent install"
+INSTALL = "PYTHONPATH=/opt/gpuaas-agent/current PYTHONDONTWRITEBYTECODE=1 exec /usr/bin/python3 -m gpuaas_agent install"
 
 
 def install(lab: Lab, host: str, settings: dict[str, str]) -> None:

@@ -66,6 +66,15 @@ class AddMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
     validate_only: bool = False
 
 
+class AgentView(msgspec.Struct, kw_only=True):
+    version: str
+    path: str
+    sha256: str
+    size: int
+    installer_path: str
+    installer_sha256: str
+
+
 class AllocationView(msgspec.Struct, kw_only=True):
     id: str
     name: str
@@ -792,12 +801,19 @@ class Heartbeat(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class HeartbeatView(msgspec.Struct, kw_only=True):
     heartbeat_every_s: int
+    renew_identity: bool
 
 
 class HeldRole(msgspec.Struct, kw_only=True):
     role: str
     scope_kind: str
     scope_id: str
+
+
+class IdentityView(msgspec.Struct, kw_only=True):
+    node_id: str
+    generation: int
+    expires_in: int
 
 
 class ImportCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1225,6 +1241,10 @@ class QuotaView(msgspec.Struct, kw_only=True):
     used_gpus: int = 0
 
 
+class Readmit(msgspec.Struct, kw_only=True, omit_defaults=True):
+    reason: str
+
+
 class RedeemCode(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     verifier: str
@@ -1267,6 +1287,13 @@ class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
 class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     validate_only: bool = False
+
+
+class RenewIdentity(msgspec.Struct, kw_only=True, omit_defaults=True):
+    client_assertion: str
+    public_jwk: dict[str, Any]
+    machine_id: str = ""
+    boot_id: str = ""
 
 
 class RenewTask(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -53,7 +53,7 @@ class Tasks:
     def take(self, leased: Any, known: Known) -> None:
         leased = leased if isinstance(leased, dict) else {}
         try:
-            task = document.read(leased.get("document"), known, self.node_id, self.api.platform_time())
+            task = document.read(leased.get("document"), known, self.node_id, self.api.now())
             if [leased.get(name) for name in ("task_id", "attempt", "epoch")] != [
                 task.task_id,
                 task.attempt,
@@ -89,7 +89,7 @@ class Tasks:
             return
         task = Task(**left["task"])
         if self.spool.has(task):
-            self.memory.ended(task, self.api.platform_time())
+            self.memory.ended(task, self.api.now())
             self.journal.close()
         elif left["phase"] == BEGUN and not task.idempotent:
             self.journal.open(task, left["steps"], BEGUN)
@@ -135,7 +135,7 @@ class Tasks:
         bounded = bound(evidence | {"steps": self.journal.steps}, task.output_limit)
         result = {"attempt": task.attempt, "epoch": task.epoch, "outcome": outcome, "message": message[:1900]}
         self.spool.put(task.task_id, task.attempt, result | {"evidence": bounded})
-        self.memory.ended(task, self.api.platform_time())
+        self.memory.ended(task, self.api.now())
         self.journal.close()
 
     def _refuse(self, leased: Any, why: str) -> None:

@@ -6,12 +6,11 @@ about a machine afterwards is in standing.py, which hangs on the same group.
 
 from __future__ import annotations
 
-import json
 import time
 
 import gpuaas_sdk as sdk
 
-from .. import failures, show
+from .. import failures, joining, show
 from ..failures import CliError
 from ..options import Common
 from ..session import pick, session
@@ -31,9 +30,10 @@ def enrol(
     sku: str | None = None,
     pool: str | None = None,
     tenant: str | None = None,
+    reached_at: str | None = None,
     common: Common = Common(),
 ) -> None:
-    """Invite a machine: prints a one-time token (ten minutes) and what to run on the machine.
+    """Invite a machine: prints one line to run on it, which works once and for ten minutes.
 
     Example: gpuaas node enrol gpu-box-1
     Example: gpuaas node enrol gpu-box-1 --tenant acme -o json
@@ -51,19 +51,13 @@ def enrol(
         The tenant's pool it joins (`gpuaas pool list`).
     tenant
         Name or id of the tenant; not needed if you belong to one only.
+    reached_at
+        The platform's address as the machine reaches it, if that is not the one you use.
     """
     with session(common) as at:
         invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku, pool=pool)
-        api = at.api
-    if common.json:
-        return show.as_json(invited)
-    settings = json.dumps({"api": api, "token": invited.token, "node_name": name})
-    print(f"{name} may join within {invited.expires_in // 60} minutes, once. On the machine (Debian 12, as root):\n")
-    print("  apt-get install -y python3 python3-cryptography openssh-server")
-    print("  # copy the folder agent/src/gpuaas_agent of this release to /opt/gpuaas-agent/gpuaas_agent, then:")
-    print(f"  echo '{settings}' | PYTHONPATH=/opt/gpuaas-agent python3 -m gpuaas_agent install\n")
-    print(f"Then: gpuaas node list, and gpuaas allocation create {name}")
-    return None
+        line = joining.line(reached_at or at.api, invited, at.client.get_agent())
+    joining.tell(common, invited, line, f"Then: gpuaas node list, and gpuaas allocation create {name}")
 
 
 @allocation.command

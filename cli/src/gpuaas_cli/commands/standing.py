@@ -1,4 +1,4 @@
-"""What people decide about a machine: `gpuaas node show`, `cordon`, `uncordon`, `drain`, `retire`, `wipe`, `pool`."""
+"""What people decide about a machine: `gpuaas node show`, `cordon`, `drain`, `retire`, `wipe`, `readmit` and so on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 
-from .. import show
+from .. import joining, show
 from ..options import Common, Flag
 from ..session import Session, pick, session
 from .look import node
@@ -39,6 +39,7 @@ def show_node(name: str, *, tenant: str | None = None, common: Common = Common()
         ("where", f"{found.address}, region {found.region}"),
         ("what", f"{found.sku}: {show.gpus(found.facts)}, {show.size(found.facts)}"),
         ("pool", found.pool or "-"),
+        ("agent", str(found.facts.get("agent_version") or "-")),
         ("heard of", show.ago(found.last_seen_at)),
     ]
     offered = [(f"can {a.action}", "yes" if a.allowed else f"no: {a.reason}") for a in found.available_actions]
@@ -116,6 +117,53 @@ def wipe(
         return show.as_json(found)
     print(f"{name} counts as clean." if by_hand else f"{name} is being wiped: gpuaas task list {name}")
     return None
+
+
+@node.command
+def upgrade(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Have a machine's agent become the version this platform gives out. It keeps its present one if that fails.
+
+    Example: gpuaas node upgrade gpu-box-1
+    """
+    with session(common) as at:
+        found = at.client.upgrade_agent(node_id(at, name, tenant))
+    if common.json:
+        return show.as_json(found)
+    print(f"{name} tries version {found.arguments['version']}: gpuaas task list {name}")
+    return None
+
+
+@node.command
+def readmit(
+    name: str,
+    *,
+    reason: str,
+    reached_at: str | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Give a machine a new identity: prints one line to run on it. It stays the node it was, with what it holds.
+
+    For a machine that is suspended because its identity was copied, that was installed anew, or that lost its key. The
+    former identity is closed when the line is run.
+
+    Example: gpuaas node readmit gpu-box-1 --reason "the cloned disk is wiped"
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        For the audit trail: why it may come back.
+    reached_at
+        The platform's address as the machine reaches it, if that is not the one you use.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        invited = at.client.readmit_node(node_id(at, name, tenant), reason=reason)
+        line = joining.line(reached_at or at.api, invited, at.client.get_agent())
+    joining.tell(common, invited, line, f"Then: gpuaas node show {invited.node_name}")
 
 
 @node.command

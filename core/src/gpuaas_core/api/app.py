@@ -15,9 +15,10 @@ from ..access.permissions import PERMISSIONS
 from ..artifacts import artifact_routes, content_routes, source_routes
 from ..artifacts.reading import Reader
 from ..artifacts.store import Store
-from ..capacity import authority_routes, offer_routes
+from ..capacity import agent_routes, authority_routes, offer_routes
 from ..capacity import routes as capacity
 from ..capacity.reads import node_scope
+from ..capacity.rejoining import suspect
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
 from ..edge import problems
@@ -77,6 +78,7 @@ ROUTERS = [
     source_routes.router,
     artifact_routes.router,
     content_routes.router,
+    agent_routes.router,
     allocation_routes.router,
     allocation_routes.wide,
     entitlement_routes.router,
@@ -119,6 +121,7 @@ def build_platform(
         Renewals(renew_session),
         Issuers(clock, loopback=loopback),
         Reader(artifacts) if artifacts else None,
+        suspect,
         public_url,
     )
 

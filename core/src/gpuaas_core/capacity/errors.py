@@ -4,13 +4,31 @@ from ..kit.problems import Problem
 
 
 class EnrolmentTokenInvalid(Problem):
+    """`reused`: the id of the enrolment, where the token is a real one that another machine has used."""
+
     status, code, title = 401, "enrolment_token_invalid", "The enrolment token is not accepted"
     way_out = "Ask for a new token (POST /v1/tenants/{id}/enrolments): each works once and for ten minutes."
+
+    def __init__(self, detail: str, *, reused: str | None = None) -> None:
+        super().__init__(detail)
+        self.reused = reused
+
+
+class MachineHeld(Problem):
+    status, code, title = 409, "machine_held", "This machine is enrolled already, and held"
+    way_out = "Keep it as it is with `gpuaas node readmit`, or release its allocation and enrol it again."
+
+
+class NodeSuspended(Problem):
+    status, code, title = 409, "node_suspended", "The machine is suspended: its identity was copied"
+    way_out = (
+        "Find the copy; then `gpuaas node readmit NAME --reason …` gives the machine a new identity, or retire it."
+    )
 
 
 class NodeNameTaken(Problem):
     status, code, title = 409, "node_name_taken", "The tenant has a machine with this name"
-    way_out = "Choose another name, or retire the old machine first."
+    way_out = "Choose another name, enrol that machine again (`gpuaas node readmit NAME`), or retire it first."
 
 
 class NodeNotReady(Problem):

@@ -10,7 +10,9 @@ from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from ..tenancy.identity import ISSUER
-from . import offers, reads, schemas, service, standing
+from ..tenancy.suspicion import watched
+from . import offers, reads, rejoining, schemas, service, standing
+from .errors import EnrolmentTokenInvalid
 from .tables import nodes
 from .trust import trust_of
 
@@ -26,13 +28,14 @@ router = APIRouter(prefix="/v1", tags=["capacity"])
 async def create_enrolment(call: Caller, tenant_id: str, body: schemas.CreateEnrolment) -> Response:
     """Invites a machine. The token is computed for this answer and stored nowhere."""
 
-    def invite(ctx: Context) -> Any:
-        return _Invited.model_validate(service.create_enrolment(ctx, call.vault, tenant_id, body))
+    return await _invited(call, lambda ctx: service.create_enrolment(ctx, call.vault, tenant_id, body))
 
+
+async def _invited(call: Caller, invite: Callable[[Context], dict[str, Any]]) -> Response:
     def with_token(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"token": service.enrolment_token(call.vault, answer["id"])}
 
-    return await call.write(invite, status=201, finish=with_token)
+    return await call.write(lambda ctx: _Invited.model_validate(invite(ctx)), status=201, finish=with_token)
 
 
 class _Invited(schemas.EnrolmentView):
@@ -48,7 +51,19 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
         node = service.enrol(ctx, call.vault, body, address)
         return schemas.EnrolledView(node_id=node.id, issuer=ISSUER, trust=trust_of(ctx.tx, call.vault, node, ctx.now))
 
-    return await call.write(join, repeats=False)
+    try:
+        return await call.write(join, repeats=False)
+    except EnrolmentTokenInvalid as refused:
+        if refused.reused:
+            told = refused
+            await call.write(lambda ctx: rejoining.tell_reuse(ctx, told, address), repeats=False, audited=False)
+        raise
+
+
+@router.post("/renew-identity", response_model=schemas.IdentityView, **public())
+async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
+    """A machine names its next key, signed with the one it has. The first use of the next one retires that."""
+    return await watched(call, call.write(lambda ctx: rejoining.renew(ctx, call.vault, body), repeats=False))
 
 
 @router.get(
@@ -85,8 +100,8 @@ async def report_trust_applied(call: Caller, node_id: str, body: schemas.TrustAp
 )
 async def report_heartbeat(call: Caller, node_id: str, body: schemas.Heartbeat) -> Response:
     def beat(ctx: Context) -> schemas.HeartbeatView:
-        service.heartbeat(ctx, node_id, body)
-        return schemas.HeartbeatView(heartbeat_every_s=service.HEARTBEAT_S)
+        due = service.heartbeat(ctx, node_id, body)
+        return schemas.HeartbeatView(heartbeat_every_s=service.HEARTBEAT_S, renew_identity=due)
 
     return await call.write(beat, repeats=False, audited=False)
 
@@ -123,6 +138,17 @@ async def drain_node(call: Caller, node_id: str, body: schemas.Decide) -> Respon
 async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
     """For good: its tokens and keys stop working at once, and its name is free."""
     return await _decided(call, node_id, lambda ctx: standing.retire(ctx, node_id, body.reason))
+
+
+@router.post(
+    "/nodes/{node_id}/readmit",
+    status_code=201,
+    response_model=schemas.EnrolmentView,
+    **needs("capacity.node.readmit", "node"),
+)
+async def readmit_node(call: Caller, node_id: str, body: schemas.Readmit) -> Response:
+    """A one-time token with which the machine comes back as the same node, with a new identity."""
+    return await _invited(call, lambda ctx: service.readmit(ctx, node_id, body.reason))
 
 
 @router.post("/nodes/{node_id}/pool", response_model=schemas.NodeView, **needs("capacity.pool.assign", "node"))

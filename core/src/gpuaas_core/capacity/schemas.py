@@ -107,6 +107,15 @@ class EnrolledView(View):
     trust: TrustView
 
 
+class AgentView(View):
+    version: str
+    path: str
+    sha256: str
+    size: int
+    installer_path: str
+    installer_sha256: str
+
+
 class TrustApplied(Input):
     generation: Whole = Field(ge=0)
 
@@ -118,6 +127,22 @@ class Heartbeat(Input):
 
 class HeartbeatView(View):
     heartbeat_every_s: int
+    renew_identity: bool = Field(description="the machine should make its next key and tell it now")
+
+
+class RenewIdentity(Input):
+    client_assertion: Annotated[str, StringConstraints(max_length=4000)] = Field(
+        repr=False, description="signed with the key the machine has, also if that has expired"
+    )
+    public_jwk: dict[str, Any] = Field(description="the next key, which is on the machine's disk already")
+    machine_id: Annotated[str, StringConstraints(max_length=64)] = ""
+    boot_id: Annotated[str, StringConstraints(max_length=64)] = ""
+
+
+class IdentityView(View):
+    node_id: str
+    generation: int
+    expires_in: int
 
 
 class NodeView(View):
@@ -143,6 +168,10 @@ class NodeView(View):
 
 class Decide(Input):
     reason: Reason = ""
+
+
+class Readmit(Input):
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=400)]
 
 
 class PutIntoPool(Input):

@@ -15,8 +15,8 @@ from ..kit.ids import new_id
 from ..kit.wire import canonical
 from ..ledger import requests
 from ..ledger.events import declare
-from ..tenancy import identity, records
-from . import allocating, schemas, standing
+from ..tenancy import identity, machines, records
+from . import allocating, rejoining, schemas, standing
 from .errors import EnrolmentTokenInvalid, NodeNameTaken
 from .picking import pool_row
 from .reads import node_row
@@ -40,14 +40,33 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
     if body.pool is not None:
         pool_row(ctx.tx, tenant_id, body.pool)
     authorities.ensure_authorities(ctx.tx, vault, tenant_id, ctx.now)
-    row = {"id": new_id("enr"), "tenant_id": tenant_id, "node_name": body.node_name, "labels": body.labels}
-    where = {"region": body.region, "sku": body.sku, "pool": body.pool}
-    ctx.tx.execute(
-        insert(enrolments).values(**row, **where, expires_at=ctx.now + ENROLMENT_S * 1000, created_at=ctx.now)
-    )
-    ctx.resource_id = row["id"]
-    ctx.emit("capacity.enrolment.created", row["id"], {"node_name": body.node_name})
-    return {"id": row["id"], "node_name": body.node_name, "expires_in": ENROLMENT_S, "enrol_url_path": "/v1/enrol"}
+    row = {"tenant_id": tenant_id, "node_name": body.node_name, "labels": body.labels}
+    return _invite(ctx, row | {"region": body.region, "sku": body.sku, "pool": body.pool})
+
+
+def readmit(ctx: Context, node_id: str, reason: str) -> dict[str, Any]:
+    """A token with which the machine comes back as the node it was, with a new identity; what it has ends then."""
+    node = node_row(ctx.tx, node_id, lock=True)
+    if problem := standing.refusal(ctx.tx, node, "readmit"):
+        raise problem
+    row = {"tenant_id": node.tenant_id, "node_name": node.name, "node_id": node.id, "labels": node.labels}
+    invited = _invite(ctx, row | {"region": node.region, "sku": node.sku, "pool": node.pool})
+    ctx.resource_id = node_id
+    ctx.emit("capacity.node.readmitted", node_id, {"node_name": node.name, "state": node.state, "reason": reason})
+    return invited
+
+
+def _invite(ctx: Context, row: dict[str, Any]) -> dict[str, Any]:
+    enrolment_id = ctx.resource_id = new_id("enr")
+    when = {"expires_at": ctx.now + ENROLMENT_S * 1000, "created_at": ctx.now}
+    ctx.tx.execute(insert(enrolments).values(id=enrolment_id, **row, **when))
+    ctx.emit("capacity.enrolment.created", enrolment_id, {"node_name": row["node_name"]})
+    return {
+        "id": enrolment_id,
+        "node_name": row["node_name"],
+        "expires_in": ENROLMENT_S,
+        "enrol_url_path": "/v1/enrol",
+    }
 
 
 def enrolment_token(vault: Vault, enrolment_id: str) -> str:
@@ -73,8 +92,9 @@ def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) ->
         node = node_row(ctx.tx, invitation.used_by_node)
         if invitation.used_fingerprint == fingerprint and node.state != "retired":
             return node
-        raise EnrolmentTokenInvalid("This token was used by another machine.")
-    node_id = _add_node(ctx, vault, invitation, body, jwk, seen_address)
+        raise EnrolmentTokenInvalid("This token was used by another machine.", reused=invitation.id)
+    add = rejoining.rejoin if invitation.node_id else _add_node
+    node_id = add(ctx, vault, invitation, body, jwk, seen_address)
     used = {"used_by_node": node_id, "used_fingerprint": fingerprint}
     ctx.tx.execute(update(enrolments).where(enrolments.c.id == invitation.id).values(**used))
     return node_row(ctx.tx, node_id)
@@ -110,13 +130,16 @@ def _add_node(
         "last_seen_at": ctx.now,
         "created_at": ctx.now,
     }
+    ctx.scope = Scope((("node", node_id), ("tenant", tenant_id), PLATFORM), tenant_id=tenant_id)
+    for former in rejoining.same_machine(ctx.tx, tenant_id, body):
+        standing.replace(ctx, former, row["name"])
     try:
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(nodes).values(**row))
     except IntegrityError as error:
         raise NodeNameTaken(f"The tenant has a machine named {invitation.node_name!r}.") from error
-    records.add_machine_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, NODE_AGENT, ctx.now)
-    ctx.scope = Scope((("node", node_id), ("tenant", tenant_id), PLATFORM), tenant_id=tenant_id)
+    origin = rejoining.origin(body.facts)
+    records.add_machine_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, origin, NODE_AGENT, ctx.now)
     ctx.emit("capacity.node.enrolled", node_id, {"node_name": row["name"], "address": row["address"]})
     return node_id
 
@@ -131,7 +154,9 @@ def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
     return node_row(ctx.tx, node_id)
 
 
-def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> None:
+def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> bool:
+    """True when the machine should renew its identity."""
     node = node_row(ctx.tx, node_id, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(facts=body.facts.model_dump()))
     standing.reported(ctx, node)
+    return machines.renewal_due(ctx.tx, node_id, rejoining.origin(body.facts, body.boot_id), ctx.now)

@@ -13,9 +13,9 @@ from ..kit.wire import ActionView
 from ..ledger.events import declare
 from ..tenancy import records
 from . import allocating
-from .errors import NodeHeld
+from .errors import MachineHeld, NodeHeld
 from .reads import node_row, node_scope
-from .states import DECISIONS, NODE, SILENT, STANDINGS
+from .states import DECISIONS, NODE, STANDINGS, UNHEARD
 from .tables import allocations, nodes
 
 declare(
@@ -65,12 +65,12 @@ def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
     """Why not, or nothing: asked before acting, and to say what is possible."""
     try:
         NODE.after(node.state, action)
-        if action != "retire":
+        if action not in ("retire", "readmit"):
             NODE.after(node.standing, action)
     except WrongMoment as problem:
         return problem
     held = _held(tx, node.id) if action == "retire" else []
-    waiting = [row for row in held if row.state != "releasing" or node.state not in SILENT]
+    waiting = [row for row in held if row.state != "releasing" or node.state not in UNHEARD]
     if waiting:
         return NodeHeld(f"The machine {node.name!r} is held by the allocation {waiting[0].name!r} ({waiting[0].id}).")
     return None
@@ -84,7 +84,7 @@ def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
 def reported(ctx: Context, node: Row[Any]) -> None:
     """The machine spoke. It is what people decided about it, once it trusts us."""
     applied = ctx.tx.execute(select(nodes.c.trust_applied).where(nodes.c.id == node.id)).scalar_one()
-    action = f"back_to_{node.standing}" if node.state in SILENT else "report"
+    action = "report" if node.state in STANDINGS else f"back_to_{node.standing}"
     state = NODE.after(node.state, action) if applied or node.state != "enrolling" else node.state
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(last_seen_at=ctx.now, state=state))
     if state != node.state:
@@ -110,6 +110,18 @@ def _fall(ctx: Context, action: str, *which: Any) -> int:
         facts = {"node_name": node.name, "state": state}
         ctx.emit(f"capacity.node.{state}", node.id, facts, scope=node_scope(ctx.tx, node.id))
     return len(fallen)
+
+
+def replace(ctx: Context, node: Row[Any], by: str) -> None:
+    """The same machine joined anew, under another name: what it was is over. Held, it must be readmitted instead."""
+    if held := _held(ctx.tx, node.id):
+        raise MachineHeld(f"This machine is {node.name!r}, held by the allocation {held[0].name!r} ({held[0].id}).")
+    change = {"state": NODE.after(node.state, "replace"), "standing_reason": f"replaced by {by}"}
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
+    records.close_machine_principal(ctx.tx, node.id, ctx.now)
+    told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
+    ctx.emit("capacity.node.retired", node.id, told)
+    ctx.ring(f"node:{node.id}")
 
 
 def _held(tx: Connection, node_id: str) -> list[Row[Any]]:

@@ -10,6 +10,7 @@ enrolments = Table(
     Column("id", String(40), primary_key=True),
     Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
     Column("node_name", String(40), nullable=False),
+    Column("node_id", String(40)),  # the node that is to come back with a new identity; none where one is to be made
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
     Column("sku", String(63), nullable=False, server_default="unspecified"),

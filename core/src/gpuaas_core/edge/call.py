@@ -47,6 +47,7 @@ class Platform:
     renewals: console.Renewals | None = None  # of console sessions
     issuers: Any = None  # of OpenID providers
     artifacts: Any = None  # the store of artifacts, and what reads from their sources
+    suspicion: Any = None  # what is done when a former key of a machine is shown
     public_url: str = ""  # where people and their browsers find the platform
 
 

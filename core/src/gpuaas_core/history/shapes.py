@@ -125,7 +125,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "catalog.entitlement.": ("Entitlements", ""),
     "catalog.entitlement.enabled": ("Entitlements", "expires_at overlay"),
     "policy.": ("Policies", "name revision? rules? reason?"),
-    "capacity.enrolment.": ("Machines", "node_name"),
+    "capacity.enrolment.": ("Machines", "node_name address?"),
     "capacity.node.": ("Machines", "node_name address? state? reason?"),
     "capacity.node.pooled": ("Machines", "node_name pool"),
     "capacity.task.": ("Tasks of machines", "task_id node_id kind state attempt message allocation_id? operation_id?"),

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, or_, select, update
 
 from ..access.context import Context
+from ..capacity.errors import NodeSuspended
 from ..capacity.reads import allocations_by_id
 from ..capacity.trust import LOGIN_USER, host_authorities
 from ..custody import authorities, grants
@@ -213,6 +214,8 @@ def grant_access(
     allocation = allocations_by_id(ctx.tx, project_id, [body.allocation_id]).get(body.allocation_id)
     if body.allocation_id not in on or allocation is None or allocation.state == "released":
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
+    if allocation.node_state == "suspended":
+        raise NodeSuspended(f"The machine {allocation.node_name!r} is suspended; nobody is let onto it.")
     certificate = authorities.sign_user(
         ctx.tx,
         vault,

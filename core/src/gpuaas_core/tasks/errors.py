@@ -24,6 +24,11 @@ class TooManyTasks(Problem):
     way_out = "Wait until some of them have ended (`gpuaas task list NODE`), then ask again."
 
 
+class AgentTooOld(Problem):
+    status, code, title = 409, "agent_too_old", "The machine's agent knows no tasks"
+    way_out = "Install the agent anew on the machine: `gpuaas node readmit NAME` prints the line to run there."
+
+
 class NothingToWipe(Problem):
     status, code, title = 409, "nothing_to_wipe", "Nothing on this machine waits to be wiped"
     way_out = "A machine is wiped when its allocation is released (`gpuaas allocation release`)."

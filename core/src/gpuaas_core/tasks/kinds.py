@@ -108,8 +108,8 @@ KINDS: dict[str, Kind] = {
         waits_s=WIPE_WAITS_S,
     ),
     "upgrade_agent": Kind(
-        "Puts another version of the agent in place and starts it; the former one stays beside it.",
-        _object(delivery=ID, sha256=SHA256, size=_size(64 * 2**20), version=VERSION),
+        "Tries another version of the agent, and takes it once the platform has heard it, or stays as it is.",
+        _object(sha256=SHA256, size=_size(64 * 2**20), version=VERSION),
         idempotent=True,
         time_limit_s=300,
         output_limit=4096,

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import reads, schemas, service, wiping
+from . import reads, schemas, service, upgrading, wiping
 from .tables import node_tasks
 
 router = APIRouter(prefix="/v1/nodes/{node_id}/tasks", tags=["tasks"])
@@ -72,6 +72,12 @@ async def get_node_task(call: Caller, node_id: str, task_id: str) -> schemas.Tas
 async def wipe_node(call: Caller, node_id: str, body: schemas.WipeNode) -> Response:
     """The way out of a failed wipe: again, or somebody did it by hand. Then the machine is free."""
     return await call.write(lambda ctx: wiping.again(ctx, node_id, body))
+
+
+@beside.post("/upgrade-agent", response_model=schemas.TaskView, **needs("capacity.node.upgrade", "node"))
+async def upgrade_agent(call: Caller, node_id: str) -> Response:
+    """To the version this platform gives to machines. The machine tries it, and keeps the present one if it fails."""
+    return await call.write(lambda ctx: view(upgrading.ask(ctx, node_id)), status=202)
 
 
 def view(row: Any) -> schemas.TaskView:

@@ -131,3 +131,41 @@ class KeyTaken(Problem):
 class InvitationInvalid(Problem):
     status, code, title = 401, "invitation_invalid", "The invitation cannot be used"
     way_out = "Ask whoever invited you for a new one."
+
+
+_AGAIN = "Run `gpuaas node readmit NAME --reason …` and the line it prints on the machine; or retire it."
+
+
+class IdentityUnknown(Problem):
+    status, code, title = 401, "identity_unknown", "The platform does not know this key of the machine"
+    way_out = "The agent tries its former key by itself. Does that not help: " + _AGAIN
+
+
+class IdentityExpired(Problem):
+    status, code, title = 401, "identity_expired", "The machine's identity has expired"
+    way_out = "The agent renews it by itself (POST /v1/renew-identity), also after days: its key was never superseded."
+
+
+class IdentityClosed(Problem):
+    status, code, title = 401, "identity_closed", "The machine's identity is closed"
+    way_out = _AGAIN
+
+
+class IdentitySuperseded(Problem):
+    """A former key was shown. Late or copied? Only who answers the challenge still lives by that key."""
+
+    status, code, title = 401, "identity_superseded", "A newer key of this machine is in use"
+    way_out = "Use the newer key. Without it, sign `challenge` into an assertion: the machine then counts as copied."
+
+    def __init__(self, node_id: str, key_id: str, detail: str, challenge: str) -> None:
+        super().__init__(detail, extra={"challenge": challenge})
+        self.node_id, self.key_id = node_id, key_id
+
+
+class IdentityCloned(Problem):
+    status, code, title = 401, "identity_cloned", "Two machines use the identity of one"
+    way_out = "Find the copy and switch it off. Then: " + _AGAIN
+
+    def __init__(self, node_id: str, key_id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.node_id, self.key_id = node_id, key_id

@@ -140,28 +140,40 @@ def _import_key(jwk: dict[str, Any]) -> OKPKey | ECKey:
     return OKPKey.import_key(jwk) if jwk.get("kty") == "OKP" else ECKey.import_key(jwk)
 
 
-def add_key(tx: Connection, principal_id: str, jwk: dict[str, Any], now: int) -> str:
+def add_key(tx: Connection, principal_id: str, jwk: dict[str, Any], now: int, **more: Any) -> str:
     key_id = new_id("key")
     row = {"id": key_id, "principal_id": principal_id, "public_jwk": jwk, "created_at": now}
-    tx.execute(insert(principal_keys).values(**row))
+    tx.execute(insert(principal_keys).values(**row, **more))
     return key_id
 
 
 def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[Row[Any], str]:
     """Signature, issuer, audience, age at most 60 s, jti never seen: then the principal it proves, and the key."""
-    issuer, kid = _claimed(assertion)
+    issuer, kid = claimed(assertion)
     row = tx.execute(select(principals).where(principals.c.id == issuer)).first()
     keys = [] if row is None or row.disabled_at is not None else _active_keys(tx, row.id, kid)
     if row is None or not keys:
         raise AssertionRefused("No enabled service account or node with this id has such a key.")
+    _, key_id = verified(tx, assertion, keys, row.id, now)
+    mark_used(tx, key_id, now)
+    return row, key_id
+
+
+def verified(
+    tx: Connection, assertion: str, keys: list[Row[Any]], principal_id: str, now: int
+) -> tuple[dict[str, Any], str]:
+    """What it claims and the key that signed it; it cannot be shown again."""
     claims, key_id = _verified_claims(assertion, keys)
-    _check_claims(claims, row.id, now // 1000)
+    _check_claims(claims, principal_id, now // 1000)
     expiry = (claims["exp"] + SKEW_S) * 1000
-    use = insert_into(tx, used_assertions).values(principal_id=row.id, jti=claims["jti"], expires_at=expiry)
+    use = insert_into(tx, used_assertions).values(principal_id=principal_id, jti=claims["jti"], expires_at=expiry)
     if tx.execute(use.on_conflict_do_nothing().returning(used_assertions.c.jti)).first() is None:
         raise AssertionRefused("This assertion was used before: each jti works once.")
+    return claims, key_id
+
+
+def mark_used(tx: Connection, key_id: str, now: int) -> None:
     tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(last_used_at=now))
-    return row, key_id
 
 
 def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[Row[Any]]:
@@ -171,7 +183,7 @@ def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[Row
     return list(tx.execute(select(principal_keys).where(*mine).order_by(principal_keys.c.id.desc())))
 
 
-def _claimed(assertion: str) -> tuple[str, str | None]:
+def claimed(assertion: str) -> tuple[str, str | None]:
     """Who it says it is from, and the key it names (`kid`); nothing of it is believed yet."""
     try:
         found = jws.extract_compact(assertion.encode())

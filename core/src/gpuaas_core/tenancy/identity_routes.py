@@ -11,8 +11,9 @@ from ..edge import console
 from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page, canonical
-from . import explain, guesses, identity, people, schemas, service
+from . import explain, guesses, identity, machines, people, schemas, service
 from .errors import AssertionRefused, PasswordWrong, SignInRefused, TenantNeeded
+from .suspicion import watched
 from .tables import principals, sessions
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
@@ -68,10 +69,10 @@ async def get_token(
         raise AssertionRefused("Only client_credentials with a JWT bearer assertion is supported.")
 
     def redeem(ctx: Context) -> schemas.TokenView:
-        row, key_id = identity.check_assertion(ctx.tx, client_assertion, ctx.now)
+        row, key_id = machines.sign_in(ctx.tx, call.vault, client_assertion, ctx.now)
         return _open(ctx, row.id, identity.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
 
-    return await call.write(redeem, repeats=False, audited=False)
+    return await watched(call, call.write(redeem, repeats=False, audited=False))
 
 
 @router.post("/sign-out", status_code=204, **needs("identity.self.use"))

@@ -63,6 +63,12 @@ principal_keys = Table(  # public keys of service accounts and nodes; several at
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
     Column("retired_at", BigInteger),
+    # Of machines only, whose keys follow each other by themselves (machines.py):
+    Column("generation", Integer),
+    Column("thumbprint", String(43)),
+    Column("expires_at", BigInteger),
+    Column("origin", String(130)),  # the machine and the boot that made it
+    Column("superseded_by", String(40)),  # the key whose first use retired it; none where it was closed
     Index("ix_principal_keys_principal", "principal_id"),
 )
 

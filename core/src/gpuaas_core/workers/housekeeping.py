@@ -19,7 +19,7 @@ from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
 from ..tasks import service as tasks
-from ..tenancy import break_glass, guesses, oidc
+from ..tenancy import break_glass, guesses, machines, oidc
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
 
@@ -67,6 +67,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     tasks.forget_old(tx, now)
     forget_old_sessions(tx, now)
     guesses.forget_old(tx, now)
+    machines.forget_old_keys(tx, now)
     oidc.forget_old(tx, now)
     forget_old_telemetry(tx, now)
     ctx.flush(audited=False)

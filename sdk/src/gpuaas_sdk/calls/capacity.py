@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..call import call
-from ..models import AllocationsView, AllocationView, EnrolmentView, NodeView
+from ..models import AgentView, AllocationsView, AllocationView, EnrolmentView, NodeView
 from ..request import Page, Request, at, get, given, post
 
 
@@ -22,6 +22,11 @@ class CapacityCalls:
         """A one-time token with which a host joins; it is shown here and never again."""
         said = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku, "pool": pool}
         return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **said)
+
+    @call
+    def get_agent(self) -> Request[AgentView]:
+        """The agent this platform gives to hosts: version, digests, and where its installer is."""
+        return get(AgentView, "/v1/agent")
 
     @call
     def list_nodes(
@@ -51,6 +56,11 @@ class CapacityCalls:
     def retire_node(self, node_id: str, *, reason: str | None = None) -> Request[NodeView]:
         """For good: its tokens and keys stop working at once."""
         return post(NodeView, "/v1/nodes/{}/retire", node_id, reason=reason)
+
+    @call
+    def readmit_node(self, node_id: str, *, reason: str) -> Request[EnrolmentView]:
+        """A one-time token with which the machine comes back as the same node, with a new identity."""
+        return post(EnrolmentView, "/v1/nodes/{}/readmit", node_id, reason=reason)
 
     @call
     def create_allocation(

@@ -39,6 +39,11 @@ class TaskCalls:
         return get(Page[TaskView], "/v1/nodes/{}/tasks", node_id, state=state, limit=limit, cursor=cursor)
 
     @call
+    def upgrade_agent(self, node_id: str) -> Request[TaskView]:
+        """To the version the platform gives out; the machine keeps its present one if that does not get through."""
+        return post(TaskView, "/v1/nodes/{}/upgrade-agent", node_id)
+
+    @call
     def wipe_node(self, node_id: str, *, reason: str, by_hand: bool = False) -> Request[WipeView]:
         """After a wipe that failed: again, or `by_hand` if somebody has cleaned the machine."""
         return post(WipeView, "/v1/nodes/{}/wipe", node_id, reason=reason, by_hand=by_hand)

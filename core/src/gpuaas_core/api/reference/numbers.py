@@ -16,7 +16,7 @@ from ...ledger import requests
 from ...tasks import kinds
 from ...tasks import schemas as task_schemas
 from ...tasks import service as tasks
-from ...tenancy import accounts, guesses, identity, invitations
+from ...tenancy import accounts, guesses, identity, invitations, machines
 from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
 from ...workers import anchoring
@@ -85,6 +85,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Machines": [
         ("An enrolment token", _time(capacity.ENROLMENT_S), "good for one machine"),
+        ("A key of a machine", _time(machines.LIFE_S), "renewed at two thirds, and after a reboot"),
+        ("A retired key of a machine is recognised", _time(machines.REMEMBERED_S), "then it is unknown"),
         ("A machine reports", f"every {_time(capacity.HEARTBEAT_S)}", ""),
         ("Silent machines become `unknown` after", _time(standing.UNKNOWN_AFTER_MS / 1000), ""),
         ("Silent machines become `lost` after", _time(standing.LOST_AFTER_S), "or as their allocation says"),

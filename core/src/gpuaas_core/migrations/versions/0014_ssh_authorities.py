@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0014_ssh_authorities"
-down_revision = "0012_tasks"
+down_revision = "0013_node_identity"
 branch_labels = None
 depends_on = None
 

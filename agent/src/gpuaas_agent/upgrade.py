@@ -1,0 +1,187 @@
+"""A new version of the agent is tried by the present one, and taken only when the platform has heard it.
+
+    /opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    whole versions, side by side
+    /opt/gpuaas-agent/current -> releases/VERSION-DIGEST      what is started; switched by one rename
+    /opt/gpuaas-agent/trial.json                              a version that waits to be tried
+    /opt/gpuaas-agent/outcome.json                            what became of the last one
+
+`stage` puts a version beside the others. At the next start the present version runs it as its child (`try_candidate`).
+Once a heartbeat of the child was accepted, `current` is switched and the new version goes on alone; otherwise the child
+is ended and the present version goes on as if nothing had been. Power may fail anywhere: `current` always names a
+version that works. Called by `gpuaas-agent upgrade` and by the platform's task; the contract between versions is `run`
+and PROOF.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+from gpuaas_agent import files
+from gpuaas_agent.errors import UpgradeRefused
+from gpuaas_agent.places import Places
+
+PROOF = "GPUAAS_AGENT_PROOF"  # in a candidate's environment: the file to write once a heartbeat was accepted
+PATIENCE_S = 60
+STOP_S = 5
+MOST_TRIES = 3  # of one candidate, if the host itself dies while it is tried
+LARGEST = 64 << 20
+PYTHON = "/usr/bin/python3"
+
+
+def stage(places: Places, archive: bytes, sha256: str, asked_by: str = "") -> str:
+    """The release it became. Nothing changes for the running agent until it is started again."""
+    if not places.current.is_symlink():
+        raise UpgradeRefused("This agent was not installed with the platform's installer, so it has no releases.")
+    if len(archive) > LARGEST or hashlib.sha256(archive).hexdigest() != sha256:
+        raise UpgradeRefused("The archive is not the one that was announced: its digest is another.")
+    unfinished = places.releases / f".{sha256[:12]}.new"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        _unpack(archive, unfinished)
+        release = release_of(_version(unfinished), sha256)
+        if release == _current(places):
+            raise UpgradeRefused(f"{release} is what runs now.")
+        if not (places.releases / release).exists():
+            unfinished.rename(places.releases / release)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    files.remove(places.outcome)
+    _write(places.trial, {"release": release, "tries": 0, "asked_by": asked_by})
+    return release
+
+
+def release_of(version: str, sha256: str) -> str:
+    return f"{version}-{sha256[:12]}"
+
+
+def running(places: Places) -> str | None:
+    """None: an agent that was put here by other means than the installer."""
+    return _current(places) if places.current.is_symlink() else None
+
+
+def pending(places: Places) -> bool:
+    """Not for a candidate itself: it only runs."""
+    return PROOF not in os.environ and places.trial.exists()
+
+
+def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
+    """True when the candidate was heard and is `current` now."""
+    trial = json.loads(files.read(places.trial) or b"{}")
+    release, tries = str(trial.get("release", "")), int(trial.get("tries", 0))
+    if tries >= MOST_TRIES or not (places.releases / release / "gpuaas_agent").is_dir():
+        return _ended(places, trial, f"it was tried {tries} times and never got through")
+    _write(places.trial, trial | {"tries": tries + 1})
+    why = _heard(places, places.releases / release, patience_s)
+    if why:
+        return _ended(places, trial, why)
+    former = _current(places)
+    _point(places.current, Path("releases") / release)
+    _ended(places, trial, "")
+    _tidy(places, {release, former})
+    return True
+
+
+def go_on(places: Places) -> None:
+    """Becomes the version that `current` names."""
+    os.execve(PYTHON, [PYTHON, "-m", "gpuaas_agent", "run"], _environment(places.current))  # noqa: S606 - no shell
+
+
+def heard(places: Places) -> None:
+    """Said after every accepted heartbeat; matters once, to a candidate."""
+    proof = os.environ.get(PROOF)
+    if proof and not Path(proof).exists():
+        files.write(Path(proof), "heard\n")
+
+
+def outcome(places: Places) -> dict[str, Any] | None:
+    found = files.read(places.outcome)
+    return json.loads(found) if found else None
+
+
+def _heard(places: Places, home: Path, patience_s: float) -> str:
+    """Why the candidate is not taken; empty when it is."""
+    proof = places.state / "proof"
+    files.remove(proof)
+    child = subprocess.Popen([PYTHON, "-m", "gpuaas_agent", "run"], env=_environment(home) | {PROOF: str(proof)})
+    try:
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline:
+            if proof.exists():
+                return ""
+            if child.poll() is not None:
+                return f"it ended with {child.returncode} before the platform heard it"
+            time.sleep(0.1)
+        return f"the platform did not hear it within {patience_s:g} s"
+    finally:
+        _stop(child)
+        files.remove(proof)
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    child.terminate()
+    try:
+        child.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+
+
+def _ended(places: Places, trial: dict[str, Any], why: str) -> bool:
+    said = {"release": trial.get("release", ""), "asked_by": trial.get("asked_by", "")}
+    _write(places.outcome, said | {"taken": not why, "why": why})
+    files.remove(places.trial)
+    return not why
+
+
+def _unpack(archive: bytes, into: Path) -> None:
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+            for entry in tar:
+                content = tar.extractfile(entry) if entry.isfile() else None
+                if content is None or not re.fullmatch(r"gpuaas_agent/[\w./-]+", entry.name) or ".." in entry.name:
+                    raise UpgradeRefused(f"The archive holds {entry.name[:80]!r}, which is no file of the agent.")
+                files.write(into / entry.name, content.read())
+    except tarfile.TarError as error:
+        raise UpgradeRefused(f"The archive cannot be read: {error}.") from error
+
+
+def _version(home: Path) -> str:
+    text = files.read(home / "gpuaas_agent/__init__.py") or b""
+    found = re.search(rb'^__version__ = "([\w.+-]{1,40})"$', text, re.M)
+    if found is None:
+        raise UpgradeRefused("The archive names no version of the agent.")
+    return found.group(1).decode()
+
+
+def _current(places: Places) -> str:
+    return os.readlink(places.current).rsplit("/", 1)[-1]
+
+
+def _point(link: Path, to: Path) -> None:
+    fresh = link.with_name(f".{link.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(to)
+    files.move(fresh, link)
+
+
+def _tidy(places: Places, kept: set[str]) -> None:
+    for path in places.releases.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    files.write(path, json.dumps(value))
+
+
+def _environment(home: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != PROOF}
+    return kept | {"PYTHONPATH": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
