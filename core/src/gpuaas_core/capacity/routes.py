@@ -1,6 +1,7 @@
 """HTTP in, HTTP out: machines as people see them, and as they report themselves."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -12,7 +13,7 @@ from ..kit.wire import Page
 from ..tenancy.identity import ISSUER
 from . import offers, reads, schemas, service, standing
 from .tables import nodes
-from .trust import trust_of
+from .trust import knows_more, trust_of
 
 router = APIRouter(prefix="/v1", tags=["capacity"])
 
@@ -67,7 +68,10 @@ async def get_trust(
     deadline = call.now + wait_s * 1000
     while True:
         node = await call.read(lambda ctx: reads.node_row(ctx.tx, node_id))
-        if node.trust_generation > after_generation:
+        if knows_more(node, after_generation):
+            catch_up = partial(service.catch_up, node_id=node_id, generation=after_generation)
+            await call.write(catch_up, repeats=False, audited=False)
+        if node.trust_generation > after_generation or knows_more(node, after_generation):
             return await call.read(lambda ctx: trust_of(ctx.tx, reads.node_row(ctx.tx, node_id)))
         left = (deadline - call.platform.clock()) / 1000
         if left <= 0 or await call.request.is_disconnected():

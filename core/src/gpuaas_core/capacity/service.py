@@ -21,6 +21,7 @@ from .errors import EnrolmentTokenInvalid, NodeNameTaken
 from .picking import pool_row
 from .reads import node_row
 from .tables import enrolments, nodes
+from .trust import believable, knows_more, tell_anew
 
 declare(
     {
@@ -121,12 +122,21 @@ def _add_node(
 
 def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
     node = node_row(ctx.tx, node_id, lock=True)
-    applied = min(generation, node.trust_generation)
-    if applied > node.trust_applied:
-        ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=applied))
-        allocating.settle(ctx, node, applied)
+    generation = believable(node, generation)
+    if generation > node.trust_generation:
+        tell_anew(ctx, node, generation)
+    elif generation > node.trust_applied:
+        ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=generation))
+        allocating.settle(ctx, node, generation)
     standing.reported(ctx, node)
     return node_row(ctx.tx, node_id)
+
+
+def catch_up(ctx: Context, node_id: str, generation: int) -> None:
+    """The machine asks for what is newer than what it has."""
+    node = node_row(ctx.tx, node_id, lock=True)
+    if knows_more(node, generation):
+        tell_anew(ctx, node, generation)
 
 
 def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> None:

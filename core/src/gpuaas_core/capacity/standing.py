@@ -29,7 +29,7 @@ declare(
     }
 )
 
-UNKNOWN_AFTER_MS = 45_000
+UNKNOWN_AFTER_MS = 30_000
 LOST_AFTER_S = 600  # unless the allocation on it says otherwise
 
 
@@ -82,10 +82,14 @@ def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
 
 
 def reported(ctx: Context, node: Row[Any]) -> None:
-    """The machine spoke. It is what people decided about it, once it trusts us."""
-    applied = ctx.tx.execute(select(nodes.c.trust_applied).where(nodes.c.id == node.id)).scalar_one()
+    """The machine spoke. A new one, or one that was silent, is what people decided about it once it trusts whom it
+    should trust now: until then nobody knows whom else it lets in."""
+    trusts = ctx.tx.execute(select(nodes.c.trust_applied, nodes.c.trust_generation).where(nodes.c.id == node.id)).one()
     action = f"back_to_{node.standing}" if node.state in SILENT else "report"
-    state = NODE.after(node.state, action) if applied or node.state != "enrolling" else node.state
+    waits = {"enrolling": trusts.trust_applied == 0} | dict.fromkeys(
+        SILENT, trusts.trust_applied < trusts.trust_generation
+    )
+    state = node.state if waits.get(node.state) else NODE.after(node.state, action)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(last_seen_at=ctx.now, state=state))
     if state != node.state:
         ctx.emit(f"capacity.node.{state}", node.id, {"node_name": node.name, "state": state})
