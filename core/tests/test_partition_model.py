@@ -98,7 +98,7 @@ class Partitions(RuleBasedStateMachine):
         self.joined += 1
         name, key = f"model-{which}-{self.joined}", OKPKey.generate_key("Ed25519")
         vault, tenant = self.platform.vault, tenant_scope(self.tx, self.world.tenant)
-        wanted = schemas.CreateEnrolment(node_name=name)
+        wanted = schemas.CreateEnrolment.model_validate({"node_name": name})
         invited = self.do(lambda ctx: service.create_enrolment(ctx, vault, self.world.tenant, wanted), tenant)
         body = schemas.Enrol.model_validate(enrol_body(service.enrolment_token(vault, invited["id"]), name, key))
         host.node = self.do(lambda ctx: service.enrol(ctx, vault, body, "10.0.0.1"), Scope()).id
@@ -149,7 +149,8 @@ class Partitions(RuleBasedStateMachine):
     @rule(which=WHICH, project=st.sampled_from(["red", "blue"]), patience=st.sampled_from([None, 60, 3600]))
     def hold(self, which: int, project: str, patience: int | None) -> None:
         place = getattr(self.world, project)
-        wanted = schemas.CreateAllocation(node_id=self.hosts[which].node, lost_after_s=patience, expires_in_s=3600)
+        terms = {"node_id": self.hosts[which].node, "lost_after_s": patience, "expires_in_s": 3600}
+        wanted = schemas.CreateAllocation.model_validate(terms)
         before = self.state(self.hosts[which].node)
         taken = self.live(self.hosts[which].node)
         got = self.do(lambda ctx: allocating.create_allocation(ctx, place, wanted), project_scope(self.tx, place))
