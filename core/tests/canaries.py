@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import gzip
 import json
 import secrets
 import urllib.parse
@@ -58,7 +59,8 @@ class Canaries:
 def under(folder: Path, *, but: Iterable[str] = ()) -> Iterator[tuple[str, bytes]]:
     for file in sorted(folder.rglob("*")):
         if file.is_file() and file.name not in set(but):
-            yield str(file.relative_to(folder)), file.read_bytes()
+            content = file.read_bytes()
+            yield str(file.relative_to(folder)), gzip.decompress(content) if file.suffix == ".gz" else content
 
 
 def process(pid: int) -> Iterator[tuple[str, bytes]]:

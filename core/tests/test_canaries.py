@@ -201,6 +201,8 @@ async def test_no_secret_that_goes_in_is_found_anywhere(journey: Journey, tmp_pa
     moved = j.served.run("custody", "move", "openbao")
     assert moved.returncode != 0, "there is no server"
     j.answers.append(("gpuaas-core custody", (moved.stdout + moved.stderr).encode()))
+    backup = tmp_path / "backup"
+    assert j.served.run("backup", str(backup)).returncode == 0
     j.served.kill()
     j.served.start()
     for path in (j.tenant("events?limit=1000"), j.tenant("audit?limit=200"), f"/v1/projects/{world.red}/instances"):
@@ -212,6 +214,7 @@ async def test_no_secret_that_goes_in_is_found_anywhere(journey: Journey, tmp_pa
     everywhere = [
         *in_the_store(j.served),
         *under(j.served.folder, but=KEEPS_THE_KEY),
+        *under(backup),
         *process(j.served.process.pid),
     ]
     assert not j.canaries.hits(everywhere)

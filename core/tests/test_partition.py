@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from joserfc.jwk import OKPKey
 from test_bad_input import check_problem
-from test_capacity import beat, look, node, want
+from test_capacity import beat, decide, healthy, look, node, want
 from world import Api, MovableClock, World, add_node, apply_trust, machine_token, rows
 
 EVERY_S, LATER_S = 5, 15  # we look as often as housekeeping does, later less
@@ -112,6 +112,7 @@ async def test_what_was_given_back_while_it_was_away_is_nobodys_until_it_has_let
     assert await cut.state() == "ready"
     assert (await cut.world.boss.get(allocation(cut, mine))).json()["state"] == "released"
     assert (await held(cut, cut.world.blue))["state"] == "active"
+    assert healthy(cut.world)
 
 
 async def test_a_report_from_before_the_cut_changes_nothing_when_it_arrives_late(cut: Cut) -> None:
@@ -134,6 +135,15 @@ async def test_a_platform_whose_clock_was_set_back_believes_nobody_gone(cut: Cut
     await cut.speaks()
     look(cut.world)
     assert await cut.state() == "ready"
+
+
+async def test_the_doctor_finds_nothing_wrong_with_a_cordoned_machine_that_was_lost_and_came_back(cut: Cut) -> None:
+    await decide(cut.world, cut.id, "cordon")
+    await cut.silent(660)
+    assert await cut.state() == "lost"
+    await cut.speaks()
+    assert await cut.state() == "cordoned"
+    assert healthy(cut.world)
 
 
 @pytest.mark.parametrize("ahead", [2, 5, 10**30])

@@ -65,6 +65,12 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
     return row
 
 
+def close_enrolments(tx: Connection, now: int) -> int:
+    """After a restore: a token that was used meanwhile must not work again."""
+    open_ones = enrolments.c.used_by_node.is_(None) & (enrolments.c.expires_at > now)
+    return tx.execute(update(enrolments).where(open_ones).values(expires_at=now)).rowcount
+
+
 def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) -> Row[Any]:
     """Once per token. The same machine with the same key may repeat it (its first answer was lost)."""
     invitation = check_token(ctx.tx, vault, body.token, ctx.now)

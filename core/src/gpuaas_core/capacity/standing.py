@@ -17,6 +17,7 @@ from .errors import NodeHeld
 from .reads import node_row, node_scope
 from .states import DECISIONS, NODE, SILENT, STANDINGS
 from .tables import allocations, nodes
+from .trust import tell_anew
 
 declare(
     {
@@ -30,6 +31,7 @@ declare(
 )
 
 UNKNOWN_AFTER_MS = 30_000
+GENERATIONS_LOST = 1_000_000  # a number of the lost time must never mean something else now
 LOST_AFTER_S = 600  # unless the allocation on it says otherwise
 
 
@@ -103,6 +105,16 @@ def lose_silent_nodes(ctx: Context) -> int:
     return _fall(ctx, "lose", nodes.c.state.in_(STANDINGS), silent) + _fall(
         ctx, "give_up", nodes.c.state == "unknown", too_long
     )
+
+
+def doubt_all(ctx: Context) -> int:
+    """After a restore: what a machine trusts may be newer than what we know of it. It must apply it all anew."""
+    rows = ctx.tx.execute(select(nodes).where(nodes.c.state != "retired").order_by(nodes.c.id)).all()
+    for node in rows:
+        ctx.scope = node_scope(ctx.tx, node.id)
+        tell_anew(ctx, node, node.trust_generation + GENERATIONS_LOST)
+    _fall(ctx, "lose", nodes.c.state.in_(STANDINGS))
+    return len(rows)
 
 
 def _fall(ctx: Context, action: str, *which: Any) -> int:
