@@ -37,6 +37,7 @@ GROUPS = (
     "session",
     "delegation",
     "break-glass",
+    "identity-provider",
 )
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
-from canaries import Canaries, forms, process, under
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from gpuaas_core.kit.db import metadata
+from gpuaas_lab.canaries import Canaries, forms, process, under
 from joserfc.jwk import OKPKey
 from served import Served, serving
 from sqlalchemy import select
