@@ -1,11 +1,10 @@
 """No secret of a running platform is found where others look: store, logs, events, processes, and on the host.
 
 The markers are the secrets a real stack has: people's passwords, the private keys of controllers and of the host's agent,
-the enrolment token, the keys and passwords the cluster was made with.
+the key the cluster's daemons share. (Its database has no password, and a used enrolment token is on no disk.)
 """
 
 import json
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -15,8 +14,7 @@ from ground import Ground
 pytestmark = pytest.mark.lab
 
 HOST = "gpu2"
-OF_THE_AGENT = ("/var/lib/gpuaas-agent/key.pem", "/etc/gpuaas/agent.json")
-OF_THE_CLUSTER = ("/etc/munge/munge.key", "/etc/slurm/slurmdbd.conf")
+ON_THE_HOST = {"/var/lib/gpuaas-agent/key.pem": slice(30, 90), "/etc/munge/munge.key": slice(0, 64)}
 PRIVATE = {"credentials.json", "master.key", "cli.json"}  # files of their owners, readable by nobody else
 LOOK = r"""
 for file in $(find /var/lib/gpuaas-agent /var/lib/gpuaas-slurm /var/log /run/gpuaas* -type f 2>/dev/null); do
@@ -36,8 +34,8 @@ def canaries(ground: Ground) -> Iterator[Canaries]:
         found.watch(name, value)
     for path in ground.demo.identities.values():
         _watch_strings(found, path.name, json.loads(path.read_text()))
-    for path in OF_THE_AGENT + OF_THE_CLUSTER:
-        _watch_lines(found, path, ground.lab.exec(HOST, ["cat", path], timeout=20).stdout)
+    for path, part in ON_THE_HOST.items():
+        found.watch(path, ground.lab.exec(HOST, ["cat", path], timeout=20).stdout[part])
     yield found
     ground.gone(instance)
 
@@ -50,21 +48,10 @@ def _watch_strings(canaries: Canaries, name: str, value: object) -> None:
         _watch_strings(canaries, name, one)
 
 
-def _watch_lines(canaries: Canaries, path: str, content: bytes) -> None:
-    if path.endswith("munge.key"):
-        canaries.watch(path, content[:64])
-    elif path.endswith("key.pem"):
-        canaries.watch(path, content.splitlines()[1])
-    elif match := re.search(rb'(?:StoragePass=|"token": *")([^"\s]{8,})', content):
-        canaries.watch(path, match[1])
-
-
 def test_no_secret_of_the_stack_is_found_in_its_store_its_logs_or_its_processes(
     ground: Ground, canaries: Canaries
 ) -> None:
-    watched = " ".join(canaries.marks)
-    for name in ("admin_password", "key.pem", "munge.key", "slurmdbd.conf", " of "):
-        assert name in watched, f"there is nothing to look for: {watched}"
+    assert len(canaries.marks) == 7, canaries.marks.keys()
     identities = {path.name for path in ground.demo.identities.values()}
     told = json.dumps([one.data for one in ground.events()]).encode()
     services = [ground.stack.folder.process(name) for name in ("core", "slurm-controller")]
@@ -79,5 +66,6 @@ def test_no_secret_of_the_stack_is_found_in_its_store_its_logs_or_its_processes(
 
 def test_no_secret_is_found_on_the_host_but_in_the_file_that_keeps_it(ground: Ground, canaries: Canaries) -> None:
     seen = ground.lab.exec(HOST, ["bash", "-c", LOOK], timeout=60).stdout
-    assert b"/usr/sbin/sshd" in seen or b"sshd" in seen, "the processes are looked at"
+    assert b"== /var/lib/gpuaas-agent/trust.json" in seen
+    assert b"sbin/sshd" in seen, "the processes are looked at"
     assert not canaries.hits([("the host", seen)])
