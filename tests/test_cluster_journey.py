@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from ground import Ground
+from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -112,6 +112,24 @@ def test_one_correlation_id_leads_from_the_request_to_the_controllers_log(ground
     assert any(line.get("step") for line in mine)
     core = ground.stack.folder.log("core").read_text()
     assert operation.correlation_id in core
+
+
+def test_a_host_that_is_cut_off_is_unknown_then_ready_again_and_its_jobs_never_notice(ground: Ground, cluster) -> None:
+    node = ground.nodes["gpu1"]
+    wrap = "sleep 20; echo it ran on"
+    job = ground.as_user("gpu1", "sbatch", "--parsable", "--output=/tmp/cut-%j", "--wrap", wrap).strip()
+    ground.lab.cut("gpu1")
+    try:
+        wait_until(lambda: ground.demo.boss.get_node(node).state == "unknown", 50, "the silence to be noticed")
+        assert ground.demo.boss.get_allocation(ground.research, ground.allocations["gpu1"]).state == "active"
+    finally:
+        ground.lab.mend("gpu1")
+    wait_until(lambda: ground.demo.boss.get_node(node).state == "ready", 40, "the host to be heard again")
+    mine = [one.type for one in ground.events() if one.subject == node]
+    assert mine[-2:] == ["capacity.node.unknown", "capacity.node.ready"]
+    wait_until(lambda: not ground.as_user("gpu1", "squeue", "-h", "-j", job).strip(), 60, "the job to end")
+    assert "it ran on" in ground.on_host("gpu1", "cat", f"/tmp/cut-{job}")
+    assert ground.as_user("gpu1", "srun", "hostname").strip() == "gpu1"
 
 
 def test_services_come_back_when_the_host_does(ground: Ground, cluster) -> None:

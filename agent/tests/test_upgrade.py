@@ -59,7 +59,7 @@ def test_a_version_that_is_heard_is_taken_and_the_one_before_is_kept(host: Place
     assert upgrade.try_candidate(host, 20)
     assert os.readlink(host.current) == f"releases/{release}"
     assert not upgrade.pending(host)
-    assert upgrade.outcome(host) == {"release": release, "taken": True, "why": ""}
+    assert upgrade.outcome(host) == {"release": release, "asked_by": "", "taken": True, "why": ""}
     third = stage(host, archive(HEARD, "0.3.0"))
     assert upgrade.try_candidate(host, 20)
     assert {path.name for path in host.releases.iterdir()} == {release, third}

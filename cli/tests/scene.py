@@ -99,6 +99,8 @@ class Scene:
         accepted = lambda _: (202, {"instance": self.instance, "operation": self.operation})  # noqa: E731
         on("GET", "/v1/projects", lambda _: page(PROJECT))
         on("GET", f"{p}/allocations", lambda _: page(self.allocation))
+        wide = {**self.allocation, "project_id": "prj_1", "region": "eu", "sku": "a2", "gpus": 2}
+        on("GET", "/v1/tenants/ten_1/allocations", lambda _: page(wide))
         on("GET", f"{p}/instances", lambda _: page(self.instance))
         on("GET", f"{p}/operations", lambda _: page(self.operation))
         on("GET", f"{p}/catalog", lambda _: page(self._entry()))
@@ -221,6 +223,12 @@ class Scene:
         on("GET", f"{t}/roles", lambda _: page(wire(m.RoleView, name="night-shift", bindable_at=["project"])))
         on("POST", f"{t}/role-bindings", lambda _: (201, binding))
         on("POST", f"{t}/role-bindings/bind_1/remove", lambda _: (200, binding))
+        said = {"id": "idp_1", "name": "Acme", "issuer": "https://a.example", "email_domains": ["acme.example"]}
+        provider, those = wire(m.ProviderView, **said, created_at=LONG_AGO), f"{t}/identity-providers"
+        on("GET", those, lambda _: page(provider))
+        on("POST", those, lambda _: (201, provider))
+        for verb in ("update", "delete"):
+            on("POST", f"{those}/idp_1/{verb}", lambda _: (200, provider))
         on("POST", f"{t}/invitations", lambda _: (201, wire(m.InvitedView, token="inv_1.abc", expires_at=LONG_AGO)))
         on("GET", "/v1/whoami/sessions", lambda _: page(wire(m.SessionView, id="ses_1", created_at=LONG_AGO)))
         on("POST", "/v1/whoami/sessions/ses_1/revoke", lambda _: (200, wire(m.SessionView, id="ses_1")))

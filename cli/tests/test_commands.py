@@ -27,6 +27,11 @@ LOOKING = [
     ("app", "deprecate", "slurm", "1.0.0", "--reason", "old"),
     ("app", "withdraw", "slurm", "1.0.0"),
     ("allocation", "list"),
+    ("allocation", "list", "--tenant", "acme"),
+    ("identity-provider", "list"),
+    ("identity-provider", "create", "Acme", "--issuer", "https://a.example", "--client-id", "us"),
+    ("identity-provider", "update", "Acme", "--domain", "acme.example"),
+    ("identity-provider", "delete", "Acme"),
     ("node", "list"),
     ("node", "show", "node-a"),
     *(("node", verb, "node-a", "--reason", "fan is loud") for verb in ("cordon", "uncordon", "drain", "retire")),
@@ -42,7 +47,7 @@ LOOKING = [
     ),
     ("quota", "show"),
     ("quota", "set", "--max-allocations", "10"),
-    ("allocation", "request", "--sku", "h100-8x", "--count", "1"),
+    ("allocation", "request", "--sku", "h100-8x", "--count", "1", "--lost-after-s", "60"),
     ("allocation", "extend", "alloc_1", "--expires-in-s", "600"),
     ("instance", "list"),
     ("instance", "show", "train"),
@@ -146,6 +151,14 @@ train  slurm 1.0.0  running  healthy  One node is idle.  3 d ago  inst_1
     ("allocation", "list"): """\
 NAME  NODE    STATE   GPUS      SIZE           USED BY  ID
 big   node-a  active  2 × A100  8 CPUs, 32 GB  -        alloc_1
+""",
+    ("allocation", "list", "--tenant", "acme"): """\
+NAME  PROJECT  NODE    STATE   REGION  SKU  GPUS  USED BY  ID
+big   prj_1    node-a  active  eu      a2   2     -        alloc_1
+""",
+    ("identity-provider", "list"): """\
+NAME  ISSUER             DOMAINS       FIRST ROLE  ID
+Acme  https://a.example  acme.example  -           idp_1
 """,
     ("catalog",): """\
 APP    VERSION  STATE            WHAT IT IS

@@ -42,6 +42,7 @@ GROUPS = (
     "session",
     "delegation",
     "break-glass",
+    "identity-provider",
 )
 
 

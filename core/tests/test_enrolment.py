@@ -123,7 +123,7 @@ async def test_a_silent_machine_becomes_unknown_and_ready_when_it_speaks(world: 
         world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
 
     path = f"/v1/nodes/{world.nodes[2]}"
-    clock.forward(30)
+    clock.forward(29)
     look()
     assert (await world.boss.get(path)).json()["state"] == "ready"
     clock.forward(30)

@@ -1,5 +1,6 @@
 """Runtime secrets: sealed in the store, sealed again to the controller's own key, and in the clear nowhere at all."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -7,11 +8,12 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from gpuaas_core.workers.housekeeping import tidy
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 from sqlalchemy import text
 from test_instances import check_problem
-from world import World, dump, rows, store_files
+from world import MovableClock, World, dump, rows, store_files
 
 CANARY = "canary-7f3a-do-not-tell"
 
@@ -146,4 +148,60 @@ async def test_a_key_on_the_other_curve_is_sealed_to_as_well_and_the_one_in_use_
     if not world.platform.db.is_sqlite:
         used = used.replace("public_jwk like", "public_jwk::text like")
     world.platform.db.write_now(lambda tx: tx.execute(text(used)))
+    claim = await world.claim(by=world.controller)  # the same holder, back after a crash
     assert (await opened(world, (await deliver(world, claim)).json(), key))["value"] == CANARY
+
+
+async def told(world: World, what: str) -> list[Any]:
+    events = (await world.boss.get(f"/v1/tenants/{world.tenant}/events?limit=1000")).json()["items"]
+    return [one for one in events if one["type"] == f"apps.secret.{what}"]
+
+
+async def test_of_twenty_at_once_exactly_one_is_given_the_secret(world: World) -> None:
+    claim = await working(world)
+    await world.boss.ok(world.of(claim["instance"], "secrets"), {"name": "db_password", "value": CANARY})
+    answers = await asyncio.gather(*(deliver(world, claim) for _ in range(20)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [410] * 19
+    for answer in answers:
+        if answer.status_code == 410:
+            assert "Idempotency-Key" in check_problem(answer, 410, "already_delivered")["way_out"]
+    assert (len(await told(world, "delivered")), len(await told(world, "redelivery_refused"))) == (1, 19)
+    denied = "select 1 from audit where permission = 'apps.secret.use' and outcome = 'denied'"
+    assert len(rows(world.platform, denied)) == 19
+
+
+async def test_a_lost_answer_is_told_again_and_after_a_crash_the_new_claim_is_given_its_own(
+    world: World, clock: MovableClock
+) -> None:
+    claim = await working(world)
+    await world.boss.ok(world.of(claim["instance"], "secrets"), {"name": "db_password", "value": CANARY})
+    key = "the-key-of-the-lost-answer"
+    path = world.operation(claim["operation"]["id"], "secrets/deliver")
+    body = {"claim_epoch": 1, "name": "db_password"}
+    first, second = [await world.controller.post(path, body, key=key) for _ in range(2)]
+    assert (second.headers["idempotency-replayed"], second.json()) == ("true", first.json())
+    check_problem(await deliver(world, claim), 410, "already_delivered")
+    newer = await world.claim()
+    assert newer["claim_epoch"] == 2
+    check_problem(await deliver(world, claim), 409, "stale_claim")
+    given = await opened(world, (await deliver(world, newer)).json(), agreement_key(world.controller_key))
+    assert (given["value"], given["claim_epoch"]) == (CANARY, 2)
+    kept = "select key from seen_requests where body like '%sealed%'"
+    assert len(rows(world.platform, kept)) == 2
+    clock.forward(301)
+    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    assert rows(world.platform, kept) == [], "a sealed answer is kept no longer than it can be opened"
+
+
+async def test_a_new_version_is_a_delivery_of_its_own_and_a_deleted_secret_is_told_to_nobody_again(
+    world: World,
+) -> None:
+    claim = await working(world)
+    path = world.operation(claim["operation"]["id"], "secrets")
+    for version in (1, 2):
+        await world.controller.ok(path, {"claim_epoch": 1, "name": "munge"})
+        assert (await deliver(world, claim, "munge")).json()["version"] == version
+        check_problem(await deliver(world, claim, "munge"), 410, "already_delivered")
+    await world.boss.ok(world.of(claim["instance"], "secrets/delete"), {"name": "munge"})
+    check_problem(await deliver(world, claim, "munge"), 404, "not_found")
+    assert rows(world.platform, "select key from seen_requests where body like '%sealed%'") == []

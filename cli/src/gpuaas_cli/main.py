@@ -151,6 +151,10 @@ Who may do what
   gpuaas break-glass approve ID          let another administrator act in it
   gpuaas break-glass close ID            end it
   gpuaas break-glass list                all there were
+  gpuaas identity-provider list          the tenant's own OpenID providers
+  gpuaas identity-provider create NAME   let people sign in through one
+  gpuaas identity-provider update NAME   change it, its secret for one
+  gpuaas identity-provider delete NAME   nobody signs in through it any more
   gpuaas accept                          make your account from an invitation
   gpuaas password                        change your password
   gpuaas session list                    where you are signed in
@@ -198,6 +202,7 @@ COMMANDS = {
     "iam": "iam:app",
     "delegation": "delegation:app",
     "break-glass": "break_glass:app",
+    "identity-provider": "identity_provider:app",
     "service-account": "service_account:app",
     "session": "account:session_app",
     "password": "account:password",

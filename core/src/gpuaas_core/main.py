@@ -20,6 +20,7 @@ from .api.app import build_asgi, build_platform
 from .api.breaking import DOCUMENTS, breaks, write_release
 from .api.contracts import write_contracts
 from .artifacts.store import Bounds, Store
+from .backup.commands import backup, restore, restored
 from .custody.commands import custody
 from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
@@ -41,6 +42,8 @@ app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS pla
 app.command(commands.audit)
 app.command(commands.doctor)
 app.command(custody)
+for one in (backup, restore, restored):
+    app.command(one)
 
 
 @app.command

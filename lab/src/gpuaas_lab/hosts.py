@@ -122,6 +122,15 @@ class Lab:
             self._boot_all(machine.plan, [machine.record], timeout)
         return next(status for status in self.status() if status.name == host)
 
+    def cut(self, host: str) -> None:
+        """The host runs on, and nobody hears it: its cable goes silent."""
+        with self.state.locked():
+            network.pull_cable(self._machine(host).cable)
+
+    def mend(self, host: str) -> None:
+        with self.state.locked():
+            network.plug_cable(self._machine(host).cable)
+
     def controller_namespace(self, name: str = "ctl") -> controllers.ControllerNamespace:
         """A place to run an app controller that reaches the hosts and the API and nothing else."""
         preflight.check()

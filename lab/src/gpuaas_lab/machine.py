@@ -55,6 +55,10 @@ class Machine:
         """The host's PID 1. Asked anew each time: it changes when the host reboots itself."""
         return leader_of(self.record)
 
+    @property
+    def cable(self) -> str:
+        return self.plan.veth(self.record.number)
+
     def boot(self) -> None:
         if self.running:
             return
@@ -67,9 +71,9 @@ class Machine:
 
     def power_off(self) -> None:
         """Like pulling the plug; the disk stays."""
-        network.pull_cable(self.plan.veth(self.record.number))
+        network.pull_cable(self.cable)
         self._clear_remains()
-        network.unplug(self.plan.lab, self.record.name, self.plan.veth(self.record.number))
+        network.unplug(self.plan.lab, self.record.name, self.cable)
         disks.detach(self.folder)
         self.record.supervisor = self.record.leader = None
         self.state.save_host(self.record)

@@ -47,6 +47,11 @@ def pull_cable(cable: str) -> None:
     _unless_gone(["ip", "link", "set", cable, "down"], lambda: link_exists(cable))
 
 
+def plug_cable(cable: str) -> None:
+    """In again after `pull_cable`, with the host still running at its other end."""
+    run(["ip", "link", "set", cable, "up"])
+
+
 def unplug(lab: str, name: str, cable: str | None) -> None:
     if cable:
         delete_link(cable)

@@ -36,18 +36,25 @@ def catalog(*, common: Common = Common()) -> None:
 
 
 @allocation.command(name="list")
-def list_allocations(*, state: str | None = None, common: Common = Common()) -> None:
+def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
     """The project's allocations: where they are, what they have, who uses them.
 
     Example: gpuaas allocation list
     Example: gpuaas allocation list --state active -o json
+    Example: gpuaas allocation list --tenant acme
 
     Parameters
     ----------
     state
         Only those in this state: requested, active, released.
+    tenant
+        Those of all projects of this tenant (tenant administrators).
     """
     with session(common) as at:
+        if tenant:
+            return _of_tenant(
+                list(at.client.every(sdk.Calls.list_tenant_allocations, at.tenant_id(tenant), state=state)), common
+            )
         found = list(at.client.every(sdk.Calls.list_allocations, at.project_id, state=state))
     if common.json:
         return show.as_json(found)
@@ -56,6 +63,13 @@ def list_allocations(*, state: str | None = None, common: Common = Common()) -> 
         return None
     rows = [(a.name, a.node_name, a.state, show.gpus(a.facts), show.size(a.facts), _user(a), a.id) for a in found]
     return show.table(("NAME", "NODE", "STATE", "GPUS", "SIZE", "USED BY", "ID"), rows)
+
+
+def _of_tenant(found: list[AllocationView], common: Common) -> None:
+    if common.json:
+        return show.as_json(found)
+    rows = [(a.name, a.project_id, a.node_name, a.state, a.region, a.sku, str(a.gpus), _user(a), a.id) for a in found]
+    return show.table(("NAME", "PROJECT", "NODE", "STATE", "REGION", "SKU", "GPUS", "USED BY", "ID"), rows)
 
 
 def _user(allocation: AllocationView) -> str:

@@ -61,7 +61,14 @@ def enrol(
 
 
 @allocation.command
-def create(machine: str, *, name: str | None = None, common: Common = Common()) -> None:
+def create(
+    machine: str,
+    *,
+    name: str | None = None,
+    expires_in_s: int | None = None,
+    lost_after_s: int | None = None,
+    common: Common = Common(),
+) -> None:
     """Hold a machine for the project, and wait until the machine itself agreed.
 
     Example: gpuaas allocation create gpu-box-1 --project research
@@ -72,13 +79,18 @@ def create(machine: str, *, name: str | None = None, common: Common = Common()) 
         Name or id of the node.
     name
         What to call the allocation; the node's name by default.
+    expires_in_s
+        Seconds after which it is given back, unless something is on it.
+    lost_after_s
+        Seconds of silence after which the machine is lost; ten minutes by default.
     """
     with session(common) as at:
         node_id = machine
         if not machine.startswith("node_"):
             known = list(at.client.every(sdk.Calls.list_nodes, at.project.tenant_id))
             node_id = pick("node", machine, known, "gpuaas node list").id
-        made = at.client.create_allocation(at.project_id, node_id=node_id, name=name)
+        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
+        made = at.client.create_allocation(at.project_id, node_id=node_id, name=name, **terms)
         deadline = time.monotonic() + PATIENCE_S
         while made.state == "requested" and time.monotonic() < deadline:
             time.sleep(0.3)
@@ -101,6 +113,7 @@ def request(
     pool: str | None = None,
     name: str | None = None,
     expires_in_s: int | None = None,
+    lost_after_s: int | None = None,
     common: Common = Common(),
 ) -> None:
     """Hold machines of a kind; the platform picks them. All that were asked for, or none.
@@ -121,11 +134,13 @@ def request(
         What to call them: NAME-1, NAME-2 and so on; the machines' own names by default.
     expires_in_s
         Seconds after which they are given back, unless something is on them.
+    lost_after_s
+        Seconds of silence after which a machine is lost; ten minutes by default.
     """
     with session(common) as at:
-        made = at.client.request_allocations(
-            at.project_id, count=count, sku=sku, region=region, pool=pool, name=name, expires_in_s=expires_in_s
-        )
+        kind = {"sku": sku, "region": region, "pool": pool}
+        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
+        made = at.client.request_allocations(at.project_id, count=count, name=name, **kind, **terms)
     if common.json:
         return show.as_json(made.items)
     rows = [(a.name, a.node_name, a.state, a.region, a.sku, str(a.gpus), a.id) for a in made.items]

@@ -1,6 +1,7 @@
 """HTTP in, HTTP out: machines as people see them, and as they report themselves."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -14,7 +15,7 @@ from ..tenancy.suspicion import watched
 from . import offers, reads, rejoining, schemas, service, standing
 from .errors import EnrolmentTokenInvalid
 from .tables import nodes
-from .trust import trust_of
+from .trust import knows_more, trust_of
 
 router = APIRouter(prefix="/v1", tags=["capacity"])
 
@@ -82,7 +83,10 @@ async def get_trust(
     deadline = call.now + wait_s * 1000
     while True:
         node = await call.read(lambda ctx: reads.node_row(ctx.tx, node_id))
-        if node.trust_generation > after_generation:
+        if knows_more(node, after_generation):
+            catch_up = partial(service.catch_up, node_id=node_id, generation=after_generation)
+            await call.write(catch_up, repeats=False, audited=False)
+        if node.trust_generation > after_generation or knows_more(node, after_generation):
             return await call.read(lambda ctx: trust_of(ctx.tx, call.vault, reads.node_row(ctx.tx, node_id), ctx.now))
         left = (deadline - call.platform.clock()) / 1000
         if left <= 0 or await call.request.is_disconnected():

@@ -21,6 +21,7 @@ from .errors import EnrolmentTokenInvalid, NodeNameTaken
 from .picking import pool_row
 from .reads import node_row
 from .tables import enrolments, nodes
+from .trust import believable, knows_more, tell_anew
 
 declare(
     {
@@ -81,6 +82,12 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
     if row is None or not good or row.expires_at <= now:
         raise EnrolmentTokenInvalid("This token is unknown or has expired.")
     return row
+
+
+def close_enrolments(tx: Connection, now: int) -> int:
+    """After a restore: a token that was used meanwhile must not work again."""
+    open_ones = enrolments.c.used_by_node.is_(None) & (enrolments.c.expires_at > now)
+    return tx.execute(update(enrolments).where(open_ones).values(expires_at=now)).rowcount
 
 
 def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) -> Row[Any]:
@@ -146,12 +153,21 @@ def _add_node(
 
 def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
     node = node_row(ctx.tx, node_id, lock=True)
-    applied = min(generation, node.trust_generation)
-    if applied > node.trust_applied:
-        ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=applied))
-        allocating.settle(ctx, node, applied)
+    generation = believable(node, generation)
+    if generation > node.trust_generation:
+        tell_anew(ctx, node, generation)
+    elif generation > node.trust_applied:
+        ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=generation))
+        allocating.settle(ctx, node, generation)
     standing.reported(ctx, node)
     return node_row(ctx.tx, node_id)
+
+
+def catch_up(ctx: Context, node_id: str, generation: int) -> None:
+    """The machine asks for what is newer than what it has."""
+    node = node_row(ctx.tx, node_id, lock=True)
+    if knows_more(node, generation):
+        tell_anew(ctx, node, generation)
 
 
 def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> bool:

@@ -15,8 +15,9 @@ from ..tenancy import records
 from . import allocating
 from .errors import MachineHeld, NodeHeld
 from .reads import node_row, node_scope
-from .states import DECISIONS, NODE, STANDINGS, UNHEARD
+from .states import DECISIONS, NODE, SILENT, STANDINGS, UNHEARD
 from .tables import allocations, nodes
+from .trust import tell_anew
 
 declare(
     {
@@ -29,7 +30,8 @@ declare(
     }
 )
 
-UNKNOWN_AFTER_MS = 45_000
+UNKNOWN_AFTER_MS = 30_000
+GENERATIONS_LOST = 1_000_000  # a number of the lost time must never mean something else now
 LOST_AFTER_S = 600  # unless the allocation on it says otherwise
 
 
@@ -82,10 +84,13 @@ def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
 
 
 def reported(ctx: Context, node: Row[Any]) -> None:
-    """The machine spoke. It is what people decided about it, once it trusts us."""
-    applied = ctx.tx.execute(select(nodes.c.trust_applied).where(nodes.c.id == node.id)).scalar_one()
+    """The machine spoke. A new one, or one that was silent, is what people decided about it once it trusts whom it
+    should trust now: until then nobody knows whom else it lets in."""
+    trusts = ctx.tx.execute(select(nodes.c.trust_applied, nodes.c.trust_generation).where(nodes.c.id == node.id)).one()
     action = "report" if node.state in STANDINGS else f"back_to_{node.standing}"
-    state = NODE.after(node.state, action) if applied or node.state != "enrolling" else node.state
+    behind = trusts.trust_applied < trusts.trust_generation
+    waits = {"enrolling": trusts.trust_applied == 0} | dict.fromkeys(SILENT, behind)
+    state = node.state if waits.get(node.state) else NODE.after(node.state, action)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(last_seen_at=ctx.now, state=state))
     if state != node.state:
         ctx.emit(f"capacity.node.{state}", node.id, {"node_name": node.name, "state": state})
@@ -99,6 +104,16 @@ def lose_silent_nodes(ctx: Context) -> int:
     return _fall(ctx, "lose", nodes.c.state.in_(STANDINGS), silent) + _fall(
         ctx, "give_up", nodes.c.state == "unknown", too_long
     )
+
+
+def doubt_all(ctx: Context) -> int:
+    """After a restore: what a machine trusts may be newer than what we know of it. It must apply it all anew."""
+    rows = ctx.tx.execute(select(nodes).where(nodes.c.state != "retired").order_by(nodes.c.id)).all()
+    for node in rows:
+        ctx.scope = node_scope(ctx.tx, node.id)
+        tell_anew(ctx, node, node.trust_generation + GENERATIONS_LOST)
+    _fall(ctx, "lose", nodes.c.state.in_(STANDINGS))
+    return len(rows)
 
 
 def _fall(ctx: Context, action: str, *which: Any) -> int:

@@ -1,19 +1,26 @@
 """What a host must trust at the moment: a generation number and the full picture, applied whole or not at all.
 
 A generation rises with every change; the agent reports the one it applied; allocations become usable (or free) then.
+A machine may know more than the store: after a restore, say. Then it is told everything anew, under a number it has
+not seen yet, and until it has applied that nothing it said counts.
 """
 
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
+from ..access.context import Context
 from ..custody import authorities, grants, task_keys
 from ..custody.vault import Vault
+from ..ledger.events import declare
 from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 
+declare({"capacity.node.retold": "A machine knew of newer trust than the store has; it is told everything anew."})
+
 LOGIN_USER = "root"
 HOLDING = ("requested", "active")  # the states in which an allocation may log in
+LAST_GENERATION = 2_000_000_000  # what a machine may say; the store's column holds more
 
 
 def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustView:
@@ -47,3 +54,21 @@ def next_generation(tx: Connection, node_id: str, **more: Any) -> int:
 def next_authority_generation(tx: Connection, node_id: str, **more: Any) -> int:
     """Until the host has applied it, it does not trust (or show) what an authority's change asks for."""
     return next_generation(tx, node_id, authority_generation=nodes.c.trust_generation + 1, **more)
+
+
+def knows_more(node: Row[Any], generation: int) -> bool:
+    """Whether the machine has what the store never gave it, or has, and the store never heard so."""
+    return generation > node.trust_generation or generation >= node.trust_generation > node.trust_applied
+
+
+def believable(node: Row[Any], generation: int) -> int:
+    return min(generation, max(LAST_GENERATION, node.trust_generation))
+
+
+def tell_anew(ctx: Context, node: Row[Any], generation: int) -> None:
+    newer = {"trust_generation": max(believable(node, generation), node.trust_generation) + 1}
+    ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**newer))
+    waiting = (allocations.c.node_id == node.id) & allocations.c.state.in_(["requested", "releasing"])
+    ctx.tx.execute(update(allocations).where(waiting).values(**newer))
+    ctx.emit("capacity.node.retold", node.id, {"node_name": node.name, "state": node.state})
+    ctx.ring(f"node:{node.id}")

@@ -97,7 +97,7 @@ def revoke(ctx: Context, row: Row[Any], reason: str) -> None:
     """For good. A sealed answer that could still be told again to whoever lost it is forgotten with the keys."""
     state = CREDENTIAL.after(row.state, REVOKE)
     _retire(ctx, row.id)
-    redemptions.forget_answers(ctx.tx, redemptions.of_credential(row.id))
+    redemptions.forget_credential(ctx.tx, row.id)
     _set(ctx, row.id, state=state, overlap_ends_at=None, revoked_at=ctx.now, revoke_reason=reason)
     _tell(ctx, row.id, "revoked", reason=reason)
 

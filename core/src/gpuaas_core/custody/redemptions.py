@@ -1,4 +1,4 @@
-"""Who may get a credential, and the book of who got it: one delivery per claim, credential and version.
+"""Who may get a credential, and the books of who got one, or a runtime secret: one delivery per claim and version.
 
 The answer is remembered, sealed as it is, for as long as it can be opened: whoever lost it asks again with the same
 Idempotency-Key. Any other second request is refused.
@@ -6,7 +6,7 @@ Idempotency-Key. Any other second request is refused.
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, Table, delete, func, select, update
 
 from ..access.context import Context
 from ..kit.db import insert_new
@@ -15,13 +15,14 @@ from ..kit.problems import Problem
 from ..ledger import requests
 from .delivery import LIVES_S
 from .states import REVOKED
-from .tables import credential_bindings, credential_deliveries, credentials
+from .tables import credential_bindings, credential_deliveries, credentials, secret_deliveries
 
 AT_ONCE = 500
+BOOKS = (credential_deliveries, secret_deliveries)
 
 
 class AlreadyDelivered(Problem):
-    status, code, title = 410, "already_delivered", "This claim has been given this credential"
+    status, code, title = 410, "already_delivered", "This claim has been given this already"
     way_out = (
         f"Was the answer lost? Send the same request with the same Idempotency-Key within {LIVES_S} s. "
         "After a crash, claim the operation again: a new claim epoch gets a delivery of its own."
@@ -54,23 +55,33 @@ def bound_credential(tx: Connection, instance_id: str, name: str) -> str | None:
 
 
 def deliver_once(ctx: Context, version: Row[Any], instance_id: str, operation_id: str, epoch: int) -> None:
-    """Writes it into the book, or raises: the table's key decides, also between two that come at the same moment."""
+    what = {"credential_id": version.credential_id, "version": version.version}
+    if not _first(ctx, credential_deliveries, what, instance_id, operation_id, epoch):
+        raise AlreadyDelivered(f"Version {version.version} was delivered to claim epoch {epoch} of {operation_id}.")
+
+
+def deliver_secret_once(ctx: Context, secret: Row[Any], operation_id: str, epoch: int) -> None:
+    """Each version of a runtime secret is a row of its own."""
+    if not _first(ctx, secret_deliveries, {"secret_id": secret.id}, secret.instance_id, operation_id, epoch):
+        told = f"Version {secret.version} of {secret.name!r} was delivered to claim epoch {epoch} of {operation_id}."
+        raise AlreadyDelivered(told)
+
+
+def _first(ctx: Context, book: Table, what: dict[str, Any], instance_id: str, operation_id: str, epoch: int) -> bool:
+    """Writes it into the book: the table's key decides, also between two that come at the same moment."""
     delivery_id = ctx.keeps = new_id("dlv")
-    new = insert_new(
+    return insert_new(
         ctx.tx,
-        credential_deliveries,
+        book,
+        **what,
         operation_id=operation_id,
         claim_epoch=epoch,
-        credential_id=version.credential_id,
-        version=version.version,
         id=delivery_id,
         instance_id=instance_id,
         principal_id=ctx.principal.id,
         delivered_at=ctx.now,
         repeatable=1,
     )
-    if not new:
-        raise AlreadyDelivered(f"Version {version.version} was delivered to claim epoch {epoch} of {operation_id}.")
 
 
 def uses_of(tx: Connection, credential_id: str) -> list[Any]:
@@ -81,24 +92,30 @@ def uses_of(tx: Connection, credential_id: str) -> list[Any]:
     return list(tx.execute(query.group_by(d.instance_id, d.version).order_by(last.desc(), d.version.desc())))
 
 
-def of_credential(credential_id: str) -> Any:
-    return credential_deliveries.c.credential_id == credential_id
-
-
 def forget_instance(tx: Connection, instance_id: str) -> None:
     """The instance is gone: it uses nothing any more."""
-    forget_answers(tx, credential_deliveries.c.instance_id == instance_id)
-    for table in (credential_bindings, credential_deliveries):
+    for book in BOOKS:
+        _forget_answers(tx, book, book.c.instance_id == instance_id)
+    for table in (credential_bindings, *BOOKS):
         tx.execute(delete(table).where(table.c.instance_id == instance_id))
 
 
 def forget_old_answers(tx: Connection, now: int) -> None:
-    forget_answers(tx, credential_deliveries.c.delivered_at <= now - LIVES_S * 1000)
+    for book in BOOKS:
+        _forget_answers(tx, book, book.c.delivered_at <= now - LIVES_S * 1000)
 
 
-def forget_answers(tx: Connection, which: Any) -> None:
+def forget_credential(tx: Connection, credential_id: str) -> None:
+    _forget_answers(tx, credential_deliveries, credential_deliveries.c.credential_id == credential_id)
+
+
+def forget_secrets(tx: Connection, secret_ids: list[str]) -> None:
+    _forget_answers(tx, secret_deliveries, secret_deliveries.c.secret_id.in_(secret_ids))
+
+
+def _forget_answers(tx: Connection, book: Table, which: Any) -> None:
     """The sealed answers that were kept to be told again; the book itself stays."""
-    d = credential_deliveries.c
+    d = book.c
     while ids := list(tx.execute(select(d.id).where(d.repeatable == 1, which).limit(AT_ONCE)).scalars()):
         requests.forget(tx, ids)
-        tx.execute(update(credential_deliveries).where(d.id.in_(ids)).values(repeatable=0))
+        tx.execute(update(book).where(d.id.in_(ids)).values(repeatable=0))

@@ -13,6 +13,7 @@ from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.sealed import declare_sealed
 from ..kit.wire import canonical
+from . import redemptions
 from .delivery import sealed_to_caller
 from .tables import runtime_secrets
 from .vault import Vault
@@ -67,29 +68,34 @@ def forget(tx: Connection, instance_id: str, name: str | None = None) -> int:
     """All versions of a name; without a name, all of the instance."""
     s = runtime_secrets.c
     mine = [s.instance_id == instance_id, *([s.name == name] if name else [])]
+    redemptions.forget_secrets(tx, list(tx.execute(select(s.id).where(*mine)).scalars()))
     return tx.execute(delete(runtime_secrets).where(*mine)).rowcount
 
 
-def delivered(
-    ctx: Context, vault: Vault, instance: Row[Any], name: str, version: int | None, *, operation_id: str, epoch: int
-) -> tuple[Row[Any], str]:
-    """The row, and its value for this caller's eyes only. The newest version unless one is named."""
+def wanted(tx: Connection, instance_id: str, name: str, version: int | None) -> Row[Any]:
+    """The newest version unless one is named."""
     s = runtime_secrets.c
-    query = secrets_of(instance.id).where(s.name == name)
-    row = ctx.tx.execute((query.where(s.version == version) if version else query).order_by(s.version.desc())).first()
+    query = secrets_of(instance_id).where(s.name == name)
+    row = tx.execute((query.where(s.version == version) if version else query).order_by(s.version.desc())).first()
     if row is None:
         raise NotFound(f"The instance has no such secret {name!r}.")
-    bound_to = _bound_to(instance.tenant_id, instance.id, name, row.version)
+    return row
+
+
+def delivered(ctx: Context, vault: Vault, instance: Row[Any], row: Row[Any], *, operation_id: str, epoch: int) -> str:
+    """Its value for this caller's eyes only, once per claim."""
+    redemptions.deliver_secret_once(ctx, row, operation_id, epoch)
+    bound_to = _bound_to(instance.tenant_id, instance.id, row.name, row.version)
     value = vault.unseal(ctx.tx, instance.tenant_id, row.sealed, bound_to)
     claims = {
         "operation_id": operation_id,
         "claim_epoch": epoch,
         "instance_id": instance.id,
-        "name": name,
+        "name": row.name,
         "version": row.version,
         "value": value.decode(),
     }
-    return row, sealed_to_caller(ctx, vault, claims)
+    return sealed_to_caller(ctx, vault, claims)
 
 
 def _bound_to(tenant_id: str, instance_id: str, name: str, version: int) -> str:

@@ -160,3 +160,19 @@ credential_deliveries = Table(
     Index("ix_credential_deliveries_instance", "instance_id"),
     Index("ix_credential_deliveries_repeatable", "repeatable", "delivered_at"),
 )
+
+# The same promise for runtime secrets: every version of one has an id of its own.
+secret_deliveries = Table(
+    "secret_deliveries",
+    metadata,
+    Column("operation_id", String(40), primary_key=True),
+    Column("claim_epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("secret_id", String(40), primary_key=True),
+    Column("id", String(40), nullable=False),
+    Column("instance_id", String(40), nullable=False),
+    Column("principal_id", String(40), nullable=False),
+    Column("delivered_at", BigInteger, nullable=False),
+    Column("repeatable", Integer, nullable=False),
+    Index("ix_secret_deliveries_instance", "instance_id"),
+    Index("ix_secret_deliveries_repeatable", "repeatable", "delivered_at"),
+)

@@ -38,7 +38,7 @@ class Vault:
         self.holder = holder
         self._root = root
         self._cache_s = cache_s
-        self._opened: dict[bytes, tuple[float, bytes]] = {}  # by wrapped key: a rolled-back row can mislead nobody
+        self._opened: dict[tuple[str, int, bytes], tuple[float, bytes]] = {}  # by row: a changed one misleads nobody
         self._lock = threading.Lock()
 
     def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes:
@@ -94,14 +94,14 @@ class Vault:
         return _key_row(tx, tenant_id, 1)  # of two at once, the one that was first
 
     def _data_key(self, row: Row[Any]) -> bytes:
-        now = time.monotonic()
+        now, this = time.monotonic(), (row.owner, row.version, row.wrapped)
         with self._lock:
-            known = self._opened.get(row.wrapped)
+            known = self._opened.get(this)
         if known and now < known[0]:
             return known[1]
         key = unwrap(self.holder, row)
         with self._lock:
-            self._opened[row.wrapped] = (now + self._cache_s, key)
+            self._opened[this] = (now + self._cache_s, key)
         return key
 
 

@@ -149,7 +149,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     ),
     "apps.operation.stuck": ("Operations", "instance_name operation_id kind reason"),
     "apps.operation.unstuck": ("Operations", "instance_name operation_id kind reason"),
-    "apps.secret.": ("Runtime secrets", "instance_name name secret_version? origin? operation_id?"),
+    "apps.secret.": ("Runtime secrets", "instance_name name secret_version? origin? operation_id? claim_epoch?"),
     "custody.credential.": ("Access credentials", "name state credential_version fingerprint origin"),
     "custody.credential.rotation_started": (
         "Access credentials",

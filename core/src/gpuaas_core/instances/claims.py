@@ -6,7 +6,7 @@ Only the store's clock decides whether a lease is over; controllers are told a d
 
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, or_, select, update
 
 from ..access.context import Context
 from ..capacity.errors import NodeSuspended
@@ -25,6 +25,7 @@ from .views import instance_view, operation_view
 
 LEASE_S = 30
 MAX_ATTEMPTS = 8  # claims in a row without a step further
+EPOCHS_LOST = 1_000_000  # more than a restored store can have forgotten
 READY = ("Ready", "True")
 
 
@@ -111,6 +112,15 @@ def give_up(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
     }
     move_operation(ctx, instance, row, "lose", error=error)
     leave_failed(ctx, instance, row, "unknown", message)
+
+
+def fence_all(tx: Connection, now: int) -> int:
+    """After a restore: whoever holds work, holds it no more, and no host has seen the epochs that come now."""
+    o = operations.c
+    jump = {"claim_epoch": o.claim_epoch + EPOCHS_LOST}
+    fenced = tx.execute(update(operations).where(o.status.in_(LIVE)).values(**jump)).rowcount
+    tx.execute(update(operations).where(o.status == "running").values(lease_expires_at=now))
+    return fenced
 
 
 def held(ctx: Context, project_id: str, operation_id: str, epoch: int) -> tuple[Row[Any], Row[Any]]:

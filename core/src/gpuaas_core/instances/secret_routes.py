@@ -1,13 +1,16 @@
 """HTTP in, HTTP out: runtime secrets. No answer here holds one in the clear."""
 
+import contextlib
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from ..access.context import Context
+from ..custody.redemptions import AlreadyDelivered
 from ..custody.secrets import secrets_of
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
+from ..kit.problems import Problem
 from ..kit.wire import Page
 from . import reads, schemas, secrets
 
@@ -74,9 +77,18 @@ async def issue_claimed_secret(call: Caller, project_id: str, operation_id: str,
     **needs("apps.secret.use", "project"),
 )
 async def deliver_secret(call: Caller, project_id: str, operation_id: str, body: schemas.AskSecret) -> Response:
-    """Sealed to the caller's registered key, for this claim. Ask again after a crash: nothing is kept to replay."""
+    """Sealed to the caller's registered key, once per claim and version. Keep the Idempotency-Key: only with it a lost
+    answer is told again. After a crash claim the operation again, or issue a new version."""
 
     def deliver(ctx: Any) -> schemas.SealedSecretView:
         return secrets.deliver(ctx, call.vault, project_id, operation_id, body)
 
-    return await call.write(deliver, repeats=False)
+    def note(ctx: Any) -> None:
+        secrets.note_redelivery(ctx, project_id, operation_id, body)
+
+    try:
+        return await call.write(deliver)
+    except AlreadyDelivered:
+        with contextlib.suppress(Problem):  # the claim was lost meanwhile: the refusal stays what it is
+            await call.write(note, repeats=False, audited=False)
+        raise

@@ -20,6 +20,7 @@ declare(
     {
         "apps.secret.issued": "An instance has a new secret, or a new version of one.",
         "apps.secret.delivered": "A secret was sealed to the instance's controller.",
+        "apps.secret.redelivery_refused": "Somebody asked again for what its claim has been given: look who.",
         "apps.secret.deleted": "A secret of an instance is gone, in all versions.",
     }
 )
@@ -57,12 +58,25 @@ def deliver(
     ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.AskSecret
 ) -> schemas.SealedSecretView:
     operation, instance = held(ctx, project_id, operation_id, body.claim_epoch)
-    said = {"operation_id": operation.id, "epoch": operation.claim_epoch}
-    row, sealed = secrets.delivered(ctx, vault, instance, body.name, body.version, **said)
-    ctx.resource_id = row.id
-    facts = {"operation_id": operation.id, "name": row.name, "secret_version": row.version}
-    ctx.emit("apps.secret.delivered", row.id, instance_facts(instance) | facts)
+    row = secrets.wanted(ctx.tx, instance.id, body.name, body.version)
+    claim = {"operation_id": operation.id, "epoch": operation.claim_epoch}
+    sealed = secrets.delivered(ctx, vault, instance, row, **claim)
+    _tell(ctx, "delivered", row, instance, operation)
     return schemas.SealedSecretView(name=row.name, version=row.version, sealed=sealed, expires_in_s=LIVES_S)
+
+
+def note_redelivery(ctx: Context, project_id: str, operation_id: str, body: schemas.AskSecret) -> None:
+    """After the refusal, in a transaction of its own: whoever watches the project is told."""
+    operation, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    _tell(ctx, "redelivery_refused", secrets.wanted(ctx.tx, instance.id, body.name, body.version), instance, operation)
+    ctx.note(ctx.entry("denied", "this claim has been given this secret"))
+
+
+def _tell(ctx: Context, what: str, row: Row[Any], instance: Row[Any], operation: Row[Any]) -> None:
+    ctx.resource_id = row.id
+    claim = {"operation_id": operation.id, "claim_epoch": operation.claim_epoch}
+    facts = claim | {"name": row.name, "secret_version": row.version}
+    ctx.emit(f"apps.secret.{what}", row.id, instance_facts(instance) | facts)
 
 
 def remove(ctx: Context, project_id: str, instance_id: str, name: str) -> schemas.SecretGoneView:

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, Row, insert, select, update
 
 from ..kit.clock import rfc3339
 from ..kit.ids import new_id
@@ -95,6 +95,11 @@ def head(tx: Connection, tenant_id: str) -> int:
 
 def store_epoch(tx: Connection) -> str:
     return tx.execute(select(store_facts.c.value).where(store_facts.c.name == "epoch")).scalar_one()
+
+
+def renew_store_epoch(tx: Connection) -> None:
+    """The past is another one now: no cursor of before can be continued."""
+    tx.execute(update(store_facts).where(store_facts.c.name == "epoch").values(value=secrets.token_hex(4)))
 
 
 def ensure_store_epoch(tx: Connection) -> None:

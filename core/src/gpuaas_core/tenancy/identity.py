@@ -104,6 +104,11 @@ def close_sessions(tx: Connection, *which: Any, now: int) -> int:
     return tx.execute(update(sessions).where(*which, sessions.c.revoked_at.is_(None)).values(revoked_at=now)).rowcount
 
 
+def end_all_sessions(tx: Connection) -> int:
+    """After a restore: one that was ended since would live again."""
+    return tx.execute(delete(sessions)).rowcount
+
+
 def forget_old_sessions(tx: Connection, now: int) -> None:
     tx.execute(delete(sessions).where(sessions.c.expires_at < now - 3600_000))
     tx.execute(delete(used_assertions).where(used_assertions.c.expires_at < now))

@@ -1,0 +1,143 @@
+"""`gpuaas identity-provider list|create|update|delete`: who may say to the platform who somebody of the tenant is."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import show
+from ..options import Common, Flag
+from ..session import pick, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import ProviderView
+
+    from ..session import Session
+
+app = App(name="identity-provider", help="Where people of the tenant sign in: its own OpenID providers.")
+
+
+@app.command(name="list")
+def list_providers(*, tenant: str | None = None, common: Common = Common()) -> None:
+    """The tenant's providers, and where each sends people back to.
+
+    Example: gpuaas identity-provider list --tenant acme
+    """
+    with session(common) as at:
+        found = _all(at, at.tenant_id(tenant))
+    if common.json:
+        return show.as_json(found)
+    if not found:
+        print("No identity providers: people sign in with a password.")
+        return None
+    rows = [(p.name, p.issuer, ", ".join(p.email_domains) or "any", p.default_role or "-", p.id) for p in found]
+    return show.table(("NAME", "ISSUER", "DOMAINS", "FIRST ROLE", "ID"), rows)
+
+
+@app.command
+def create(
+    name: str,
+    *,
+    issuer: str,
+    client_id: str,
+    client_secret_stdin: Annotated[bool, Flag] = False,
+    domain: list[str] | None = None,
+    default_role: str | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Let people of the tenant sign in through their own provider.
+
+    Example: gpuaas identity-provider create Acme --issuer https://accounts.acme.example --client-id gpuaas
+
+    Parameters
+    ----------
+    issuer
+        As the provider names itself; https.
+    client_id
+        What the provider calls the platform.
+    client_secret_stdin
+        Read the client secret from standard input; never put it on the command line.
+    domain
+        Only addresses of this domain; may be given more than once.
+    default_role
+        What a person may do from the first sign-in; needs domains.
+    """
+    secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
+    with session(common) as at:
+        said = {"issuer": issuer, "client_id": client_id, "client_secret": secret}
+        made = at.client.create_identity_provider(
+            at.tenant_id(tenant), name=name, **said, email_domains=domain, default_role=default_role
+        )
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.name} is there. Register this address at the provider: {made.callback_url}")
+    print(f"People sign in at: {made.start_url}")
+    return None
+
+
+@app.command
+def update(
+    name: str,
+    *,
+    new_name: str | None = None,
+    client_secret_stdin: Annotated[bool, Flag] = False,
+    domain: list[str] | None = None,
+    tenant: str | None = None,
+    common: Common = Common(),
+) -> None:
+    """Change a provider; what is not given stays as it is.
+
+    Example: gpuaas identity-provider update Acme --client-secret-stdin < new-secret
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    client_secret_stdin
+        Read a new client secret from standard input.
+    domain
+        The domains from now on; may be given more than once.
+    """
+    secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
+    with session(common) as at:
+        where = at.tenant_id(tenant)
+        one = _named(at, where, name)
+        changed = at.client.update_identity_provider(
+            where, one.id, name=new_name, client_secret=secret, email_domains=domain
+        )
+    if common.json:
+        return show.as_json(changed)
+    print(f"{changed.name} is changed.")
+    return None
+
+
+@app.command
+def delete(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Nobody signs in through it any more; accounts and sessions stay.
+
+    Example: gpuaas identity-provider delete Acme
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    """
+    with session(common) as at:
+        where = at.tenant_id(tenant)
+        gone = at.client.delete_identity_provider(where, _named(at, where, name).id)
+    if common.json:
+        return show.as_json(gone)
+    print(f"{gone.name} is gone.")
+    return None
+
+
+def _all(at: Session, tenant_id: str) -> list[ProviderView]:
+    return list(at.client.every(sdk.Calls.list_identity_providers, tenant_id))
+
+
+def _named(at: Session, tenant_id: str, name: str) -> ProviderView:
+    return pick("identity provider", name, _all(at, tenant_id), "gpuaas identity-provider list")

@@ -1,0 +1,35 @@
+"""What must not go back when a store does. Machines, controllers, readers and people may know a newer past than it has.
+
+Readers of events are told that their place is gone. Controllers lose their claims, under epochs no host has seen. Every
+machine is doubted until it has applied whom to trust anew. People sign in again, and no enrolment token works twice.
+"""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ..access.context import Context
+from ..access.evaluate import Principal, Scope
+from ..capacity import service, standing
+from ..instances import claims
+from ..ledger import audit
+from ..ledger.correlation import correlate
+from ..ledger.events import renew_store_epoch
+from ..tenancy.identity import end_all_sessions
+
+OPERATOR = Principal("operator", "operator", "the platform's operator")
+
+
+def fence(tx: Connection, reason: str, now: int) -> dict[str, Any]:
+    """Safe to repeat. How many of what were fenced."""
+    ctx = Context(tx, OPERATOR, Scope(), "platform.store.restore", correlate(None, None), now)
+    renew_store_epoch(tx)
+    done = {
+        "operations": claims.fence_all(tx, now),
+        "machines": standing.doubt_all(ctx),
+        "sessions": end_all_sessions(tx),
+        "enrolments": service.close_enrolments(tx, now),
+    }
+    ctx.flush(audited=False)
+    audit.by_operator(tx, "platform.store.restore", reason, now)
+    return done

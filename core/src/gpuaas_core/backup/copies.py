@@ -1,0 +1,139 @@
+"""A backup: a folder with a manifest and a file per table, all of one moment of a store that goes on serving.
+
+Rows are JSON lines, so what SQLite held can be restored into PostgreSQL and the other way round. Secrets lie in it as
+they lie in the store, sealed; the master key is not in it. A backup is there whole or not at all, and is checked whole
+before a row of it is used.
+"""
+
+import base64
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic.migration import MigrationContext
+
+from .. import __version__
+from ..kit.db import Database, metadata
+
+FORMAT = 1
+AT_ONCE = 500
+MANIFEST, TABLES, CHECKPOINTS = "manifest.json", "tables", "checkpoints"
+
+
+class NotPossible(Exception):
+    """A sentence and a way out, for the operator."""
+
+
+def write(db: Database, checkpoints: Path, folder: Path, now: int) -> dict[str, Any]:
+    """Checkpoints first: they must know of no row that the copy of the store does not have."""
+    partial = folder.with_name(f"{folder.name}.partial")
+    if folder.exists():
+        raise NotPossible(f"{folder} is there already. Name a folder that is not.")
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / TABLES).mkdir(parents=True, mode=0o700)
+    partial.chmod(0o700)
+    if checkpoints.is_dir():
+        shutil.copytree(checkpoints, partial / CHECKPOINTS)
+    about = db.read_now(lambda tx: _write_tables(tx, partial / TABLES))
+    files = {str(path.relative_to(partial)): _digest(path) for path in sorted(partial.rglob("*")) if path.is_file()}
+    manifest = {"format": FORMAT, "at": now, "core_version": __version__, "files": files} | about
+    (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    for path in (one for one in partial.rglob("*") if one.is_file()):
+        path.chmod(0o600)
+        _sync(path)
+    partial.rename(folder)
+    _sync(folder.parent)
+    return manifest
+
+
+def _write_tables(tx: sa.Connection, folder: Path) -> dict[str, Any]:
+    found = {table.name: _write_table(tx, table, folder) for table in metadata.sorted_tables}
+    return {"schema": MigrationContext.configure(tx).get_current_revision(), "tables": found}
+
+
+def _write_table(tx: sa.Connection, table: sa.Table, folder: Path) -> dict[str, Any]:
+    kinds = [(column.name, _kind(column)) for column in table.columns]
+    # A JSON column as text: what is written there, not what Python makes of it.
+    asked = [sa.cast(c, sa.Text).label(c.name) if _kind(c) == "json" else c for c in table.columns]
+    count = 0
+    with gzip.open(folder / f"{table.name}.jsonl.gz", "wt", compresslevel=3) as file:
+        for row in tx.execute(sa.select(*asked), execution_options={"yield_per": AT_ONCE}):
+            file.write(json.dumps([_out(value) for value in row], ensure_ascii=False) + "\n")
+            count += 1
+    return {"columns": kinds, "rows": count}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        raise NotPossible(f"{folder} is no backup: its {MANIFEST} cannot be read. Name a whole backup.") from error
+    if manifest.get("format") != FORMAT:
+        raise NotPossible("This backup has another format. Restore it with the release that made it.")
+    for name, digest in manifest["files"].items():
+        path = folder / name
+        if not path.is_file() or _digest(path) != digest:
+            raise NotPossible(f"{name} of the backup is missing or was changed. Use another backup.")
+    return manifest
+
+
+def rows_of(folder: Path, manifest: dict[str, Any], table: str) -> Iterator[dict[str, Any]]:
+    columns = manifest["tables"][table]["columns"]
+    with gzip.open(folder / TABLES / f"{table}.jsonl.gz", "rt") as file:
+        for line in file:
+            yield {name: _back(value, kind) for (name, kind), value in zip(columns, json.loads(line), strict=True)}
+
+
+def load(tx: sa.Connection, folder: Path, manifest: dict[str, Any]) -> None:
+    """Into the schema the backup has, which is not always the newest: so by names, not by today's tables."""
+    for table in reversed(manifest["tables"]):
+        tx.execute(sa.delete(sa.table(table)))
+    for table, about in manifest["tables"].items():
+        named = sa.table(table, *(sa.column(name) for name, _ in about["columns"]))
+        add = sa.insert(named).values({name: _bound(tx, name, kind) for name, kind in about["columns"]})
+        waiting, count = rows_of(folder, manifest, table), 0
+        while some := list(itertools.islice(waiting, AT_ONCE)):
+            tx.execute(add, some)
+            count += len(some)
+        if count != about["rows"]:
+            raise NotPossible(f"{table} has {count} rows and should have {about['rows']}. Use another backup.")
+
+
+def _kind(column: sa.Column[Any]) -> str:
+    kinds = {sa.LargeBinary: "bytes", sa.JSON: "json"}
+    return next((kind for type_, kind in kinds.items() if isinstance(column.type, type_)), "plain")
+
+
+def _bound(tx: sa.Connection, name: str, kind: str) -> Any:
+    if kind == "json":
+        text = sa.bindparam(name, type_=sa.Text)
+        return sa.cast(text, sa.JSON) if tx.dialect.name == "postgresql" else text
+    return sa.bindparam(name, type_=sa.LargeBinary) if kind == "bytes" else sa.bindparam(name)
+
+
+def _out(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, bytes | memoryview) else value
+
+
+def _back(value: Any, kind: str) -> Any:
+    return base64.b64decode(value) if kind == "bytes" and value is not None else value
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,69 @@
+"""Markers that are put where secrets go, and a search that finds them in whatever form they come out again."""
+
+import base64
+import contextlib
+import gzip
+import json
+import secrets
+import urllib.parse
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SHORTEST = 8  # less of a marker than this proves nothing
+
+
+def forms(marker: bytes) -> dict[str, bytes]:
+    """As it is, and as others write it: base64 at each of the three places where it can begin, in both alphabets."""
+    found = {"raw": marker, "hex": marker.hex().encode(), "HEX": marker.hex().upper().encode()}
+    for shift in range(3):
+        # The characters that also hold bits of what stands before or after it are nobody's.
+        whole = base64.b64encode(b"\0" * shift + marker).rstrip(b"=")
+        sure = whole[(8 * shift + 5) // 6 : (8 * (shift + len(marker))) // 6]
+        found |= {f"base64 at {shift}": sure, f"base64url at {shift}": sure.replace(b"+", b"-").replace(b"/", b"_")}
+    found |= {"url": urllib.parse.quote(marker, safe="").encode(), "form": urllib.parse.quote_plus(marker).encode()}
+    with contextlib.suppress(UnicodeDecodeError):
+        found["json"] = json.dumps(marker.decode())[1:-1].encode()
+    return found
+
+
+@dataclass
+class Canaries:
+    """By name; a marker has characters that look different in a URL and in JSON."""
+
+    marks: dict[str, bytes] = field(default_factory=dict)
+
+    def new(self, name: str, alphabet: str = "") -> str:
+        mark = f'cnry/{name}+{secrets.token_hex(8)}~"é' if not alphabet else secrets.token_hex(16)
+        return self.watch(name, mark)
+
+    def watch(self, name: str, value: str | bytes) -> str:
+        """A secret somebody else made: a token that was given out, the private half of a key."""
+        raw = value.encode() if isinstance(value, str) else value
+        assert len(raw) >= SHORTEST, f"{name} is too short to be looked for"
+        self.marks[name] = raw
+        return value if isinstance(value, str) else ""
+
+    def hits(self, places: Iterable[tuple[str, bytes]], *, but: Iterable[str] = ()) -> list[str]:
+        """`but`: what is meant to be told there."""
+        looked = [(name, form, sought) for name, mark in self.marks.items() for form, sought in forms(mark).items()]
+        left = [one for one in looked if one[0] not in set(but)]
+        return [
+            f"{name} ({form}) in {place}"
+            for place, content in places
+            for name, form, sought in left
+            if sought in content
+        ]
+
+
+def under(folder: Path, *, but: Iterable[str] = ()) -> Iterator[tuple[str, bytes]]:
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.name not in set(but):
+            content = file.read_bytes()
+            yield str(file.relative_to(folder)), gzip.decompress(content) if file.suffix == ".gz" else content
+
+
+def process(pid: int) -> Iterator[tuple[str, bytes]]:
+    """What everybody on its machine can see of it, and what root can."""
+    for name in ("cmdline", "environ"):
+        yield f"{name} of {pid}", Path(f"/proc/{pid}/{name}").read_bytes()
