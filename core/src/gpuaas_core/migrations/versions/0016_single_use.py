@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0016_single_use"
-down_revision = "0011_credentials"
+down_revision = "0015_artifacts"
 branch_labels = None
 depends_on = None
 
