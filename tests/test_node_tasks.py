@@ -25,7 +25,7 @@ class Controller:
 
     def __init__(self, ground: Ground, client: Client, claim: Any) -> None:
         self.ground, self.client, self.claim = ground, client, claim
-        self.allocation = ground.allocations[HOST]
+        self.allocation, self.here = ground.allocations[HOST], True
 
     def ask(self, kind: str, **arguments: Any) -> str:
         said = {"claim_epoch": self.claim.claim_epoch, "allocation_id": self.allocation}
@@ -51,6 +51,13 @@ class Controller:
     def unit(self, name: str, text: str) -> None:
         self.done("write_file", path=f"/etc/systemd/system/{name}", content=text, mode="0644")
 
+    def leave(self) -> None:
+        """The product's controller takes over again and tears the instance down."""
+        if self.here:
+            self.here = False
+            self.ground.start_controller()
+            self.ground.gone(self.ground.instance(self.claim.instance.id))
+
     def begun(self, step: str) -> None:
         """On the host itself: the journal says that the step was begun."""
         journal = ["cat", "/var/lib/gpuaas-agent/tasks/journal.json"]
@@ -61,15 +68,15 @@ class Controller:
 def controller(ground: Ground) -> Iterator[Controller]:
     ground.stack.folder.unwant("slurm-controller")
     wait_until(lambda: ground.stack.folder.process("slurm-controller") is None, 20, "the controller to stop")
-    instance, _ = ground.deploy("tasks-of-a-test", HOST)
+    ground.deploy("tasks-of-a-test", HOST)
     known = ServiceAccount.load(ground.demo.identities["research"])
     here = ServiceAccount(private_jwk=known.private_jwk, project_id=known.project_id, api=ground.stack.api, id=known.id)
     with Client.for_service_account(here) as client:
         claim = client.claim(ground.research, app_slug="slurm", holder="tasks-test", wait_s=5)
         assert claim is not None
-        yield Controller(ground, client, claim)
-    ground.start_controller()
-    ground.gone(ground.instance(instance.id))
+        made = Controller(ground, client, claim)
+        yield made
+        made.leave()
 
 
 def kill_agent(ground: Ground) -> None:
@@ -132,12 +139,28 @@ def test_interrupted_in_what_is_done_once_it_says_so_with_evidence(
 def test_interrupted_in_what_may_be_repeated_it_is_done_again_by_itself(
     ground: Ground, controller: Controller, how: Callable[[Ground], None]
 ) -> None:
-    ground.on_host(HOST, "sh", "-c", f"mkdir -p /opt/gpuaas/tasks-test && truncate -s 3G {BIG}")
+    ground.on_host(HOST, "sh", "-c", f"mkdir -p /opt/gpuaas/tasks-test && truncate -s 2G {BIG}")
     task = controller.ask("collect_evidence", what=["files"], files=[BIG])
     controller.begun("look at files")
     how(ground)
     ended = controller.ended(task)
     assert ended.state == "succeeded", ended
-    assert ended.evidence["files"][BIG]["size"] == 3 << 30
+    assert ended.evidence["files"][BIG]["size"] == 2 << 30
     assert [one["state"] for one in ended.evidence["steps"]] == ["begun", "done"], "it was not interrupted at all"
     ground.on_host(HOST, "rm", "-r", "/opt/gpuaas/tasks-test")
+
+
+def test_given_back_the_machine_is_wiped_of_all_that_before_it_is_free(ground: Ground, controller: Controller) -> None:
+    left = ["/etc/systemd/system/gpuaas-tasktest.service", "/etc/systemd/system/gpuaas-slowtest.service"]
+    ground.on_host(HOST, "ls", *left)
+    ground.on_host(HOST, "systemctl", "start", "gpuaas-tasktest.service")
+    controller.leave()
+    boss = ground.demo.boss
+    boss.release_allocation(ground.research, controller.allocation)
+    wait_until(lambda: boss.get_allocation(ground.research, controller.allocation).state == "released", 20, "the wipe")
+    assert boss.get_allocation(ground.research, controller.allocation).wipe == "done"
+    assert ground.lab.exec(HOST, ["sh", "-c", f"ls {' '.join(left)}"]).text == ""
+    assert ground.lab.exec(HOST, ["systemctl", "is-active", "gpuaas-tasktest.service"]).text.strip() == "inactive"
+    listed = ground.cli_json("task", "list", HOST, "--state", "succeeded")
+    assert [task["kind"] for task in listed][-1] == "wipe"
+    ground.bring(HOST)

@@ -299,6 +299,13 @@ class Scene:
             "retire": "retired",
         }.items():
             on("POST", f"/v1/nodes/node_1/{verb}", lambda _, state=state: (200, self._node(state=state)))
+        task = wire(
+            m.TaskView, id="task_1", kind="write_file", state="failed", message="No space.", created_at=LONG_AGO
+        )
+        on("GET", "/v1/nodes/node_1/tasks", lambda _: page(task))
+        on("GET", "/v1/nodes/node_1/tasks/task_1", lambda _: (200, task))
+        wiped = wire(m.WipeView, node_id="node_1", allocation_id="alloc_1", wipe="pending")
+        on("POST", "/v1/nodes/node_1/wipe", lambda _: (200, wiped))
         on("POST", "/v1/nodes/node_1/pool", lambda _: (200, self._node(pool="night-shift")))
         pool, region = {"name": "night-shift", "title": "Night"}, {"name": "eu-west", "title": "Europe, west"}
         size = {"gpu_model": "H100", "gpu_count": 8, "cpus": 96, "memory_mb": 1_000_000}

@@ -23,7 +23,7 @@ from .errors import StaleTask, TooManyTasks
 from .fetching import ended as ended_fetch
 from .kinds import KINDS, WIPE
 from .reads import task_of_node
-from .states import LEASED, LIVE, QUEUED, REPORTED, RUNNING, TASK, WAITING
+from .states import LEASED, QUEUED, REPORTED, RUNNING, TASK, WAITING
 from .tables import node_tasks
 
 declare(
@@ -59,7 +59,7 @@ def queue(
     task_id: str | None = None,
 ) -> Row[Any]:
     """The caller has checked who asks for what (`kinds.asked_for`)."""
-    live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.state.in_(LIVE))
+    live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.ended_at.is_(None))
     if ctx.tx.execute(live).scalar_one() >= MOST_WAITING:
         raise TooManyTasks(f"{MOST_WAITING} tasks wait for the machine {node.name!r} already.")
     row = {
@@ -147,7 +147,7 @@ def take_back(ctx: Context, rows: Sequence[Row[Any]], why: str) -> None:
 
 def expire_due(ctx: Context) -> int:
     """Called by housekeeping: whatever was not done in time is not done any more."""
-    due = select(node_tasks).where(node_tasks.c.state.in_(LIVE), node_tasks.c.deadline_at <= ctx.now)
+    due = select(node_tasks).where(node_tasks.c.ended_at.is_(None), node_tasks.c.deadline_at <= ctx.now)
     rows = ctx.tx.execute(due.order_by(node_tasks.c.id).limit(AT_ONCE).with_for_update(skip_locked=True)).all()
     for row in rows:
         begun = "It was begun, and how it ended is unknown." if row.state == RUNNING else "No machine began it."
@@ -167,7 +167,7 @@ def _to_do(ctx: Context, node_id: str) -> Any:
     t, a, n = node_tasks.c, allocations.c, nodes.c
     abandoned = and_(t.state == RUNNING, t.idempotent, t.lease_expires_at <= ctx.now)
     trusted = exists().where(a.id == t.allocation_id, n.id == a.node_id, n.trust_applied < a.trust_generation)
-    in_time = and_(t.deadline_at > ctx.now, or_(t.kind != WIPE, ~trusted))
+    in_time = and_(t.ended_at.is_(None), t.deadline_at > ctx.now, or_(t.kind != WIPE, ~trusted))
     return and_(t.node_id == node_id, in_time, or_(t.state.in_(WAITING), abandoned))
 
 

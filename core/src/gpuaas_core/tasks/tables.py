@@ -4,7 +4,7 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Int
 
 from ..kit.db import metadata
 
-_LIVE = text("state in ('queued', 'leased', 'running')")
+_LIVE = text("ended_at is null")
 
 node_tasks = Table(
     "node_tasks",
@@ -32,5 +32,7 @@ node_tasks = Table(
     Column("ended_at", BigInteger),
     Index("ix_node_tasks_node", "node_id", "id"),
     Index("ix_node_tasks_operation", "operation_id", "id"),
+    Index("ix_node_tasks_ended", "ended_at"),
     Index("ix_node_tasks_live", "node_id", "id", sqlite_where=_LIVE, postgresql_where=_LIVE),
+    Index("ix_node_tasks_due", "deadline_at", sqlite_where=_LIVE, postgresql_where=_LIVE),
 )

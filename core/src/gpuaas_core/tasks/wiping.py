@@ -15,7 +15,7 @@ from ..capacity.tables import nodes
 from . import schemas, service
 from .errors import NothingToWipe, WipeUnderWay
 from .kinds import WIPE
-from .states import RUNNING, WAITING
+from .states import RUNNING
 from .tables import node_tasks
 
 
@@ -57,5 +57,5 @@ def note_agent(ctx: Context, node_id: str) -> None:
 
 def _live(tx: Connection, allocation_id: str) -> list[Row[Any]]:
     t = node_tasks.c
-    mine = select(node_tasks).where(t.allocation_id == allocation_id, t.kind == WIPE, t.state.in_([*WAITING, RUNNING]))
+    mine = select(node_tasks).where(t.allocation_id == allocation_id, t.kind == WIPE, t.ended_at.is_(None))
     return list(tx.execute(mine.with_for_update()))

@@ -45,11 +45,19 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def end_sessions(root: Path) -> int:
-    """Whoever logged in came through sshd: everything below its listener ends, the listener stays."""
+    """Whoever logged in came through sshd: everything below its listener ends, the listener stays.
+
+    So does what left its login behind and lives on in that login's scope, where the host's systemd keeps scopes.
+    """
     parents = {int(path.name): parent for path in processes(root) if (parent := _parent(path)) is not None}
     names = {pid: _name(root, pid) for pid in parents}
     listeners = {pid for pid, parent in parents.items() if names[pid] == LISTENER and names.get(parent) != LISTENER}
-    ended = [pid for pid in parents if pid not in listeners and _below(pid, listeners, parents)]
+    scopes = _scopes(root)
+    ended = [
+        pid
+        for pid in parents
+        if pid not in listeners and (_below(pid, listeners, parents) or _cgroups(root, pid) & scopes)
+    ]
     for pid in ended:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -62,6 +70,22 @@ def _below(pid: int, listeners: set[int], parents: dict[int, int]) -> bool:
         if pid in listeners:
             return True
     return False
+
+
+def _scopes(root: Path) -> set[str]:
+    """Of logins over SSH, also of those that have logged out."""
+    found: set[str] = set()
+    for path in (root / "run/systemd/sessions").glob("*"):
+        with suppress(OSError, UnicodeDecodeError):
+            said = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+            found |= {said["SCOPE"]} if said.get("SERVICE") == LISTENER and "SCOPE" in said else set()
+    return found
+
+
+def _cgroups(root: Path, pid: int) -> set[str]:
+    with suppress(OSError):
+        return set((root / "proc" / str(pid) / "cgroup").read_text().replace("\n", "/").split("/"))
+    return set()
 
 
 def _parent(path: Path) -> int | None:

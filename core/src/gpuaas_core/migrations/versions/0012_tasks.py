@@ -8,7 +8,7 @@ down_revision = "0011_credentials"
 branch_labels = None
 depends_on = None
 
-_LIVE = sa.text("state in ('queued', 'leased', 'running')")
+_LIVE = sa.text("ended_at is null")
 
 
 def upgrade() -> None:
@@ -40,7 +40,9 @@ def upgrade() -> None:
     )
     op.create_index("ix_node_tasks_node", "node_tasks", ["node_id", "id"])
     op.create_index("ix_node_tasks_operation", "node_tasks", ["operation_id", "id"])
+    op.create_index("ix_node_tasks_ended", "node_tasks", ["ended_at"])
     op.create_index("ix_node_tasks_live", "node_tasks", ["node_id", "id"], sqlite_where=_LIVE, postgresql_where=_LIVE)
+    op.create_index("ix_node_tasks_due", "node_tasks", ["deadline_at"], sqlite_where=_LIVE, postgresql_where=_LIVE)
 
     op.add_column("nodes", sa.Column("tasks_at", sa.BigInteger(), nullable=True))
     op.add_column("allocations", sa.Column("wipe", sa.String(length=20), nullable=True))

@@ -199,13 +199,26 @@ def test_a_wipe_that_could_not_take_everything_away_has_failed_and_names_it(host
 def test_a_wipe_ends_what_is_below_sshd_but_not_sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
-    for pid, name, parent in ((1, "systemd", 0), (7, "sshd", 1), (8, "sshd", 7), (9, "bash", 8), (10, "slurmd", 1)):
+    for pid, name, parent in (
+        (1, "systemd", 0),
+        (7, "sshd", 1),
+        (8, "sshd", 7),
+        (9, "bash", 8),
+        (10, "slurmd", 1),
+        (11, "miner", 1),
+    ):
         folder = tmp_path / "proc" / str(pid)
         folder.mkdir(parents=True)
         (folder / "comm").write_text(name)
         (folder / "stat").write_text(f"{pid} ({name}) S {parent} 0")
-    assert wipe.end_sessions(tmp_path) == 2
-    assert sorted(killed) == [8, 9]
+        scope = "session-3.scope" if name == "miner" else "system.slice"
+        (folder / "cgroup").write_text(f"0::/user.slice/{scope}\n")
+    for number, service in ((3, "sshd"), (4, "login")):
+        session = tmp_path / f"run/systemd/sessions/{number}"
+        session.parent.mkdir(parents=True, exist_ok=True)
+        session.write_text(f"UID=0\nSTATE=closing\nSERVICE={service}\nSCOPE=session-{number}.scope\n")
+    assert wipe.end_sessions(tmp_path) == 3
+    assert sorted(killed) == [8, 9, 11], "also the one that outlived its login"
 
 
 def package(version: str) -> bytes:
