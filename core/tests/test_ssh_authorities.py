@@ -175,6 +175,8 @@ async def test_every_step_is_told_and_no_private_half_is(world: World) -> None:
     told = rows(world.platform, "select type, data from events where type like 'custody.authority.%' order by sequence")
     assert [row["type"].rsplit(".", 1)[1] for row in told].count("retired") == 2
     assert not any("PRIVATE" in str(row["data"]) for row in told)
+    unaudited = "select type from events where correlation_id not in (select correlation_id from audit)"
+    assert rows(world.platform, f"{unaudited} and type <> 'capacity.node.ready'") == []
     answer = (await world.boss.get(of(world))).text
     assert "PRIVATE" not in answer
     assert "sealed" not in answer
