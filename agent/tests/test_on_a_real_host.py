@@ -51,11 +51,11 @@ class Login:
         (folder / "key").chmod(0o600)
         (folder / "known_hosts").write_text(platform.known_hosts_line())
 
-    def works(self, principal: str | None, life_s: int = 300) -> bool:
+    def works(self, principal: str | None, life_s: int = 300, **more: Any) -> bool:
         certificate = self.folder / "key-cert.pub"
         certificate.unlink(missing_ok=True)
         if principal:
-            certificate.write_text(self.platform.user_certificate(self.line, principal, life_s) + "\n")
+            certificate.write_text(self.platform.user_certificate(self.line, principal, life_s, **more) + "\n")
         return self.ssh().returncode == 0
 
     def ssh(self) -> "subprocess.CompletedProcess[str]":
@@ -148,12 +148,20 @@ def test_however_often_it_is_killed_systemd_brings_it_back(lab: Lab, real: Any) 
 
 
 def test_a_power_cut_right_after_a_change_loses_nothing(lab: Lab, real: Any, login: Login) -> None:
+    """Neither the trust, nor what is revoked, nor which claims are over."""
+    allow(lab, real, "alloc_a")
+    assert login.works("alloc_a", key_id="op_9/1")
+    assert login.works("alloc_a", key_id="op_9/2")
+    real.revoke(4711)
     generation = real.allow("alloc_p")
     time.sleep(0.05)
     lab.poweroff(HOST)
     lab.boot(HOST)
     soon(lambda: real.node()["applied"] == generation, "applied after the power cut", lab)
     assert login.works("alloc_p")
+    assert not login.works("alloc_p", key_id="op_9/1"), "a claim that is over opened the door after a power cut"
+    assert not login.works("alloc_p", serial=4711)
+    assert login.works("alloc_p", key_id="op_9/2", serial=4712)
 
 
 def test_a_host_that_boots_while_the_platform_is_away_still_lets_its_holder_in(

@@ -100,6 +100,7 @@ def test_fences_are_kept_for_a_day(places: Places) -> None:
     places.epochs.mkdir(parents=True)
     for name, age in (("op_1.1", 3600), ("op_2.1", 25 * 3600)):
         (places.epochs / name).touch()
-        os.utime(places.epochs / name, (time.time() - age,) * 2)
+        then = time.time() - age
+        os.utime(places.epochs / name, (then, then))
     sessions.forget_old_epochs(places)
     assert [path.name for path in places.epochs.iterdir()] == ["op_1.1"]

@@ -111,6 +111,8 @@ PLANTED: list[tuple[int, str, str]] = [
     (12, "update access_grants set expires_at = created_at + 900001", "longer than 15 minutes"),
     (12, "update access_grants set claim_epoch = 99", "that never was"),
     (12, "update access_grants set operation_id = 'op_x'", "that never was"),
+    (12, "update ssh_authorities set state = 'retired' where purpose = 'user'", "could still sign"),
+    (12, "update nodes set host_authority = 2 where id = :node", "no client trusts"),
     (13, "update nodes set trust_applied = trust_generation + 1 where id = :node", "was ever told"),
     (13, "update nodes set trust_applied = 0 where id = :node", "never said that it knows"),
     (14, "update instances set state = 'flying' where id = :second", "no instance can be"),

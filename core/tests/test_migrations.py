@@ -129,3 +129,35 @@ def test_versions_of_an_older_store_keep_what_may_be_done_with_them(url: str, en
     with engine.connect() as store:
         deployable = dict(store.execute(text("select version, published_at from app_versions")).all())
         assert deployable == {"1.0.0": 7, "2.0.0": None, "3.0.0": None}, "what was withdrawn must not come back"
+
+
+def test_the_ssh_authorities_of_an_older_store_are_the_first_ones(url: str, engine: Engine) -> None:
+    migrate(url, "0011_credentials")
+    made = "insert into ssh_authorities (tenant_id, purpose, public_key, sealed_private_key, created_at) values ('ten_1', :p, :p, :k, 7)"
+    with engine.begin() as store:
+        store.execute(text("insert into tenants values ('ten_1', 'acme', 'Acme', 1)"))
+        store.execute(text(made), [{"p": "user", "k": b"sealed user"}, {"p": "host", "k": b"sealed host"}])
+    migrate(url)
+    with engine.connect() as store:
+        rows = store.execute(text("select * from ssh_authorities order by purpose desc")).all()
+        assert [(row.purpose, row.number, row.state, row.activated_at) for row in rows] == [
+            ("user", 1, "active", 7),
+            ("host", 1, "active", 7),
+        ]
+        assert bytes(rows[0].sealed_private_key) == b"sealed user"
+    downgrade(url, "0011_credentials")
+    with engine.connect() as store:
+        kept = dict(store.execute(text("select purpose, sealed_private_key from ssh_authorities")).all())
+        assert {purpose: bytes(sealed) for purpose, sealed in kept.items()} == {
+            "user": b"sealed user",
+            "host": b"sealed host",
+        }
+    migrate(url)
+    with engine.begin() as store:
+        store.execute(text("update ssh_authorities set number = 2 where purpose = 'user'"))
+    with pytest.raises(RuntimeError, match="rotated"):
+        downgrade(url, "0011_credentials")
+    with engine.connect() as store:
+        assert len(store.execute(text("select number from ssh_authorities")).all()) == 2, (
+            "a refused downgrade lost keys"
+        )

@@ -1,10 +1,12 @@
 """One SSH authority takes over from another: nobody is locked out on the way, and the old key is gone in the end."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, ssh
-from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S
+from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S, sign_user
 from gpuaas_core.workers.trust_keeping import keep
 from test_bad_input import check_problem
 from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join, machine_token, one, rows
@@ -173,6 +175,8 @@ async def test_every_step_is_told_and_no_private_half_is(world: World) -> None:
     told = rows(world.platform, "select type, data from events where type like 'custody.authority.%' order by sequence")
     assert [row["type"].rsplit(".", 1)[1] for row in told].count("retired") == 2
     assert not any("PRIVATE" in str(row["data"]) for row in told)
+    unaudited = "select type from events where correlation_id not in (select correlation_id from audit)"
+    assert rows(world.platform, f"{unaudited} and type <> 'capacity.node.ready'") == []
     answer = (await world.boss.get(of(world))).text
     assert "PRIVATE" not in answer
     assert "sealed" not in answer
@@ -216,3 +220,44 @@ async def test_a_vault_that_is_away_stops_a_rotation_and_nothing_else(
             assert await states(world, purpose) == {1: "active", 2: "next"}
     keep(world.platform)
     assert (await states(world, purpose))[2] == "active"
+
+
+async def test_of_many_who_rotate_at_once_one_begins(world: World) -> None:
+    answers = await asyncio.gather(*(world.boss.post(of(world, "rotate"), {"purpose": "user"}) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [409] * 7
+    assert await states(world, "user") == {1: "active", 2: "next"}
+
+
+async def test_certificates_are_signed_all_through_the_rotations(world: World) -> None:
+    """On PostgreSQL the ones that take over and the ones that sign really meet."""
+    await machines(world)
+    stop, errors, signed = threading.Event(), [], set()
+
+    def sign() -> None:
+        db, named = world.platform.db, {"key_line": HOST_KEY, "principal": "p", "key_id": "op_1/1"}
+        while not stop.is_set():
+            try:
+                made = db.write_now(
+                    lambda tx: sign_user(tx, world.platform.vault, world.tenant, **named, now=world.platform.clock())
+                )
+                signed.add(made.authority)
+            except Exception as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=sign) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            await world.boss.ok(of(world, "rotate"), {"purpose": "user"})
+            await world.boss.ok(of(world, "finish"), {"purpose": "user", "force": True})
+            await asyncio.sleep(0.05)
+            await world.boss.ok(of(world, "finish"), {"purpose": "user", "force": True})
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+    assert errors == []
+    assert len(signed) >= 3
+    assert (await states(world, "user"))[5] == "active"

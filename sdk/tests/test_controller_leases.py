@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from controlling import Stubborn, controlling, nothing_was_reported, until
 from fake_platform import Cut, Platform, problem
-from gpuaas_sdk import Done, Work, errors
+from gpuaas_sdk import AsyncClient, Done, ServiceAccount, Work, errors
 from gpuaas_sdk.shift import Pace
 
 
@@ -110,6 +112,26 @@ async def test_after_the_lease_no_act_is_possible_even_before_the_cancel_arrives
     assert acted == ["refused", "refused"]
     assert platform.reports("progress") == []
     assert platform.reports("access-grants") == []
+
+
+@pytest.mark.parametrize("addresses", [[], ["10.1.2.3", "10.9.0.0/16"]])
+async def test_certificates_are_asked_for_the_addresses_of_the_identity_file(
+    platform: Platform, addresses: list[str]
+) -> None:
+    async def reconcile(work: Work) -> Done:
+        account = ServiceAccount.generate(project_id="prj_1", api=platform.url)
+        there = msgspec.structs.replace(account, source_addresses=addresses)
+        async with AsyncClient.for_service_account(there) as client:
+            work.client.source_addresses = client.source_addresses
+        with suppress(errors.ApiError):
+            await work.grant("alloc_1", "ssh-ed25519 AAAA")
+        return Done("Up.")
+
+    operation = platform.queue()
+    async with controlling(platform, reconcile):
+        await until(lambda: platform.operations[operation]["status"] == "succeeded")
+    (asked,) = platform.reports("access-grants")
+    assert asked.body.get("source_addresses", []) == addresses
 
 
 async def test_a_claim_that_waited_long_is_confirmed_before_work_begins(platform: Platform) -> None:

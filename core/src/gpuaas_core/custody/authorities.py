@@ -83,13 +83,17 @@ def trusted(tx: Connection, tenant_id: str, purpose: str, *, lock: bool = False)
     """Whoever has to trust one trusts all of these; the newest last. `lock`: nothing is being signed meanwhile."""
     alive = _of(tenant_id, purpose) & (ssh_authorities.c.state != RETIRED)
     query = select(ssh_authorities).where(alive).order_by(ssh_authorities.c.number)
-    return list(tx.execute(query.with_for_update() if lock else query))
+    if lock:
+        tx.execute(query.with_for_update())  # and then look: whom we waited for may have added one
+    return list(tx.execute(query))
 
 
 def signing(tx: Connection, tenant_id: str, purpose: str) -> Row[Any]:
     """Held until our transaction ends: what it signs is on record before another takes over."""
     active = _of(tenant_id, purpose) & (ssh_authorities.c.state == ACTIVE)
-    return tx.execute(select(ssh_authorities).where(active).with_for_update(read=True)).one()
+    query = select(ssh_authorities).where(active).with_for_update(read=True)
+    # while we waited for the lock another one may have taken over: then nothing is found, and the second look finds it
+    return tx.execute(query).first() or tx.execute(query).one()
 
 
 def numbers(tx: Connection, tenant_id: str, purpose: str) -> list[int]:

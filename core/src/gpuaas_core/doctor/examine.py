@@ -1,6 +1,6 @@
 """The invariants, one line each, and the walk over them. The first twelve are the platform's published promises."""
 
-from . import holdings, operations
+from . import certificates, holdings, operations
 from .findings import Finding, Invariant, Patient
 
 INVARIANTS = [
@@ -15,7 +15,7 @@ INVARIANTS = [
     Invariant(9, "Nothing stands where nobody can move it", operations.waiting),
     Invariant(10, "Used quota is the sum of live allocations", holdings.used_quotas),
     Invariant(11, "Every finalizer has a living owner", not_yet="there are no finalizers; holds are checked by 8"),
-    Invariant(12, "No certificate outlives its grant", operations.certificates),
+    Invariant(12, "No certificate outlives its grant", certificates.certificates),
     Invariant(13, "Hosts know what the platform thinks they know", holdings.trust),
     Invariant(14, "Instances, members and operations agree", holdings.agreement),
 ]

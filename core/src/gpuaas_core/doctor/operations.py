@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
 
-from ..custody.tables import access_grants
 from ..instances.states import DECOMMISSION, INSTANCE, LIVE, OPERATION, RETRYABLE
 from ..instances.tables import instances, operations
 from ..ledger.tables import audit, events, seen_requests
@@ -175,17 +174,3 @@ def _left_alone(tx: Connection) -> list[Violation]:
     stuck = [row for row in rows if not (row.kind == DECOMMISSION and row.status in RETRYABLE)]
     way_out = "Decommission the instance, or retry its last operation."
     return each(stuck, lambda row: f"{row.id} is {row.state}, but no operation is under way for it.", way_out)
-
-
-def certificates(patient: Patient) -> list[Violation]:
-    g, longest = access_grants.c, 15 * 60 * 1000
-    query = select(g.id, g.created_at, g.expires_at).where(
-        or_(g.expires_at - g.created_at > longest, g.expires_at < g.created_at, g.created_at > patient.now + longest)
-    )
-    way_out = "Release the allocation: the host then trusts no certificate for it any more."
-    lived = each(patient.rows(query), lambda row: f"{row.id} lives longer than 15 minutes.", way_out)
-    owner = and_(operations.c.id == g.operation_id, operations.c.claim_epoch >= g.claim_epoch)
-    query = select(g.id, g.operation_id).where(~exists().where(owner))
-    return lived + each(
-        patient.rows(query), lambda row: f"{row.id} was given for a claim of {row.operation_id} that never was."
-    )

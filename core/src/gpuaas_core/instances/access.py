@@ -16,7 +16,6 @@ from ..capacity.trust import HOLDING
 from ..custody import grants
 from ..custody.tables import access_grants
 from ..kit.problems import NotFound
-from ..ledger.audit import Entry
 from ..tenancy.tables import principal_keys, principals
 from .access_schemas import AccessGrantView
 from .errors import GrantOver
@@ -48,8 +47,6 @@ def revoke_stale(ctx: Context) -> int:
             by_reason.setdefault(reason, []).append(row)
     for reason, rows in by_reason.items():
         tell_host(ctx, rows, reason)
-        for row in rows:
-            ctx.note(_entry(ctx, row, reason))
     return sum(len(rows) for rows in by_reason.values())
 
 
@@ -89,12 +86,6 @@ def _gone(row: Row[Any]) -> str | None:
     if row.retired_at is not None:
         return "the key it was asked for with is retired"
     return None if row.allocation_state in HOLDING else "its allocation is given back"
-
-
-def _entry(ctx: Context, row: Row[Any], reason: str) -> Entry:
-    who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
-    where = {"tenant_id": row.tenant_id, "project_id": row.project_id, "resource_id": row.id}
-    return Entry(**who, **where, outcome="allowed", reason=reason)
 
 
 def _grant(ctx: Context, project_id: str, grant_id: str) -> Row[Any]:

@@ -16,7 +16,9 @@ from ..custody import authorities
 from ..edge.call import Platform
 from ..instances import access
 from ..kit.db import try_name
+from ..ledger.audit import Entry
 from ..ledger.correlation import correlate
+from ..ledger.events import Pending
 
 log = structlog.get_logger("gpuaas.trust")
 EVERY_S = 1.0
@@ -63,5 +65,14 @@ def _done(tx: Connection, act: Callable[[Context], object], now: int) -> set[str
         return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.trust_keeping", correlate(None, None), now)
     act(ctx)
+    for event in ctx.pending:
+        ctx.note(_entry(ctx, event))
     ctx.flush(audited=False)
     return ctx.topics
+
+
+def _entry(ctx: Context, event: Pending) -> Entry:
+    """Nobody asked at this moment, so the trail of whom it concerns says who did it and why."""
+    who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
+    where = {"tenant_id": event.tenant_id, "project_id": event.project_id, "resource_id": event.subject}
+    return Entry(**who, **where, outcome="allowed", reason=event.data.get("reason") or event.type)
