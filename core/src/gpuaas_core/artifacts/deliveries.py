@@ -16,6 +16,7 @@ from ..custody.vault import Vault
 from ..kit.ids import new_id
 from ..kit.problems import UNSEEN, NotFound
 from ..ledger.events import declare
+from ..policy.reads import overlays_for
 from ..tenancy.reads import project_scope
 from . import schemas
 from .errors import DeliveryOver, NodeNotHeld
@@ -57,7 +58,7 @@ def create(
 ) -> schemas.DeliveryView:
     scope = project_scope(ctx.tx, project_id)
     artifact = artifact_row(ctx.tx, scope, artifact_id)
-    require_artifact(ctx.tx, scope, artifact, app_slug)
+    require_artifact(ctx.tx, overlays_for(ctx.tx, scope, app_slug), artifact)
     _check_held(ctx.tx, scope, node_id)
     row = {
         "id": new_id("dlv"),
@@ -85,7 +86,7 @@ def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
         raise DeliveryOver(f"It was {row.state}." if row.state != OFFERED else "Its ten minutes are over.")
     scope = project_scope(ctx.tx, row.project_id)
     artifact = artifact_row(ctx.tx, scope, row.artifact_id)
-    source = require_artifact(ctx.tx, scope, artifact, row.app_slug)
+    source = require_artifact(ctx.tx, overlays_for(ctx.tx, scope, row.app_slug), artifact)
     _check_held(ctx.tx, scope, node_id)
     place = None if source.kind == STORE else place_of(ctx, vault, source, artifact.reference)
     return Ready(_view(row), Found(artifact.sha256, artifact.size), place)
