@@ -100,6 +100,18 @@ async def test_a_machine_the_project_does_not_hold_gets_nothing(world: World) ->
     check_problem(await machine.get(at(delivery)), 409, "artifact_node_not_held")
 
 
+async def test_the_platform_itself_brings_things_to_machines_nobody_holds(world: World) -> None:
+    """An agent's own upgrade, say: for no project, but still only where the tenant's policies allow it."""
+    artifact = await register(world, CONTENT)
+    node, machine, _ = await add_node(world, "idle")
+    with pytest.raises(Exception, match="No allocation of the project holds"):
+        deliver(world, artifact["id"], node)
+    delivery = deliver(world, artifact["id"], node, project_id=None)
+    assert (await machine.get(at(delivery))).content == CONTENT
+    await set_policy(world.boss, tenant(world), DENY)
+    check_problem(await machine.get(at(delivery)), 403, "policy_denied")
+
+
 async def test_a_file_somebody_changed_on_the_disk_is_not_delivered_until_it_is_pushed_again(world: World) -> None:
     artifact = await register(world, CONTENT)
     node, machine = await held_machine(world)
