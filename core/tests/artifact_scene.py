@@ -45,7 +45,7 @@ def deliver(world: World, artifact_id: str, node_id: str | None = None, **more: 
     """As the room that gives machines tasks does it: in a transaction of its own."""
 
     def create(tx: Any) -> Any:
-        scope = project_scope(tx, more.get("project_id", world.red))
+        scope = project_scope(tx, world.red)
         now = world.platform.clock()
         ctx = Context(tx, CONTROLLER, scope, "apps.operation.work", correlate(None, None), now)
         words = {"project_id": world.red, "node_id": node_id or world.nodes[0]} | more

@@ -4,12 +4,13 @@ import random
 from typing import Any
 
 import pytest
-from artifact_scene import at, deliver, digest, ended, project, register, set_policy, tenant
+from artifact_scene import at, deliver, digest, ended, project, push, register, set_policy, tenant
 from gpuaas_core.access.evaluate import PLATFORM
 from gpuaas_core.artifacts import resolving
 from gpuaas_core.artifacts.tables import artifact_sources
 from gpuaas_core.kit.wire import canonical
 from gpuaas_core.policy.errors import PolicyDenied
+from gpuaas_core.policy.reads import overlays_for
 from gpuaas_core.policy.tables import policies
 from gpuaas_core.tenancy.reads import project_scope
 from sqlalchemy import delete, insert, select
@@ -97,6 +98,29 @@ async def test_a_machine_the_project_does_not_hold_gets_nothing(world: World) ->
     delivery = deliver(world, artifact["id"], node)
     await world.boss.ok(project(world, "allocations", allocation, "release"))
     check_problem(await machine.get(at(delivery)), 409, "artifact_node_not_held")
+
+
+async def test_the_platform_itself_brings_things_to_machines_nobody_holds(world: World) -> None:
+    """An agent's own upgrade, say: for no project, but still only where the tenant's policies allow it."""
+    artifact = await register(world, CONTENT)
+    node, machine, _ = await add_node(world, "idle")
+    with pytest.raises(Exception, match="No allocation of the project holds"):
+        deliver(world, artifact["id"], node)
+    delivery = deliver(world, artifact["id"], node, project_id=None)
+    assert (await machine.get(at(delivery))).content == CONTENT
+    await set_policy(world.boss, tenant(world), DENY)
+    check_problem(await machine.get(at(delivery)), 403, "policy_denied")
+
+
+async def test_a_file_somebody_changed_on_the_disk_is_not_delivered_until_it_is_pushed_again(world: World) -> None:
+    artifact = await register(world, CONTENT)
+    node, machine = await held_machine(world)
+    delivery = deliver(world, artifact["id"], node)
+    (file,) = world.platform.artifacts.store.folder.glob("kept/??/*")
+    file.write_bytes(CONTENT[:-1] + b"!")
+    check_problem(await machine.get(at(delivery)), 500, "artifact_content_damaged")
+    assert (await push(world.boss, tenant(world), CONTENT)).status_code == 201
+    assert (await machine.get(at(delivery))).content == CONTENT
 
 
 # --- policy: at resolve and again at fetch
@@ -235,7 +259,7 @@ async def test_a_global_deny_wins_whatever_the_other_overlays_say(world: World, 
         if overlays:
             tx.execute(insert(policies), overlays)
         try:
-            resolving.require_source(tx, project_scope(tx, world.red), source, "echo")
+            resolving.require_source(tx, overlays_for(tx, project_scope(tx, world.red), "echo"), source)
         except PolicyDenied:
             return False
         return True

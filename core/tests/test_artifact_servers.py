@@ -11,6 +11,7 @@ import pytest
 from artifact_scene import at, deliver, digest, project
 from artifact_servers import REGISTRY_TOKEN, S3, S3_KEYS, Liar, Registry, liar, random_content, registry, s3
 from gpuaas_core.artifacts import content_routes
+from gpuaas_core.artifacts.store import Bounds
 from test_artifact_deliveries import held_machine
 from test_bad_input import check_problem
 from world import World, one
@@ -239,6 +240,41 @@ async def test_many_machines_at_once_read_the_source_once_and_nobody_waits_for_e
     answers = await asyncio.gather(*(machine.get(at(delivery)) for _ in range(5)))
     assert [a.content for a in answers] == [GOOD] * 5
     assert len(server.asked) == 1, "what was begun went on, and all waited for it"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"layers": 1}',
+        b'{"layers": [{"digest": "sha256:x", "size": 1, "mediaType": "a"}]}',
+        b"[" * 100_000,
+    ],
+)
+async def test_a_manifest_nobody_can_read_is_a_clear_refusal(world: World, server: Liar, manifest: bytes) -> None:
+    near = await source(world, server.url, server.port, "oci")
+    server.says(f"/v2/a/manifests/sha256%3A{digest(manifest)}", body=manifest)
+    said = {
+        "name": "thing",
+        "version": "1",
+        "source_id": near,
+        "repository": "a",
+        "manifest": f"sha256:{digest(manifest)}",
+    }
+    check_problem(await world.admin.post("/v1/artifacts", said), 502, "artifact_source_refused")
+
+
+async def test_what_is_larger_than_an_artifact_may_be_is_not_registered(world: World, server: Liar) -> None:
+    near = await source(world, server.url, server.port)
+    server.says("/f", body=GOOD)
+    world.platform.artifacts.store.bounds = Bounds(largest=1000)
+    said = {"name": "thing", "version": "1", "source_id": near, "path": "f"}
+    told = await world.admin.post("/v1/artifacts", said | {"sha256": digest(GOOD), "size": len(GOOD)})
+    check_problem(told, 422, "invalid_request")
+    check_problem(await world.admin.post("/v1/artifacts", said), 502, "artifact_content_wrong")
+    assert landed(world) == []
 
 
 async def test_policy_is_asked_before_a_source_is_read_to_register(world: World, server: Liar) -> None:

@@ -598,7 +598,7 @@ class DelegationView(msgspec.Struct, kw_only=True):
 class DeliveryView(msgspec.Struct, kw_only=True):
     id: str
     artifact_id: str
-    project_id: str
+    project_id: str | None
     node_id: str
     task_id: str | None
     sha256: str

@@ -8,6 +8,7 @@ from ..access.context import Context
 from ..edge.call import Call, Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
+from ..policy.reads import overlays_for
 from . import registry, resolving, schemas
 from .tables import artifacts
 
@@ -76,17 +77,14 @@ async def list_project_artifacts(
     call: Caller, project_id: str, name: Called = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ProjectArtifactView]:
     """What is registered, each with whether the project may use it and why not."""
-    query = {"name": name, "withdrawn": False}
-    return await call.read(
-        lambda ctx: page(
-            ctx,
-            registry.listed(ctx.scope, **query),
-            artifacts.c.id,
-            limit,
-            cursor,
-            lambda row: registry.project_view(ctx, row),
-        )
-    )
+
+    def read(ctx: Context) -> Page[schemas.ProjectArtifactView]:
+        overlays = overlays_for(ctx.tx, ctx.scope)
+        query = registry.listed(ctx.scope, name=name, withdrawn=False)
+        view = lambda row: registry.project_view(ctx, row, overlays)  # noqa: E731
+        return page(ctx, query, artifacts.c.id, limit, cursor, view)
+
+    return await call.read(read)
 
 
 @router.post(
@@ -100,17 +98,20 @@ async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve)
     def resolve(ctx: Context) -> schemas.ProjectArtifactView:
         row = _named(ctx, body)
         ctx.resource_id = row.id
-        resolving.require_artifact(ctx.tx, ctx.scope, row, body.app_slug)
-        return registry.project_view(ctx, row)
+        overlays = overlays_for(ctx.tx, ctx.scope, body.app_slug)
+        resolving.require_artifact(ctx.tx, overlays, row)
+        return registry.project_view(ctx, row, overlays)
 
     return await call.write(resolve, repeats=False, audited=False)
 
 
 @router.get(PROJECTS + "/{artifact_id}", **needs("artifacts.artifact.read", "project"))
 async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) -> schemas.ProjectArtifactView:
-    return await call.read(
-        lambda ctx: registry.project_view(ctx, resolving.artifact_row(ctx.tx, ctx.scope, artifact_id))
-    )
+    def read(ctx: Context) -> schemas.ProjectArtifactView:
+        row = resolving.artifact_row(ctx.tx, ctx.scope, artifact_id)
+        return registry.project_view(ctx, row, overlays_for(ctx.tx, ctx.scope))
+
+    return await call.read(read)
 
 
 def _named(ctx: Context, body: schemas.Resolve) -> Any:

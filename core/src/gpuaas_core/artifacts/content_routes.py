@@ -25,7 +25,7 @@ from .store import KEPT, Incoming
 router = APIRouter(prefix="/v1", tags=["artifacts"])
 OCTETS = "application/octet-stream"
 PIECE = 1024 * 1024
-WAIT_S = 20.0  # then the machine is told to come back; reading goes on
+WAIT_S = 10.0  # less than an agent waits for an answer; then it is told to come back, and reading goes on
 PUSHES = re.compile(r"/v1/(tenants/[^/]+/)?artifact-store/[^/]+")  # the only bodies that may be large
 _REST = re.compile(r"bytes=([0-9]{1,18})-")
 Digest = Annotated[schemas.Sha256, Path(description="the SHA-256 of the content that is sent")]

@@ -16,7 +16,8 @@ from ..custody.vault import Vault
 from ..kit.ids import new_id
 from ..kit.problems import UNSEEN, NotFound
 from ..ledger.events import declare
-from ..tenancy.reads import project_scope
+from ..policy.reads import overlays_for
+from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas
 from .errors import DeliveryOver, NodeNotHeld
 from .reading import Found, Place
@@ -50,14 +51,15 @@ class Ready:
 def create(
     ctx: Context,
     artifact_id: str,
-    project_id: str,
+    project_id: str | None,
     node_id: str,
     task_id: str | None = None,
     app_slug: str | None = None,
 ) -> schemas.DeliveryView:
-    scope = project_scope(ctx.tx, project_id)
+    """`project_id=None`: what the platform itself brings to a machine, held or not, as its tenant's policies allow."""
+    scope = _scope(ctx.tx, node_id, project_id)
     artifact = artifact_row(ctx.tx, scope, artifact_id)
-    require_artifact(ctx.tx, scope, artifact, app_slug)
+    require_artifact(ctx.tx, overlays_for(ctx.tx, scope, app_slug), artifact)
     _check_held(ctx.tx, scope, node_id)
     row = {
         "id": new_id("dlv"),
@@ -83,9 +85,9 @@ def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
     ctx.resource_id = row.id
     if row.state != OFFERED or ctx.now >= row.expires_at:
         raise DeliveryOver(f"It was {row.state}." if row.state != OFFERED else "Its ten minutes are over.")
-    scope = project_scope(ctx.tx, row.project_id)
+    scope = _scope(ctx.tx, node_id, row.project_id)
     artifact = artifact_row(ctx.tx, scope, row.artifact_id)
-    source = require_artifact(ctx.tx, scope, artifact, row.app_slug)
+    source = require_artifact(ctx.tx, overlays_for(ctx.tx, scope, row.app_slug), artifact)
     _check_held(ctx.tx, scope, node_id)
     place = None if source.kind == STORE else place_of(ctx, vault, source, artifact.reference)
     return Ready(_view(row), Found(artifact.sha256, artifact.size), place)
@@ -127,9 +129,14 @@ def forget_old(tx: Connection, now: int) -> int:
     return tx.execute(delete(artifact_deliveries).where(artifact_deliveries.c.expires_at < now - KEPT_MS)).rowcount
 
 
+def _scope(tx: Connection, node_id: str, project_id: str | None) -> Scope:
+    return project_scope(tx, project_id) if project_id else tenant_scope(tx, node_row(tx, node_id).tenant_id)
+
+
 def _check_held(tx: Connection, scope: Scope, node_id: str) -> None:
-    """A machine of the tenant that an allocation of the project holds now."""
-    if node_row(tx, node_id).tenant_id != scope.tenant_id or holder_of(tx, node_id) != scope.project_id:
+    """A machine of the tenant; for a project, one that an allocation of the project holds now."""
+    foreign = node_row(tx, node_id).tenant_id != scope.tenant_id
+    if foreign or (scope.project_id and holder_of(tx, node_id) != scope.project_id):
         raise NodeNotHeld("No allocation of the project holds this machine.")
 
 
@@ -154,5 +161,5 @@ def _view(row: Row[Any]) -> schemas.DeliveryView:
 def _told(ctx: Context, row: Row[Any], what: str) -> schemas.DeliveryView:
     told = {"delivery_id": row.id, "artifact_id": row.artifact_id, "node_id": row.node_id, "task_id": row.task_id}
     told |= {"sha256": row.sha256, "size_bytes": row.size}
-    ctx.emit(f"artifacts.delivery.{what}", row.id, told, scope=project_scope(ctx.tx, row.project_id))
+    ctx.emit(f"artifacts.delivery.{what}", row.id, told, scope=_scope(ctx.tx, row.node_id, row.project_id))
     return _view(row)

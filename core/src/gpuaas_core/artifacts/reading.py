@@ -116,10 +116,10 @@ def layer_of(place: Place) -> tuple[Found, str]:
 def _chosen(body: bytes, layer: str | None) -> tuple[Found, str]:
     try:
         layers = [(one["digest"], int(one["size"]), str(one["mediaType"])) for one in json.loads(body)["layers"]]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise SourceRefused("The manifest is not one of an image or artifact: it lists no layers.") from error
     fitting = [one for one in layers if layer in (None, one[0])]
-    if len(fitting) != 1 or not DIGEST.fullmatch(fitting[0][0]):
+    if len(fitting) != 1 or not DIGEST.fullmatch(str(fitting[0][0])) or fitting[0][1] < 0:
         names = ", ".join(str(one[0]) for one in layers[:5])
         raise SourceRefused(f"Name one layer of the manifest. It has: {names or 'none'}.")
     digest, size, media_type = fitting[0]

@@ -4,6 +4,7 @@ What is not known yet (the digest of a file, the layer of a manifest) is read fr
 `prepare` says what to read, `look` reads, `register` writes it down.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Invalid, NotFound
 from ..ledger.events import declare
+from ..policy.evaluate import Overlay
+from ..policy.reads import overlays_for
 from . import pushed, schemas
 from .addresses import checked_path
 from .errors import NotUploaded, VersionTaken
@@ -65,10 +68,18 @@ def prepare(ctx: Context, vault: Vault, body: schemas.Register) -> Prepared:
 
 async def look(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
     """The content as it is registered, and its full reference."""
+    found, reference = await _read(reader, prepared)
+    largest = reader.store.bounds.largest
+    if found.size > largest:
+        raise Invalid(f"It has {found.size} bytes; an artifact has at most {largest} on this platform.")
+    return found, reference
+
+
+async def _read(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
     place, found = prepared.place, prepared.found
-    if place is None or found is not None:
-        assert found is not None
+    if found is not None:
         return found, place.reference if place else {}
+    assert place is not None, "the store knows what it has"
     if place.kind == "oci":
         layer, digest = await reader.ask(layer_of, place)
         return layer, place.reference | {"layer": digest}
@@ -132,8 +143,9 @@ def view(row: Row[Any]) -> schemas.ArtifactView:
     return schemas.ArtifactView.model_validate(_shown(row))
 
 
-def project_view(ctx: Context, row: Row[Any]) -> schemas.ProjectArtifactView:
-    allowed, reason = judged(ctx.tx, ctx.scope, row)
+def project_view(ctx: Context, row: Row[Any], overlays: Sequence[Overlay]) -> schemas.ProjectArtifactView:
+    """`overlays`: of the project, read once for a whole page."""
+    allowed, reason = judged(ctx.tx, overlays, row)
     return schemas.ProjectArtifactView.model_validate(_shown(row) | {"allowed": allowed, "reason": reason})
 
 
@@ -155,7 +167,7 @@ def _usable(ctx: Context, source_id: str) -> Row[Any]:
     foreign = source.owner == PLATFORM != owner_of(ctx.scope)
     if foreign and source.kind != STORE and not source.open_to_tenants:
         raise Invalid(f"The platform registers what comes from {source.policy_name!r}; it is not open to tenants.")
-    require_source(ctx.tx, ctx.scope, source)
+    require_source(ctx.tx, overlays_for(ctx.tx, ctx.scope), source)
     return source
 
 

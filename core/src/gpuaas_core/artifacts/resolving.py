@@ -5,6 +5,7 @@ A tenant that names a host of the platform's sources anew does not escape what i
 every platform source that covers the same place must allow it as well, and none of them may be disabled.
 """
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,8 @@ from sqlalchemy import Connection, Row, select
 
 from ..access.evaluate import Scope
 from ..kit.problems import NotFound, Problem
-from ..policy.reads import overlays_for, require
+from ..policy.evaluate import Overlay
+from ..policy.reads import require
 from .errors import ArtifactWithdrawn, SourceDisabled
 from .owners import PLATFORM, seen_by
 from .states import DISABLED, ENABLED, REGISTERED
@@ -48,31 +50,30 @@ def artifact_called(tx: Connection, scope: Scope, name: str, version: str) -> Ro
     return rows[0]
 
 
-def require_artifact(tx: Connection, scope: Scope, row: Row[Any], app_slug: str | None = None) -> Row[Any]:
+def require_artifact(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> Row[Any]:
     """The source it comes from; or the refusal."""
     if row.state != REGISTERED:
         raise ArtifactWithdrawn(
             f"{row.name} {row.version} was withdrawn: {row.withdraw_reason or 'no reason was given'}."
         )
     source = tx.execute(select(artifact_sources).where(artifact_sources.c.id == row.source_id)).one()
-    require_source(tx, scope, source, app_slug)
+    require_source(tx, overlays, source)
     return source
 
 
-def require_source(tx: Connection, scope: Scope, source: Row[Any], app_slug: str | None = None) -> None:
+def require_source(tx: Connection, overlays: Sequence[Overlay], source: Row[Any]) -> None:
     covering = _covering(tx, source)
     for one in (source, *covering):
         if one.state == DISABLED or (one.id == source.id and one.state != ENABLED):
             raise SourceDisabled(f"The source {one.policy_name!r} is {one.state}.")
-    overlays = overlays_for(tx, scope, app_slug)
     for name in dict.fromkeys((source.policy_name, *(one.policy_name for one in covering))):
         require(overlays, "artifact_sources", name)
 
 
-def judged(tx: Connection, scope: Scope, row: Row[Any]) -> tuple[bool, str]:
+def judged(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> tuple[bool, str]:
     """The same question, for those who only look."""
     try:
-        require_artifact(tx, scope, row)
+        require_artifact(tx, overlays, row)
     except Problem as refusal:
         return False, refusal.detail
     return True, f"no policy refuses the artifact source {row.source!r}"

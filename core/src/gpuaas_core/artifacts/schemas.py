@@ -166,7 +166,7 @@ class BlobView(View):
 class DeliveryView(View):
     id: str
     artifact_id: str
-    project_id: str
+    project_id: str | None
     node_id: str
     task_id: str | None
     sha256: str

@@ -81,7 +81,8 @@ class Store:
         place = self._place(shelf, incoming.sha256)
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.replace(incoming.path, place)
-        _sync_folder(place.parent)
+        for folder in (place.parent, place.parent.parent):
+            _sync_folder(folder)
         self._note(place)
         return incoming.sha256
 

@@ -86,7 +86,7 @@ artifact_deliveries = Table(
     Column("id", String(40), primary_key=True),
     Column("artifact_id", String(40), ForeignKey("artifacts.id"), nullable=False),
     Column("tenant_id", String(40), nullable=False),
-    Column("project_id", String(40), nullable=False),
+    Column("project_id", String(40)),  # none: what the platform itself brings
     Column("node_id", String(40), nullable=False),
     Column("task_id", String(40)),
     Column("app_slug", String(40)),  # whose entitlement narrows, too

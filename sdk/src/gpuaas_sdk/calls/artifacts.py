@@ -25,7 +25,13 @@ class ArtifactCalls:
         open_to_tenants: bool | None = None,
     ) -> Request[SourceView]:
         """`kind`: oci or blob. `credential={"kind": "basic" | "bearer" | "s3", …}` goes in and never comes out."""
-        said = {"name": name, "kind": kind, "base_url": base_url, "port": port, "credential": credential}
+        said: dict[str, Any] = {
+            "name": name,
+            "kind": kind,
+            "base_url": base_url,
+            "port": port,
+            "credential": credential,
+        }
         more: dict[str, Any] = {"private_addresses": private_addresses, "open_to_tenants": open_to_tenants}
         return post(SourceView, "/v1/artifact-sources", **said, **more)
 
@@ -68,7 +74,13 @@ class ArtifactCalls:
         credential: dict[str, Any] | None = None,
     ) -> Request[SourceView]:
         """Policies call it `tenant.name`."""
-        said = {"name": name, "kind": kind, "base_url": base_url, "port": port, "credential": credential}
+        said: dict[str, Any] = {
+            "name": name,
+            "kind": kind,
+            "base_url": base_url,
+            "port": port,
+            "credential": credential,
+        }
         return post(SourceView, "/v1/tenants/{}/artifact-sources", tenant_id, **said)
 
     @call
@@ -123,8 +135,8 @@ class ArtifactCalls:
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
         """`source_id` left out: the core's own store, where `sha256` was pushed. Reading a large one takes its time."""
-        said = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
-        where = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
+        said: dict[str, Any] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
+        where: dict[str, Any] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
         return post(ArtifactView, "/v1/artifacts", patience_s=1800, **said, **where, sha256=sha256, size=size)
 
     @call
@@ -163,9 +175,9 @@ class ArtifactCalls:
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
         """As `register_platform_artifact`, for one tenant."""
-        said = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
-        where = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
-        content = {"sha256": sha256, "size": size}
+        said: dict[str, Any] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
+        where: dict[str, Any] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
+        content: dict[str, Any] = {"sha256": sha256, "size": size}
         return post(ArtifactView, "/v1/tenants/{}/artifacts", tenant_id, patience_s=1800, **said, **where, **content)
 
     @call
@@ -179,7 +191,7 @@ class ArtifactCalls:
         cursor: str | None = None,
     ) -> Request[Page[ArtifactView]]:
         """The tenant's own, and the platform's."""
-        said = {"name": name, "withdrawn": withdrawn, "limit": limit, "cursor": cursor}
+        said: dict[str, Any] = {"name": name, "withdrawn": withdrawn, "limit": limit, "cursor": cursor}
         return get(Page[ArtifactView], "/v1/tenants/{}/artifacts", tenant_id, **said)
 
     @call

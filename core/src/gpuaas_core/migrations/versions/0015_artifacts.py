@@ -95,7 +95,7 @@ def upgrade() -> None:
         sa.Column("id", sa.String(length=40), nullable=False),
         sa.Column("artifact_id", sa.String(length=40), nullable=False),
         sa.Column("tenant_id", sa.String(length=40), nullable=False),
-        sa.Column("project_id", sa.String(length=40), nullable=False),
+        sa.Column("project_id", sa.String(length=40), nullable=True),
         sa.Column("node_id", sa.String(length=40), nullable=False),
         sa.Column("task_id", sa.String(length=40), nullable=True),
         sa.Column("app_slug", sa.String(length=40), nullable=True),
