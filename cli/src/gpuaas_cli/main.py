@@ -87,11 +87,14 @@ Machines
   gpuaas node retire NAME                for good, once it is empty
   gpuaas node pool NAME POOL             put it into a pool
   gpuaas pool create NAME                a named set of machines
+  gpuaas pool delete NAME                take an empty one away
   gpuaas pool list                       those there are
   gpuaas sku list                        kinds of machines, and what an hour costs
   gpuaas sku create NAME                 platform administrators: add one
+  gpuaas sku delete NAME                 platform administrators: take one away
   gpuaas region list                     where machines stand
   gpuaas region create NAME              platform administrators: add one
+  gpuaas region delete NAME              platform administrators: take one away
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation request --sku SKU    hold machines of a kind, picked for you
   gpuaas allocation extend NAME          move the end of its lease

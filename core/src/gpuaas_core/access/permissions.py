@@ -68,10 +68,13 @@ PERMISSIONS: dict[str, str] = {
     "capacity.node.drain": "have a machine emptied",
     "capacity.node.retire": "retire a machine for good and close its identity",
     "capacity.region.create": "add a region to the platform",
+    "capacity.region.delete": "take away a region where no machine stands",
     "capacity.region.read": "see the platform's regions",
     "capacity.sku.create": "add a kind of machine to the platform, with its price",
+    "capacity.sku.delete": "take away a kind of machine of which there is none",
     "capacity.sku.read": "see the platform's kinds of machines",
     "capacity.pool.create": "make a pool of a tenant's machines",
+    "capacity.pool.delete": "take away an empty pool",
     "capacity.pool.read": "see a tenant's pools",
     "capacity.pool.assign": "put a machine into a pool or take it out",
     "capacity.quota.set": "set how much a project may hold",
@@ -226,6 +229,7 @@ _TENANT_ADMIN = (
         "capacity.node.drain",
         "capacity.node.retire",
         "capacity.pool.create",
+        "capacity.pool.delete",
         "capacity.pool.read",
         "capacity.pool.assign",
         "capacity.quota.set",
@@ -267,7 +271,9 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "policy.platform.set",
     "policy.platform.remove",
     "capacity.region.create",
+    "capacity.region.delete",
     "capacity.sku.create",
+    "capacity.sku.delete",
 }
 
 PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine

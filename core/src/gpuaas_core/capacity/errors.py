@@ -51,3 +51,8 @@ class SchedulerTypeUnknown(Problem):
 class NameTaken(Problem):
     status, code, title = 409, "name_taken", "There is one with this name already"
     way_out = "Choose another name, or use the one that is there."
+
+
+class StillUsed(Problem):
+    status, code, title = 409, "still_used", "There is a machine that has this"
+    way_out = "Retire the machine or take it out of the pool first, or let its invitation end (ten minutes)."
