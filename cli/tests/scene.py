@@ -318,6 +318,7 @@ class Scene:
         ):
             on("GET", path, lambda _, one=one: page(one))
             on("POST", path, lambda _, one=one: (201, one))
+            on("POST", f"{path}/delete", lambda _, one=one: (200, one))
         on("GET", f"{p}/quota", lambda _: (200, wire(m.QuotaView, **quota)))
         on("POST", f"{p}/quota", lambda _: (200, wire(m.QuotaView, **quota)))
         held = {"id": "alloc_9", "name": "big-1", "node_name": "node-b", "state": "requested", "gpus": 8}

@@ -8,6 +8,7 @@ from gpuaas_core.doctor.examine import examine
 from gpuaas_core.doctor.findings import Patient
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
+from sqlalchemy import text
 from test_bad_input import check_problem
 from world import (
     MANIFEST,
@@ -202,6 +203,32 @@ async def test_regions_and_skus_are_the_platforms_and_everybody_sees_them(world:
         for caller in (world.viewer, world.controller, world.boss):
             (seen,) = (await caller.get(path)).json()["items"]
             assert body.items() <= seen.items()
+
+
+async def test_what_no_machine_has_can_be_taken_away_again(world: World) -> None:
+    pools = f"/v1/tenants/{world.tenant}/pools"
+    await world.admin.ok("/v1/skus", SKU)
+    await world.admin.ok("/v1/regions", {"name": "eu-west", "title": "Europe, west"})
+    await world.boss.ok(pools, {"name": "night", "title": "Night shift"})
+    made, _, _ = await added(world, "free", sku=SKU["name"], region="eu-west", pool="night")
+    offers = {
+        "/v1/skus": (world.admin, SKU["name"]),
+        "/v1/regions": (world.admin, "eu-west"),
+        pools: (world.boss, "night"),
+    }
+    for path, (who, name) in offers.items():
+        assert (await world.viewer.post(f"{path}/delete", {"name": name})).status_code in (403, 404)
+        check_problem(await who.post(f"{path}/delete", {"name": "nothing"}), 404, "not_found")
+        assert "free" in check_problem(await who.post(f"{path}/delete", {"name": name}), 409, "still_used")["detail"]
+    await decide(world, made, "drain")
+    await decide(world, made, "retire")
+    await world.boss.ok(f"/v1/tenants/{world.tenant}/enrolments", {"node_name": "late", "pool": "night"})
+    check_problem(await world.boss.post(f"{pools}/delete", {"name": "night"}), 409, "still_used")
+    world.platform.db.write_now(lambda tx: tx.execute(text("update enrolments set expires_at = 0")))
+    for path, (who, name) in offers.items():
+        assert (await who.ok(f"{path}/delete", {"name": name}))["name"] == name
+        assert (await who.get(path)).json()["items"] == []
+    assert healthy(world)
 
 
 async def test_machines_are_picked_by_kind_in_order_of_name(world: World) -> None:

@@ -98,11 +98,14 @@ Machines
   gpuaas task list NODE                  what it was told to do
   gpuaas task show NODE ID               and what it said
   gpuaas pool create NAME                a named set of machines
+  gpuaas pool delete NAME                take an empty one away
   gpuaas pool list                       those there are
   gpuaas sku list                        kinds of machines, and what an hour costs
   gpuaas sku create NAME                 platform administrators: add one
+  gpuaas sku delete NAME                 platform administrators: take one away
   gpuaas region list                     where machines stand
   gpuaas region create NAME              platform administrators: add one
+  gpuaas region delete NAME              platform administrators: take one away
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation request --sku SKU    hold machines of a kind, picked for you
   gpuaas allocation extend NAME          move the end of its lease

@@ -987,6 +987,10 @@ class NameInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     instance_id: str
 
 
+class NameOffer(msgspec.Struct, kw_only=True, omit_defaults=True):
+    name: str
+
+
 class NameSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
 

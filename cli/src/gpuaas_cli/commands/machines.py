@@ -89,7 +89,7 @@ def create(
         if not machine.startswith("node_"):
             known = list(at.client.every(sdk.Calls.list_nodes, at.project.tenant_id))
             node_id = pick("node", machine, known, "gpuaas node list").id
-        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
+        terms: dict[str, Any] = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
         made = at.client.create_allocation(at.project_id, node_id=node_id, name=name, **terms)
         deadline = time.monotonic() + PATIENCE_S
         while made.state == "requested" and time.monotonic() < deadline:
@@ -138,8 +138,8 @@ def request(
         Seconds of silence after which a machine is lost; ten minutes by default.
     """
     with session(common) as at:
-        kind = {"sku": sku, "region": region, "pool": pool}
-        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
+        kind: dict[str, Any] = {"sku": sku, "region": region, "pool": pool}
+        terms: dict[str, Any] = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
         made = at.client.request_allocations(at.project_id, count=count, name=name, **kind, **terms)
     if common.json:
         return show.as_json(made.items)

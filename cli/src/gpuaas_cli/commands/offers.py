@@ -158,3 +158,36 @@ def set_quota(*, max_allocations: int | None = None, max_gpus: int | None = None
 
 def _of(used: int, most: int | None) -> str:
     return f"{used} of {'any number of' if most is None else most}"
+
+
+@sku.command(name="delete")
+def delete_sku(name: str, *, common: Common = Common()) -> None:
+    """Take away a kind of machine of which there is none (platform administrators).
+
+    Example: gpuaas sku delete h100-8x
+    """
+    with session(common) as at:
+        gone = at.client.delete_sku(name=name)
+    return show.as_json(gone) if common.json else print(f"{gone.name} is gone.")
+
+
+@region.command(name="delete")
+def delete_region(name: str, *, common: Common = Common()) -> None:
+    """Take away a region where no machine stands (platform administrators).
+
+    Example: gpuaas region delete eu-west
+    """
+    with session(common) as at:
+        gone = at.client.delete_region(name=name)
+    return show.as_json(gone) if common.json else print(f"{gone.name} is gone.")
+
+
+@pool.command(name="delete")
+def delete_pool(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+    """Take away an empty pool.
+
+    Example: gpuaas pool delete night-shift
+    """
+    with session(common) as at:
+        gone = at.client.delete_pool(at.tenant_id(tenant), name=name)
+    return show.as_json(gone) if common.json else print(f"{gone.name} is gone.")

@@ -79,3 +79,8 @@ class AuthorityRotates(Problem):
 class AuthorityInUse(Problem):
     status, code, title = 409, "authority_in_use", "Somebody still needs the old SSH authority"
     way_out = "Wait for those in `waits_for`, or send `force`: they are locked out until they have caught up."
+
+
+class StillUsed(Problem):
+    status, code, title = 409, "still_used", "There is a machine that has this"
+    way_out = "Retire the machine or take it out of the pool first, or let its invitation end (ten minutes)."

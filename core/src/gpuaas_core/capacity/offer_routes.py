@@ -17,6 +17,12 @@ async def create_region(call: Caller, body: schemas.CreateRegion) -> Response:
     return await call.write(lambda ctx: offers.create_region(ctx, body), status=201)
 
 
+@router.post("/regions/delete", response_model=schemas.RegionView, **needs("capacity.region.delete"))
+async def delete_region(call: Caller, body: schemas.NameOffer) -> Response:
+    """Only where no machine stands."""
+    return await call.write(lambda ctx: offers.delete_region(ctx, body.name))
+
+
 @router.get("/regions", **needs("capacity.region.read"))
 async def list_regions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.RegionView]:
     view = schemas.RegionView.model_validate
@@ -27,6 +33,12 @@ async def list_regions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
 async def create_sku(call: Caller, body: schemas.CreateSku) -> Response:
     """What a kind of machine has and costs. Allocations made from now on count its GPUs."""
     return await call.write(lambda ctx: offers.create_sku(ctx, body), status=201)
+
+
+@router.post("/skus/delete", response_model=schemas.SkuView, **needs("capacity.sku.delete"))
+async def delete_sku(call: Caller, body: schemas.NameOffer) -> Response:
+    """Only if there is no machine of it. What allocations counted of it stays counted."""
+    return await call.write(lambda ctx: offers.delete_sku(ctx, body.name))
 
 
 @router.get("/skus", **needs("capacity.sku.read"))
@@ -43,6 +55,14 @@ async def list_skus(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> P
 )
 async def create_pool(call: Caller, tenant_id: str, body: schemas.CreatePool) -> Response:
     return await call.write(lambda ctx: offers.create_pool(ctx, tenant_id, body), status=201)
+
+
+@router.post(
+    "/tenants/{tenant_id}/pools/delete", response_model=schemas.PoolView, **needs("capacity.pool.delete", "tenant")
+)
+async def delete_pool(call: Caller, tenant_id: str, body: schemas.NameOffer) -> Response:
+    """Only an empty one."""
+    return await call.write(lambda ctx: offers.delete_pool(ctx, tenant_id, body.name))
 
 
 @router.get("/tenants/{tenant_id}/pools", **needs("capacity.pool.read", "tenant"))

@@ -2,21 +2,25 @@
 
 from typing import Any
 
-from sqlalchemy import Table, insert, update
+from sqlalchemy import Row, Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
+from ..kit.problems import NotFound
 from ..ledger.events import declare
 from . import schemas
-from .errors import NameTaken
+from .errors import NameTaken, StillUsed
 from .picking import pool_row
 from .reads import node_row
-from .tables import nodes, pools, regions, skus
+from .tables import enrolments, nodes, pools, regions, skus
 
 declare(
     {
         "capacity.region.created": "The platform has a new region.",
         "capacity.sku.created": "The platform has a new kind of machine.",
+        "capacity.region.deleted": "A region where no machine stood is gone.",
+        "capacity.sku.deleted": "A kind of machine of which there was none is gone.",
+        "capacity.pool.deleted": "An empty pool is gone.",
         "capacity.pool.created": "A tenant has a new pool of machines.",
         "capacity.node.pooled": "A machine was put into a pool, or taken out of one.",
     }
@@ -36,13 +40,48 @@ def create_pool(ctx: Context, tenant_id: str, body: schemas.CreatePool) -> schem
     return schemas.PoolView.model_validate(_add(ctx, pools, "pool", row))
 
 
+def delete_region(ctx: Context, name: str) -> schemas.RegionView:
+    row = _removed(ctx, regions, "region", name, nodes.c.region == name, enrolments.c.region == name)
+    return schemas.RegionView.model_validate(row)
+
+
+def delete_sku(ctx: Context, name: str) -> schemas.SkuView:
+    row = _removed(ctx, skus, "sku", name, nodes.c.sku == name, enrolments.c.sku == name)
+    return schemas.SkuView.model_validate(row)
+
+
+def delete_pool(ctx: Context, tenant_id: str, name: str) -> schemas.PoolView:
+    inside = (nodes.c.tenant_id == tenant_id) & (nodes.c.pool == name)
+    invited = (enrolments.c.tenant_id == tenant_id) & (enrolments.c.pool == name)
+    row = _removed(ctx, pools, "pool", name, inside, invited, pools.c.tenant_id == tenant_id)
+    return schemas.PoolView.model_validate(row)
+
+
 def put_into_pool(ctx: Context, node_id: str, pool: str | None) -> None:
     node = node_row(ctx.tx, node_id, lock=True)
     if pool is not None:
-        pool_row(ctx.tx, node.tenant_id, pool)
+        pool_row(ctx.tx, node.tenant_id, pool, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(pool=pool))
     ctx.resource_id = node_id
     ctx.emit("capacity.node.pooled", node_id, {"node_name": node.name, "pool": pool})
+
+
+def _removed(ctx: Context, table: Table, noun: str, name: str, used: Any, invited: Any, *where: Any) -> Row[Any]:
+    """If no machine has it, and none is invited that will."""
+    mine = (table.c.name == name, *where)
+    row = ctx.tx.execute(select(table).where(*mine).with_for_update()).first()
+    if row is None:
+        raise NotFound(f"There is no {noun} named {name!r}.")
+    living = select(nodes.c.name).where(used, nodes.c.state != "retired").limit(1)
+    coming = select(enrolments.c.node_name).where(
+        invited, enrolments.c.used_by_node.is_(None), enrolments.c.expires_at > ctx.now
+    )
+    if machine := ctx.tx.execute(living).scalar() or ctx.tx.execute(coming.limit(1)).scalar():
+        raise StillUsed(f"The machine {machine!r} has the {noun} {name!r}.")
+    ctx.tx.execute(delete(table).where(*mine))
+    ctx.resource_id = name
+    ctx.emit(f"capacity.{noun}.deleted", name, {"name": name})
+    return row
 
 
 def _add(ctx: Context, table: Table, noun: str, row: dict[str, Any]) -> dict[str, Any]:

@@ -70,8 +70,10 @@ def _allowed_kinds(ctx: Context, want: Want) -> list[Any]:
     return [p for p in pairs if judge(overlays, "regions", p[0]).allowed and judge(overlays, "skus", p[1]).allowed]
 
 
-def pool_row(tx: Connection, tenant_id: str, name: str) -> Row[Any]:
-    row = tx.execute(select(pools).where(pools.c.tenant_id == tenant_id, pools.c.name == name)).first()
+def pool_row(tx: Connection, tenant_id: str, name: str, *, lock: bool = False) -> Row[Any]:
+    """`lock`: it stays there until a machine is in it."""
+    query = select(pools).where(pools.c.tenant_id == tenant_id, pools.c.name == name)
+    row = tx.execute(query.with_for_update(read=True) if lock else query).first()
     if row is None:
         raise NotFound(f"The tenant has no pool named {name!r}.")
     return row

@@ -258,6 +258,10 @@ class PoolView(View):
     created_at: Moment
 
 
+class NameOffer(Input):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+
+
 class SetQuota(Input):
     max_allocations: Whole | None = Field(ge=0, le=10**6, description="null: no bound")
     max_gpus: Whole | None = Field(ge=0, le=10**6, description="null: no bound")

@@ -39,7 +39,7 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
     if ctx.tx.execute(select(nodes.c.id).where(mine, nodes.c.name == body.node_name)).first():
         raise NodeNameTaken(f"The tenant has a machine named {body.node_name!r}.")
     if body.pool is not None:
-        pool_row(ctx.tx, tenant_id, body.pool)
+        pool_row(ctx.tx, tenant_id, body.pool, lock=True)
     authorities.ensure_authorities(ctx.tx, vault, tenant_id, ctx.now)
     row = {"tenant_id": tenant_id, "node_name": body.node_name, "labels": body.labels}
     return _invite(ctx, row | {"region": body.region, "sku": body.sku, "pool": body.pool})

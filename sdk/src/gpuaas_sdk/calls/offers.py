@@ -13,6 +13,11 @@ class OfferCalls:
         return post(RegionView, "/v1/regions", name=name, title=title)
 
     @call
+    def delete_region(self, *, name: str) -> Request[RegionView]:
+        """Only where no machine stands."""
+        return post(RegionView, "/v1/regions/delete", name=name)
+
+    @call
     def list_regions(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[RegionView]]:
         return get(Page[RegionView], "/v1/regions", limit=limit, cursor=cursor)
 
@@ -34,12 +39,22 @@ class OfferCalls:
         return post(SkuView, "/v1/skus", name=name, **size, **price)
 
     @call
+    def delete_sku(self, *, name: str) -> Request[SkuView]:
+        """Only if there is no machine of it."""
+        return post(SkuView, "/v1/skus/delete", name=name)
+
+    @call
     def list_skus(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[SkuView]]:
         return get(Page[SkuView], "/v1/skus", limit=limit, cursor=cursor)
 
     @call
     def create_pool(self, tenant_id: str, *, name: str, title: str) -> Request[PoolView]:
         return post(PoolView, "/v1/tenants/{}/pools", tenant_id, name=name, title=title)
+
+    @call
+    def delete_pool(self, tenant_id: str, *, name: str) -> Request[PoolView]:
+        """Only an empty one."""
+        return post(PoolView, "/v1/tenants/{}/pools/delete", tenant_id, name=name)
 
     @call
     def list_pools(
