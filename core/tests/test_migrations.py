@@ -133,7 +133,7 @@ def test_versions_of_an_older_store_keep_what_may_be_done_with_them(url: str, en
 
 def test_the_ssh_authorities_of_an_older_store_are_the_first_ones(url: str, engine: Engine) -> None:
     migrate(url, "0011_credentials")
-    made = "insert into ssh_authorities (tenant_id, purpose, public_key, sealed_private_key, created_at) values ('ten_1', :p, :p, :k, 7)"
+    made = "insert into ssh_authorities (tenant_id, purpose, public_key, sealed_private_key, created_at) values ('ten_1', :p, 'ssh-ed25519 AAAA', :k, 7)"
     with engine.begin() as store:
         store.execute(text("insert into tenants values ('ten_1', 'acme', 'Acme', 1)"))
         store.execute(text(made), [{"p": "user", "k": b"sealed user"}, {"p": "host", "k": b"sealed host"}])
