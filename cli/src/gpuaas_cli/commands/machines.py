@@ -95,8 +95,9 @@ def create(
         if not machine.startswith("node_"):
             known = list(at.client.every(sdk.Calls.list_nodes, at.project.tenant_id))
             node_id = pick("node", machine, known, "gpuaas node list").id
-        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
-        made = at.client.create_allocation(at.project_id, node_id=node_id, name=name, **terms)
+        made = at.client.create_allocation(
+            at.project_id, node_id=node_id, name=name, expires_in_s=expires_in_s, lost_after_s=lost_after_s
+        )
         deadline = time.monotonic() + PATIENCE_S
         while made.state == "requested" and time.monotonic() < deadline:
             time.sleep(0.3)
@@ -144,9 +145,16 @@ def request(
         Seconds of silence after which a machine is lost; ten minutes by default.
     """
     with session(common) as at:
-        kind = {"sku": sku, "region": region, "pool": pool}
-        terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s}
-        made = at.client.request_allocations(at.project_id, count=count, name=name, **kind, **terms)
+        made = at.client.request_allocations(
+            at.project_id,
+            count=count,
+            sku=sku,
+            region=region,
+            pool=pool,
+            name=name,
+            expires_in_s=expires_in_s,
+            lost_after_s=lost_after_s,
+        )
     if common.json:
         return show.as_json(made.items)
     rows = [(a.name, a.node_name, a.state, a.region, a.sku, str(a.gpus), a.id) for a in made.items]

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import sqlalchemy as sa
 from alembic.migration import MigrationContext
@@ -150,6 +150,6 @@ def _bring_checkpoints(settings: Settings, folder: Path) -> str:
     return f"The audit checkpoints of the backup are in {settings.checkpoints}."
 
 
-def _stop(error: NotPossible) -> None:
+def _stop(error: NotPossible) -> NoReturn:
     print(error, file=sys.stderr)
     raise SystemExit(2)
