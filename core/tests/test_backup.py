@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,9 @@ def brought_back(backup: Path, place: Path, store_folder: Path, url: str = "") -
 
 
 @contextlib.asynccontextmanager
-async def restored(world: World, backup: Path, place: Path, store_folder: Path, clock: MovableClock) -> Any:
+async def restored(
+    world: World, backup: Path, place: Path, store_folder: Path, clock: MovableClock
+) -> AsyncIterator[World]:
     """The same people and machines, and a core on the restored store."""
     brought_back(backup, place, store_folder)
     with open_platform(place, clock) as platform:

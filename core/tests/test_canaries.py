@@ -106,7 +106,7 @@ async def providers(j: Journey) -> None:
 async def machines(j: Journey) -> None:
     world, c = j.world, j.canaries
     key = OKPKey.generate_key("Ed25519")
-    c.watch("private key of a machine", key.as_dict(private=True)["d"])
+    c.watch("private key of a machine", str(key.as_dict(private=True)["d"]))
     token = j.token("enrolment", (await world.boss.ok(j.tenant("enrolments"), {"node_name": "canary"}))["token"])
     body = enrol_body(token, "canary", key)
     assert (await world.api.post("/v1/enrol", body | {"ssh_host_public_key": "none"})).status_code == 422
@@ -122,7 +122,7 @@ async def accounts(j: Journey) -> Api:
     """A service account; its private half is sent by mistake, too."""
     world, c = j.world, j.canaries
     key = OKPKey.generate_key("Ed25519")
-    c.watch("private key of an account", key.as_dict(private=True)["d"])
+    c.watch("private key of an account", str(key.as_dict(private=True)["d"]))
     path = f"/v1/projects/{world.red}/service-accounts"
     mistake = {"name": "ctl", "public_jwk": key.as_dict(private=True)}
     assert (await world.boss.post(path, mistake)).status_code == 422
