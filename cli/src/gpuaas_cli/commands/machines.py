@@ -7,6 +7,7 @@ about a machine afterwards is in standing.py, which hangs on the same group.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import gpuaas_sdk as sdk
 
