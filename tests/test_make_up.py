@@ -61,19 +61,19 @@ def test_up_ends_with_a_job_and_down_leaves_the_machine_as_it_was(env: dict[str,
     before = links()
     assert not any(traces(tmp_path).values())
     first = make("up", env=env)
-    assert "$ srun hostname\n    gpu1" in first
+    assert "$ srun -N2 hostname\n    gpu2\n    gpu3\n" in first
     assert "Starting the scheduler" in first
     assert "dana@demo.example" in first
 
     started = time.monotonic()
     again = make("up", env=env)
     assert "running already" in again
-    assert "$ srun hostname\n    gpu1" in again
+    assert "$ srun -N2 hostname\n    gpu2\n    gpu3\n" in again
     print(f"the second make up took {time.monotonic() - started:.1f} s")
 
     status = make("status", env=env)
     assert status.count("running (pid") == 3
-    assert all(host in status for host in ("gpu1", "gpu2", "gpu3"))
+    assert all(host in status for host in ("gpu1", "gpu2", "gpu3", "gpu4", "gpu5"))
     assert "== " in make("logs", env=env)
 
     make("down", env=env)

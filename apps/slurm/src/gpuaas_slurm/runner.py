@@ -16,7 +16,7 @@ from gpuaas_slurm.errors import StepFailed, explain
 from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.state.journal import Journal, Key
-from gpuaas_slurm.steps.base import Stage, Task, survey
+from gpuaas_slurm.steps.base import Stage, Step, Task, survey
 
 log = structlog.get_logger()
 Found = Callable[[Answer], dict[str, Any]]
@@ -35,13 +35,14 @@ class Runner:
         """True when every step holds; False when asked to pause between two stages."""
         done = await self._survey(stages)
         of, number = sum(len(stage) for stage in stages), 0
+        several = len({task.host.allocation_id for stage in stages for task in stage}) > 1
         for stage in stages:
             if self.pause():
                 return False
             waiting = [task for task in stage if not self._already(task, done)]
-            for task in waiting:
-                number += 1
-                self.reporter.say(task.step.phase, number, of, task.step.title)
+            for step, hosts in _by_step(waiting):
+                number += len(hosts)
+                self.reporter.say(step.phase, number, of, step.title + (named(hosts) if several else ""))
             number += len(stage) - len(waiting)
             await self._together(waiting)
         return True
@@ -104,3 +105,16 @@ class Runner:
     def _key(self, task: Task) -> Key:
         claim = task.host.claim
         return Key(claim.operation_id, claim.instance_id, task.host.allocation_id, task.step.name, claim.epoch)
+
+
+def _by_step(tasks: Sequence[Task]) -> list[tuple[Step, list[str]]]:
+    """What is done on several hosts at once is one line for people."""
+    found: dict[str, tuple[Step, list[str]]] = {}
+    for task in tasks:
+        found.setdefault(task.step.name, (task.step, []))[1].append(task.host.name)
+    return list(found.values())
+
+
+def named(hosts: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(hosts) - most} more" if len(hosts) > most else ""
+    return f" ({', '.join(hosts[:most])}{more})"

@@ -17,7 +17,8 @@ from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
 from gpuaas_lab.stack.platform import Stack, program, wait_for
 from gpuaas_lab.stack.seed import Demo, entitle, seed
 
-INSTANCE, HOSTS = "demo", 3
+INSTANCE, HOSTS = "demo", 5
+HEAD, WORKERS, SPARE, OTHER = "gpu1", ("gpu2", "gpu3"), "gpu4", "gpu5"
 out = Console(highlight=False, soft_wrap=True)
 
 
@@ -41,17 +42,20 @@ def up_with_lab(root: Path, port: int) -> None:
     demo = _platform(stack, say, f"http://{space.gateway}:{port}")
     nodes = enrol_hosts(lab, demo, f"http://{space.gateway}:{port}")
     say(f"the agents enrolled {len(nodes)} machines with one-time tokens; the hosts trust the tenant's SSH authority")
-    for project, host in (("research", "gpu1"), ("research", "gpu2"), ("training", "gpu3")):
-        allocate(demo, project, nodes[host], host)
-    say("project research holds gpu1 and gpu2, project training holds gpu3")
+    for host in (HEAD, *WORKERS, SPARE):
+        allocate(demo, "research", nodes[host], host)
+    allocate(demo, "training", nodes[OTHER], OTHER)
+    say(f"project research holds {HEAD} to {SPARE}, project training holds {OTHER}")
     stack.start_controller(space.prefix, list(demo.identities.values()))
     say(f"the Slurm controller runs in the network namespace {space.name}: it reaches the API and the hosts, no more")
     cli_context(stack)
-    _deploy(stack, demo, "gpu1")
-    job = run_job(lab)
-    say("a job ran as an ordinary user: [bold]srun hostname[/bold] on gpu1 answered")
-    out.print(f"\n    $ srun hostname\n    [bold green]{job}[/bold green]\n")
-    _farewell(stack, "  use Slurm    gpuaas access demo      on the host: gpuaas-lab ssh gpu1\n")
+    _deploy(stack, demo)
+    job = run_job(lab, "-N2")
+    say("a job ran as an ordinary user: [bold]srun -N2 hostname[/bold] on gpu1 answered")
+    shown = "".join(f"    [bold green]{line}[/bold green]\n" for line in sorted(job.split()))
+    out.print(f"\n    $ srun -N2 hostname\n{shown}")
+    grow = f"  grow it      gpuaas member add {INSTANCE} worker {SPARE}\n"
+    _farewell(stack, f"  use Slurm    gpuaas access {INSTANCE}      on the host: gpuaas-lab ssh {HEAD}\n{grow}")
 
 
 def up_without_lab(root: Path, port: int, listen: str | None) -> None:
@@ -100,7 +104,7 @@ def cli_context(stack: Stack) -> None:
         raise LabError(f"The CLI could not sign in: {done.stderr.decode()[-800:]}", "make logs")
 
 
-def _deploy(stack: Stack, demo: Demo, host: str) -> None:
+def _deploy(stack: Stack, demo: Demo) -> None:
     project = demo.projects["research"]
     live = {one.name: one for one in demo.boss.list_instances(project, limit=200).items}
     known = live.get(INSTANCE)
@@ -108,7 +112,8 @@ def _deploy(stack: Stack, demo: Demo, host: str) -> None:
         out.print(f"\nThe cluster is running already: {known.health.sentence}")
         return
     verb = ["instance", "watch", INSTANCE] if known and known.state != "failed" else None
-    words = verb or ["instance", "deploy", "slurm", "--name", INSTANCE, "--controller", host]
+    place = ["--place", f"controller={HEAD}", "--place", f"worker={','.join(WORKERS)}"]
+    words = verb or ["instance", "deploy", "slurm", "--name", INSTANCE, "--topology", "multi_node", *place]
     if known and known.state == "failed":
         words = ["operation", "retry", str(known.last_operation_id)]
     out.print(f"\n    $ gpuaas {' '.join(words)} --project research")
@@ -120,9 +125,9 @@ def _deploy(stack: Stack, demo: Demo, host: str) -> None:
         raise LabError("The cluster did not come up; the lines above say why.", "Mend it, then run make up again.")
 
 
-def run_job(lab: Lab, host: str = "gpu1", user: str = "gpuaas") -> str:
+def run_job(lab: Lab, *words: str, user: str = "gpuaas") -> str:
     """A real job, as a real user of the cluster would run it on the controller host."""
-    done = lab.exec(host, ["runuser", "-u", user, "--", "srun", "--time=1", "hostname"], timeout=60)
+    done = lab.exec(HEAD, ["runuser", "-u", user, "--", "srun", "--time=1", *words, "hostname"], timeout=60)
     if done.exit != 0:
         raise LabError(f"srun failed: {done.error_text}", "gpuaas instance show demo --project research")
     return done.text.strip()
