@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from gpuaas_lab.stack.platform import program
-from ground import Ground
+from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab
 HOST = "gpu5"
@@ -39,6 +39,8 @@ def test_a_host_with_no_route_but_to_the_core_becomes_a_cluster_and_is_given_bac
     pushed = ground.cli("artifact", "push", str(file), "--name", "slurm-packages", "--version", "22.05.8")
     assert pushed.returncode == 0, pushed.stderr
     retried = ground.demo.boss.retry_operation(ground.research, failed.id)
+    wait_until(lambda: ground.lab.exec(HOST, ["pgrep", "-x", "dpkg"], timeout=20).exit == 0, 120, "packages to come")
+    ground.kill("slurm-controller")  # its successor has the session ended in which dpkg runs
     done = ground.ended(retried.operation.id, timeout=300)
     assert done.status == "succeeded", f"{done.error}\n{ground.stack.log_tail('slurm-controller', 30)}"
     assert ground.as_user(HOST, "srun", "--gres=gpu:1", "hostname").strip() == HOST

@@ -40,7 +40,7 @@ export DEBIAN_FRONTEND=noninteractive
 apt="apt-get -q -o Dir::Etc::sourcelist=$repo/sources.list -o Dir::Etc::sourceparts=- -o Dir::State::lists=$repo/lists"
 apt="$apt -o Dir::Cache=$repo/cache -o APT::Sandbox::User=root -o APT::Install-Recommends=false"
 apt="$apt -o DPkg::Lock::Timeout=60"
-dpkg --configure -a
+dpkg --configure -a || true  # a former act may have been cut off in the middle; apt mends what is left
 $apt update
 $apt -y --no-remove -o Dpkg::Options::=--force-confold install {" ".join(WANTED)}
 for u in {" ".join(UNITS)}; do
