@@ -170,7 +170,7 @@ async def test_eight_attempts_without_a_step_further_need_attention(world: World
     instance = await world.instance(accepted["instance"]["id"])
     assert instance["state"] == "failed"
     allowed = {one["action"] for one in instance["available_actions"] if one["allowed"]}
-    assert allowed == {"retry", "decommission"}
+    assert allowed == {"retry", "update", "decommission"}
     again = await world.boss.ok(world.operation(operation["id"], "retry"))
     await world.complete(await world.claim())
     assert (await world.instance(accepted["instance"]["id"]))["state"] == "running"

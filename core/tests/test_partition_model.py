@@ -128,7 +128,7 @@ class Partitions(RuleBasedStateMachine):
             return
         scope = node_scope(self.tx, host.node)
         self.do(lambda ctx: service.catch_up(ctx, host.node, host.reported), scope)
-        view = trust_of(self.tx, node_row(self.tx, host.node))
+        view = trust_of(self.tx, self.platform.vault, node_row(self.tx, host.node), self.platform.clock())
         if view.generation <= host.reported:
             return
         host.lets_in = set(view.principals["root"])

@@ -70,6 +70,9 @@ async def _two_tenants_with_one_of_each(world: World) -> None:
             path = f"/v1/tenants/{place.tenant}/identity-providers"
             await place.boss.ok(path, provider | {"client_secret": f"client-secret-{number}"})
             await place.boss.ok(f"/v1/tenants/{place.tenant}/enrolments", {"node_name": f"new-{number}"})
+            source = {"name": f"files-{number}", "kind": "blob", "base_url": "https://files.example/"}
+            source["credential"] = {"kind": "bearer", "token": f"token-of-a-source-{number}"}
+            await place.boss.ok(f"/v1/tenants/{place.tenant}/artifact-sources", source)
             kept = await made_credential(place, f"storage-{number}")
             await place.boss.ok(credential(place, kept["id"], "rotate"))
             world.platform.db.write_now(

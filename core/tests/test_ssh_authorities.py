@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S, sign_user
 from gpuaas_core.workers.trust_keeping import keep
 from test_bad_input import check_problem
-from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join, machine_token, one, rows
+from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join, one, rows
 
 
 def of(world: World, verb: str = "") -> str:
@@ -183,16 +183,15 @@ async def test_every_step_is_told_and_no_private_half_is(world: World) -> None:
 
 
 async def test_host_certificates_are_renewed_at_two_thirds_of_their_life(world: World, clock: MovableClock) -> None:
-    node, _, key = await add_node(world, "alpha")
+    node, *_ = await add_node(world, "alpha")
     clock.forward(HOST_CERTIFICATE_S * 2 / 3 - 60)
     keep(world.platform)
     assert one(world.platform, "select trust_generation from nodes where id = :n", n=node) == 1
     clock.forward(120)
     keep(world.platform)
-    api = await machine_token(world.api, key, node, world.now())
-    trust = await apply_trust(node, api)
-    assert trust["generation"] == 2
-    certificate = ssh.load_ssh_public_identity(trust["host_certificate"].encode())
+    (row,) = rows(world.platform, "select trust_generation, host_certificate from nodes where id = :n", n=node)
+    assert row["trust_generation"] == 2
+    certificate = ssh.load_ssh_public_identity(row["host_certificate"].encode())
     assert isinstance(certificate, ssh.SSHCertificate)
     assert certificate.valid_before - world.now() > HOST_CERTIFICATE_S - 60
     assert certificate.valid_principals == [node.encode()]
