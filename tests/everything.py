@@ -19,6 +19,7 @@ BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
 PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
+MAKE_UP = "tests/test_make_up.py"  # alone: it compares the machine's network before and after
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
 ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
@@ -95,7 +96,8 @@ STAGES = [
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),
     _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
-    _tests("lab: journeys", "tests", lab=True, minutes=25),
+    _tests("lab: journeys", "tests", f"--ignore={MAKE_UP}", "-n", "2", "--dist", "loadfile", lab=True, minutes=25),
+    _tests("lab: make up", MAKE_UP, lab=True),
 ]
 
 

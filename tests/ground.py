@@ -26,6 +26,11 @@ from gpuaas_sdk.models import InstanceView, OperationView
 FINAL = {"succeeded", "failed", "canceled", "superseded", "needs_attention"}
 
 
+def lab_name(wanted: str) -> str:
+    """Those who run side by side have labs of their own."""
+    return os.environ.get("GPUAAS_LAB_NAME", wanted) + os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "-")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -135,7 +135,7 @@ def test_a_host_that_is_cut_off_is_unknown_then_ready_again_and_its_jobs_never_n
 def test_services_come_back_when_the_host_does(ground: Ground, cluster) -> None:
     ground.lab.poweroff("gpu1")
     ground.lab.boot("gpu1")
-    script = "for i in $(seq 60); do sinfo -h -t idle -o %D | grep -q 1 && exit 0; sleep 1; done; sinfo; exit 1"
+    script = "for i in $(seq 60); do sinfo -h -t idle,mix -o %D | grep -q 1 && exit 0; sleep 1; done; sinfo; exit 1"
     ground.on_host("gpu1", "sh", "-c", script, timeout=90)
     assert ground.as_user("gpu1", "srun", "hostname").strip() == "gpu1"
 

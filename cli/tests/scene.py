@@ -305,6 +305,8 @@ class Scene:
         on("GET", "/v1/nodes/node_1/tasks", lambda _: page(task))
         on("GET", "/v1/nodes/node_1/tasks/task_1", lambda _: (200, task))
         wiped = wire(m.WipeView, node_id="node_1", allocation_id="alloc_1", wipe="pending")
+        newer = wire(m.TaskView, id="task_2", kind="upgrade_agent", state="queued", arguments={"version": "0.2.0"})
+        on("POST", "/v1/nodes/node_1/upgrade-agent", lambda _: (202, newer))
         on("POST", "/v1/nodes/node_1/wipe", lambda _: (200, wiped))
         on("POST", "/v1/nodes/node_1/pool", lambda _: (200, self._node(pool="night-shift")))
         pool, region = {"name": "night-shift", "title": "Night"}, {"name": "eu-west", "title": "Europe, west"}

@@ -93,6 +93,7 @@ Machines
   gpuaas node drain NAME                 have it emptied
   gpuaas node retire NAME                for good, once it is empty
   gpuaas node readmit NAME --reason WHY  a new identity for a machine that was copied or installed anew
+  gpuaas node upgrade NAME               its agent becomes the version the platform gives out
   gpuaas node pool NAME POOL             put it into a pool
   gpuaas node wipe NAME                  again, after a wipe that failed
   gpuaas task list NODE                  what it was told to do

@@ -31,7 +31,7 @@ class Bao:
         with (self.folder / "log").open("ab") as log:
             command = [str(Path(sys.executable).parent / "bao"), "server", f"-config={config}"]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        client = hvac.Client(url=self.address, timeout=10)
+        client = hvac.Client(url=self.address, timeout=30)
         _until(lambda: client.sys.is_initialized() in (True, False))
         if not self._unseal_key:
             made = client.sys.initialize(secret_shares=1, secret_threshold=1)
@@ -49,7 +49,7 @@ class Bao:
 
     def prepare(self) -> dict[str, str]:
         """What an operator sets up once: the transit key, a policy for exactly it, an AppRole for the core."""
-        client = hvac.Client(url=self.address, token=self.root_token, timeout=10)
+        client = hvac.Client(url=self.address, token=self.root_token, timeout=30)
         client.sys.enable_secrets_engine("transit")
         client.secrets.transit.create_key("gpuaas", key_type="aes256-gcm96")
         rules = 'path "transit/encrypt/gpuaas" { capabilities = ["update"] }\n'
