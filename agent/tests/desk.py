@@ -65,9 +65,6 @@ class Desk:
 
     # -- what the agent calls
 
-    def now(self) -> float:
-        return self.now()
-
     def post(self, path: str, body: dict[str, Any], **_: Any) -> Any:
         verb = path.rsplit("/", 1)[1]
         self.calls.append(verb)

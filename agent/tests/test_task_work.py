@@ -301,6 +301,20 @@ def test_a_program_that_talks_without_end_is_kept_short(host: Host) -> None:
     assert len(json.dumps(result["evidence"])) <= KINDS["run_unit"]["output_limit"]
 
 
+def test_who_came_to_hold_the_host_while_it_waited_for_tasks_is_known(host: Host, desk: Desk) -> None:
+    whole, before = desk.trust(), desk.trust() | {"principals": {"root": []}}
+    files.write(host.places.trust, json.dumps(before))
+    ask = desk.post
+
+    def post(path: str, body: dict[str, Any], **more: Any) -> Any:
+        if path.endswith("/claim"):
+            files.write(host.places.trust, json.dumps(whole))
+        return ask(path, body, **more)
+
+    desk.post = post  # type: ignore[method-assign]
+    assert done(host, "write_file", FILE)["outcome"] == "succeeded"
+
+
 def test_nothing_is_done_before_the_first_renewal(host: Host, desk: Desk) -> None:
     task = desk.ask("write_file", FILE)
     desk.fail["renew"] = UNREACHABLE

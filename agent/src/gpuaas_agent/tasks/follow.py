@@ -39,14 +39,13 @@ class Tasks:
         self._path = f"/v1/nodes/{node_id}/tasks"
 
     def once(self) -> float:
-        known = self._known()
-        if not known.keys:
+        if not self._known().keys:
             return WITHOUT_KEYS_S  # a platform that knows no tasks
         self.resume()
         self.deliver()
         leased = self.api.post(f"{self._path}/claim", {"wait_s": POLL_S}, wait_s=POLL_S)
         if leased:
-            self.take(leased, known)
+            self.take(leased, self._known())  # read after the wait: meanwhile somebody may have come to hold the host
             self.deliver()
         return 0
 
