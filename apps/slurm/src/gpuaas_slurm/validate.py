@@ -52,7 +52,7 @@ def word(what: str, value: object) -> str:
 
 def plain(text: str) -> str:
     """A person's words as Slurm can keep them between single quotes: letters, digits and a few marks."""
-    return re.sub(r"[^A-Za-z0-9 .,:_/()-]+", " ", text).strip()
+    return " ".join(re.sub(r"[^A-Za-z0-9 .,:_/()-]+", " ", text).split())
 
 
 def address(value: object) -> str:

@@ -1,0 +1,99 @@
+"""What the app makes of Slurm's answers about one worker, and of the hosts a worker comes to."""
+
+from dataclasses import replace
+
+import pytest
+from gpuaas_slurm import conditions, validate
+from gpuaas_slurm.facts import FIRST_UID, HostFacts, common_uid
+from gpuaas_slurm.hosts import parse
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.reconcile.members import confinement
+from gpuaas_slurm.render.files import SHARED, cluster_files, joining_files
+from gpuaas_slurm.render.slurm_conf import slurm_conf
+from gpuaas_slurm.runner import named
+from gpuaas_slurm.steps import nodes
+
+
+def standing(*lines: str) -> nodes.Standing:
+    return nodes.read(parse(0, "\n".join(lines)))
+
+
+def test_a_node_that_slurm_does_not_know_is_not_known() -> None:
+    assert not standing("@node ").known
+
+
+def test_a_drain_of_ours_is_told_from_a_persons() -> None:
+    ours = standing("@node drain|root|gpuaas:op_01k9: a new disk")
+    theirs = standing("@node drain|root|fan is loud")
+    assert (ours.ours, ours.is_drained) == (True, True)
+    assert (theirs.ours, theirs.is_drained, theirs.reason, theirs.by) == (False, True, "fan is loud", "root")
+
+
+def test_a_reason_may_hold_the_separator() -> None:
+    assert standing("@node drain|root|a|b").reason == "a|b"
+
+
+def test_while_a_job_runs_the_node_is_not_drained_and_the_job_is_named() -> None:
+    seen = standing("@node drng|root|gpuaas:op_1: x", "@job 12|alice|1:02:03|RUNNING", "@job 13|bob|UNLIMITED|RUNNING")
+    assert not seen.is_drained
+    assert seen.waits_for == "job 12 of alice (at most 1:02:03 left) and 1 other job"
+    endless = standing("@node drng|root|x", "@job 13|bob|UNLIMITED|RUNNING")
+    assert endless.waits_for == "job 13 of bob (with no time limit)"
+
+
+def test_completing_without_a_job_is_still_waited_for() -> None:
+    assert standing("@node comp|root|gpuaas:op_1: x").waits_for == "the node to become drained (it is busy)"
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("a new disk", "a new disk"),
+        ("it's 'bad'; reboot", "it s bad reboot"),
+        ("line\nbreak=$(id)`id`", "line break (id) id"),
+        ("ünïcode", "n code"),
+        ("", ""),
+    ],
+)
+def test_a_persons_words_cannot_leave_their_quotes(said: str, kept: str) -> None:
+    assert validate.plain(said) == kept
+
+
+def test_one_number_for_the_user_on_every_host(facts: HostFacts) -> None:
+    assert common_uid([facts, facts]) == FIRST_UID
+    busy = replace(facts, taken_uids=frozenset({FIRST_UID, FIRST_UID + 1}))
+    assert common_uid([facts, busy]) == FIRST_UID + 2
+    assert common_uid([busy, replace(facts, uid=1001)]) == 1001
+
+
+def test_a_host_where_the_number_is_taken_or_the_name_has_another_is_refused(facts: HostFacts) -> None:
+    ask = conditions.same_uid(FIRST_UID).ask
+    assert ask(facts, "")[0]
+    assert ask(replace(facts, uid=FIRST_UID, taken_uids=frozenset({FIRST_UID})), "")[0]
+    taken, why = ask(replace(facts, taken_uids=frozenset({FIRST_UID})), "")
+    assert not taken
+    assert "belongs to somebody else" in why
+    other, why = ask(replace(facts, uid=1000), "")
+    assert not other
+    assert "uid 1000" in why
+
+
+def test_a_worker_that_holds_jobs_together_in_another_way_is_refused(plan: Plan, facts: HostFacts) -> None:
+    running = slurm_conf(plan, facts, (facts,))
+    assert confinement(running) == ("linuxproc",)
+    assert conditions.same_confinement(("linuxproc",)).ask(facts, "")[0]
+    bare = replace(facts, virt="none", freezer=True)
+    assert not conditions.same_confinement(("linuxproc",)).ask(bare, "")[0]
+
+
+def test_a_worker_that_joins_gets_byte_for_byte_what_the_others_have(plan: Plan, facts: HostFacts) -> None:
+    seat = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
+    joined = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    assert all(file.text == whole[file.path] for file in joined)
+    assert {*SHARED, "/etc/slurm/gres.conf", "/etc/gpuaas-slurm/slurmd.env"} <= {file.path for file in joined}
+
+
+def test_many_hosts_are_named_in_short() -> None:
+    assert named(["a", "b"]) == " (a, b)"
+    assert named(list("abcde")) == " (a, b, c and 2 more)"
