@@ -19,7 +19,8 @@ BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
 PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
-MAKE_UP = "tests/test_make_up.py"  # alone: it compares the machine's network before and after
+# One after the other: they make labs of their own, and one compares the machine's network before and after.
+ALONE = [f"tests/test_{name}.py" for name in ("custody_outage", "make_up", "own_machine")]
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
 ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
@@ -95,9 +96,10 @@ STAGES = [
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
     _tests("the house", "tests"),
     _tests("lab: hosts", "lab/tests", lab=True),
+    _tests("lab: agent", "agent/tests", lab=True),
     _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
-    _tests("lab: journeys", "tests", f"--ignore={MAKE_UP}", "-n", "2", "--dist", "loadfile", lab=True, minutes=25),
-    _tests("lab: make up", MAKE_UP, lab=True),
+    _tests("lab: journeys", "tests", "-n", "2", "--dist", "loadfile", *_without(*ALONE), lab=True, minutes=25),
+    _tests("lab: journeys alone", *ALONE, lab=True, minutes=15),
 ]
 
 

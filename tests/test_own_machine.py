@@ -35,7 +35,7 @@ class Own:
 
     def run_printed_line(self, host: str, printed: str) -> None:
         (line,) = [text.strip() for text in printed.splitlines() if text.startswith("  ")]
-        done = self.lab.exec(host, ["bash", "-c", line], timeout=60)
+        done = self.lab.exec(host, ["bash", "-c", line], timeout=240)
         assert done.exit == 0, f"{line}\n{done.text}{done.error_text}"
 
     def node(self) -> Any:
