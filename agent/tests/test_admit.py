@@ -1,8 +1,10 @@
 """The question sshd asks before every login, asked of the real script: who is named, who is fenced off, what is noted."""
 
 import os
+import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,7 +81,6 @@ def test_anything_else_that_is_odd_is_refused(admit: Admit, serial: str, user: s
     assert admit(serial=serial, user=user) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/self").exists(), reason="needs /proc")
 def test_the_login_is_noted_with_the_process_that_asked(admit: Admit) -> None:
     admit(serial="7")
     me = sessions.look(os.getpid())
@@ -96,9 +97,15 @@ def test_missing_state_locks_nobody_out(admit: Admit) -> None:
     assert admit() == ["alloc_1", "alloc_2"]
 
 
-def test_it_answers_in_milliseconds(admit: Admit) -> None:
-    admit()
-    started = time.monotonic()
-    for _ in range(20):
-        admit()
-    assert (time.monotonic() - started) / 20 < 0.1, "logins would be felt to be slower"
+def test_it_costs_a_login_little_more_than_starting_a_shell(admit: Admit) -> None:
+    def taken(what: Callable[[], object]) -> float:
+        times = []
+        for _ in range(20):
+            started = time.monotonic()
+            what()
+            times.append(time.monotonic() - started)
+        return statistics.median(times)
+
+    shell = taken(lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True, timeout=20))
+    ratio = taken(admit) / shell
+    assert ratio < 20, f"logins would be felt to be slower: {ratio:.1f} times a shell"

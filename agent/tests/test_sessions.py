@@ -73,7 +73,7 @@ def test_a_revoked_session_ends_with_everything_in_it_and_services_stay(session:
     assert session.orphan in members(leader.session)
     started = time.monotonic()
     assert sessions.end(places, [7], grace_s=0.3) == 1
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 10, "what is promised"
     session.process.wait(2)
     assert members(leader.session) == [], "something of the session lives on"
     assert sessions.look(session.service) is not None, "a service of the host was killed with the session"

@@ -276,7 +276,7 @@ def test_a_program_that_hangs_is_killed_with_its_children_and_the_time_is_told(h
     began = time.monotonic()
     result = done(host, "run_unit", UNIT)
     assert result["outcome"] == "interrupted"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30, "half of what the program would have taken"
     assert result["evidence"]["steps"][-1] == {"step": "daemon-reload", "state": "begun"} | {
         "at": result["evidence"]["steps"][-1]["at"]
     }

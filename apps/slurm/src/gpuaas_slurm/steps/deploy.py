@@ -11,7 +11,7 @@ from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
-from gpuaas_slurm.render.files import SHARED, File, cluster_files
+from gpuaas_slurm.render.files import SHARED, cluster_files
 from gpuaas_slurm.steps import daemons, prepare, proof
 from gpuaas_slurm.steps.base import Stage, Step, Task
 
@@ -20,35 +20,28 @@ HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
-    made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
     gpus = sum(len(facts[w.allocation_id].gpus) for w in plan.workers)
-    return [*_up(plan, hosts, made, uid), *_proofs(plan, head, gpus)]
+    return [*without_proofs(plan, hosts, facts), *_proofs(plan, hosts[plan.controller.allocation_id], gpus)]
 
 
 def without_proofs(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
     """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
-    made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
-    return _up(plan, hosts, made, common_uid(facts.values()))
-
-
-def files_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
-    return [tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations)]
-
-
-def _up(plan: Plan, hosts: Mapping[str, Host], made: Mapping[str, tuple[File, ...]], uid: int) -> list[Stage]:
-    head = hosts[plan.controller.allocation_id]
+    head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
-        tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations),
+        *files_only(plan, hosts, facts),
         tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
         (Task(head, daemons.accounting()), *(Task(host, daemons.join_key(lambda: key_of(head))) for host in apart)),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan)),),
         tuple(started(plan, hosts[w.allocation_id], w) for w in plan.workers),
     ]
+
+
+def files_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
+    made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
+    return [tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations)]
 
 
 def _proofs(plan: Plan, head: Host, gpus: int) -> list[Stage]:
