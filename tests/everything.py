@@ -1,6 +1,7 @@
-"""`make test`: every check, one after the other, each with its time; a skipped test counts as a failure.
+"""`make test`: every check, each with its time; a skipped test counts as a failure.
 
-Stages are a table. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
+Stages are a table. They start in its order, side by side where both fit on two cores; what a stage printed is shown when it
+ends. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
 """
 
 import argparse
@@ -8,12 +9,14 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+CORES = 2  # a bigger machine helps by its speed, a smaller one waits longer
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
@@ -54,14 +57,22 @@ class Stage:
     tests: bool = False
     lab: bool = False
     minutes: int = 15
+    cores: int = 1  # of the two it is meant for
     env: tuple[tuple[str, str], ...] = ()
     fast: bool = True
 
 
-def _tests(name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 10, **env: str) -> Stage:
+def _tests(
+    name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 10, cores: int = 1, **env: str
+) -> Stage:
     mark = "lab" if lab else "not lab"
     argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
-    return Stage(name, argv, tests=True, lab=lab, minutes=minutes, env=tuple(env.items()), fast=fast and not lab)
+    return Stage(name, argv, True, lab, minutes, cores, tuple(env.items()), fast and not lab)
+
+
+def _both(name: str, *words: str, minutes: int = 10, **more: Any) -> Stage:
+    """Tests that keep both cores busy by themselves."""
+    return _tests(name, *words, "-n", "2", minutes=minutes, cores=2, **more)
 
 
 def _without(*paths: str) -> list[str]:
@@ -75,31 +86,29 @@ def _slow_on_postgresql() -> list[str]:
 STAGES = [
     Stage("format", [str(BIN / "ruff"), "format", "--check", "-q", *SOURCES]),
     Stage("lint", [str(BIN / "ruff"), "check", "-q", *SOURCES]),
-    Stage("types", [str(BIN / "pyright"), "--level", "error"]),
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    _tests("core", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW), minutes=20),
-    _tests(
+    Stage("types", [str(BIN / "pyright"), "--level", "error"]),
+    *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
+    _tests("the house", "tests"),
+    _tests("schemathesis", SCHEMATHESIS, fast=False, minutes=15),
+    _tests("schemathesis on PostgreSQL", SCHEMATHESIS, minutes=15, **ON_POSTGRESQL),
+    _both("core", "core/tests", *_without(SCHEMATHESIS, *SLOW), minutes=20),
+    _both(
         "core on PostgreSQL",
         "core/tests",
-        "-n",
-        "2",
         *_without(SCHEMATHESIS, *SLOW, *ON_SQLITE_ONLY, *ON_ANY_STORE),
         minutes=20,
         **ON_POSTGRESQL,
     ),
-    _tests("crashes and races", *SLOW, "-n", "2", fast=False),
-    _tests("crashes and races on PostgreSQL", *_slow_on_postgresql(), "-n", "2", **ON_POSTGRESQL),
-    _tests("schemathesis", SCHEMATHESIS, fast=False),
-    _tests("schemathesis on PostgreSQL", SCHEMATHESIS, **ON_POSTGRESQL),
-    *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
-    _tests("the house", "tests"),
+    _both("crashes and races", *SLOW, fast=False),
+    _both("crashes and races on PostgreSQL", *_slow_on_postgresql(), **ON_POSTGRESQL),
     _tests("lab: hosts", "lab/tests", lab=True),
     _tests("lab: agent", "agent/tests", lab=True),
     _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
-    _tests("lab: journeys", "tests", "-n", "2", "--dist", "loadfile", *_without(*ALONE), lab=True, minutes=25),
-    _tests("lab: journeys alone", *ALONE, lab=True, minutes=15),
+    _both("lab: journeys", "tests", "--dist", "loadfile", *_without(*ALONE), lab=True, minutes=25),
+    _tests("lab: journeys alone", *ALONE, lab=True, minutes=15, cores=2),
 ]
 
 
@@ -121,29 +130,74 @@ def main() -> int:
     chosen = options.parse_args()
     os.chdir(ROOT)
     stages = [s for s in STAGES if chosen.only in s.name and not (chosen.fast and not s.fast)]
-    outcomes = [run(stage) for stage in stages]
-    return summary(outcomes)
+    started = time.monotonic()
+    return summary(run_all(stages), time.monotonic() - started)
 
 
-def run(stage: Stage) -> Outcome:
-    print(f"\n━━ {stage.name}", flush=True)
+class Room:
+    """The cores nobody uses. Whoever needs more waits; what a stage says is said in one piece."""
+
+    def __init__(self) -> None:
+        self.free, self.changed = CORES, threading.Condition()
+
+    def enter(self, cores: int) -> None:
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= cores)
+            self.free -= cores
+
+    def leave(self, cores: int, words: str) -> None:
+        with self.changed:
+            print(words, flush=True)
+            self.free += cores
+            self.changed.notify()
+
+
+def run_all(stages: list[Stage]) -> list[Outcome]:
+    """In the table's order; one waits until there is room for it."""
+    room, outcomes, threads = Room(), dict[str, Outcome](), list[threading.Thread]()
+
+    def one(stage: Stage) -> None:
+        outcome, text = run(stage)
+        outcomes[stage.name] = outcome
+        end = f"   {'ok' if outcome.ok else 'FAILED'} in {outcome.seconds:.1f} s"
+        room.leave(stage.cores, f"\n━━ {stage.name}\n{text}{end}")
+
+    for stage in stages:
+        room.enter(stage.cores)
+        threads.append(threading.Thread(target=one, args=(stage,)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    return [outcomes[stage.name] for stage in stages]
+
+
+def run(stage: Stage) -> tuple[Outcome, str]:
+    """How it ended, and what it printed."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
+        report, printed = Path(folder) / "report.xml", Path(folder) / "printed"
         argv = [*stage.argv, f"--junitxml={report}"] if stage.tests else stage.argv
         env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "120"} | dict(stage.env)
-        try:
-            code = subprocess.run(
-                argv, env=env, stdin=subprocess.DEVNULL, timeout=stage.minutes * 60, check=False
-            ).returncode
-        except subprocess.TimeoutExpired:
-            print(f"   took longer than {stage.minutes} minutes", flush=True)
-            code = 1
+        late = ""
+        with printed.open("wb") as out:
+            try:
+                code = subprocess.run(
+                    argv,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    timeout=stage.minutes * 60,
+                    check=False,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code, late = 1, f"   took longer than {stage.minutes} minutes\n"
         outcome = Outcome(stage, code == 0, time.monotonic() - started)
         if stage.tests:
             _count(outcome, report, code)
-    print(f"   {'ok' if outcome.ok else 'FAILED'} in {outcome.seconds:.1f} s", flush=True)
-    return outcome
+        if outcome.skipped:
+            late += f"   {outcome.skipped} skipped: a test that does not run proves nothing\n"
+        return outcome, printed.read_text(errors="replace") + late
 
 
 def _count(outcome: Outcome, report: Path, code: int) -> None:
@@ -159,12 +213,10 @@ def _count(outcome: Outcome, report: Path, code: int) -> None:
         outcome.skipped += int(suite.get("skipped", 0))
         outcome.failed += bad
         outcome.passed += total - bad - int(suite.get("skipped", 0))
-    if outcome.skipped:
-        print(f"   {outcome.skipped} skipped: a test that does not run proves nothing", flush=True)
-        outcome.ok = False
+    outcome.ok = outcome.ok and not outcome.skipped
 
 
-def summary(outcomes: list[Outcome]) -> int:
+def summary(outcomes: list[Outcome], seconds: float) -> int:
     print("\n━━ summary")
     for one in outcomes:
         count = f"{one.passed} tests" if one.stage.tests else ""
@@ -174,7 +226,7 @@ def summary(outcomes: list[Outcome]) -> int:
     passed = sum(o.passed for o in outcomes) + sum(o.ok for o in outcomes if not o.stage.tests)
     failed = sum(max(o.failed, 1) for o in outcomes if not o.ok)
     skipped = sum(o.skipped for o in outcomes)
-    print(f"   {sum(o.seconds for o in outcomes) / 60:.1f} minutes in all")
+    print(f"   {seconds / 60:.1f} minutes in all")
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 1 if failed else 0
 
