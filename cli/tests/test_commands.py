@@ -280,6 +280,31 @@ def test_a_terminal_gets_colours_and_the_same_words(
     assert "\x1b[32mhealthy" in terminal.getvalue()
 
 
+def test_a_failed_operation_shows_what_its_host_said(
+    scene: Scene, gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = {"code": "step_failed", "message": "x", "way_out": "y", "retryable": True}
+    detail = {
+        "step": "join",
+        "host": "gpu3",
+        "log": ["slurmd: fatal: my last words"],
+        "units": [
+            {"unit": "slurmd.service", "active": "failed", "sub": "failed", "result": "exit-code"},
+            {"unit": "munge.service", "active": "active", "sub": "running", "result": "success"},
+        ],
+        "checks": [
+            {"check": "disk_free", "ok": False, "sentence": "There is no room."},
+            {"check": "ports", "ok": True},
+        ],
+    }
+    scene.operation = scene.make_operation(status="failed", error=error, adapter_detail=detail)
+    assert gpuaas("operation", "show", "train") == 0
+    said = capsys.readouterr().out
+    for words in ("join", "gpu3", "my last words", "slurmd.service is failed", "There is no room."):
+        assert words in said
+    assert "munge" not in said
+
+
 def test_the_latest_operation_can_be_asked_for_by_instance_name(
     gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
 ) -> None:

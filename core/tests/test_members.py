@@ -92,6 +92,38 @@ async def test_a_member_is_drained_and_comes_back(world: World) -> None:
     assert (await world.boss.get(path)).json()["state"] == "ready"
 
 
+@pytest.mark.parametrize("verb", ["drain", "remove", "replace"])
+async def test_what_happens_at_a_deadline_is_a_choice_that_reaches_the_app(world: World, verb: str) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.done(await world.claim())
+    path = world.of(instance, "members", worker(instance)["id"], verb)
+    where = {"allocation_id": spare[1]} if verb == "replace" else {}
+    check_problem(await world.boss.post(path, where | {"at_deadline": "requeue"}), 422, "invalid_request")
+    wrong = where | {"deadline_s": 60, "at_deadline": "burn"}
+    check_problem(await world.boss.post(path, wrong), 422, "invalid_request")
+    check_problem(await world.boss.post(path, where | {"deadline_s": -1}), 422, "invalid_request")
+    asked = await world.boss.ok(path, where | {"deadline_s": 0, "at_deadline": "requeue"})
+    assert asked["operation"]["params"] == {"deadline_s": 0, "at_deadline": "requeue"}
+    assert (await world.claim())["operation"]["params"] == {"deadline_s": 0, "at_deadline": "requeue"}
+
+
+async def test_trying_anyway_is_said_to_the_app_once_and_not_to_later_tries(world: World) -> None:
+    instance, spare = await wide(world)
+    batch = await add(world, instance, spare[0])
+    await world.fail(await world.claim())
+    first = (await world.boss.ok(world.operation(batch["operations"][0]["id"], "retry"), {"try_anyway": True}))[
+        "operation"
+    ]
+    assert first["params"] == {"try_anyway": True}
+    await world.fail(await world.claim())
+    path = world.of(instance, "members", first["member_id"], "retry")
+    check_problem(await world.boss.post(path, {"try_anyway": "yes"}), 422, "invalid_request")
+    assert (await world.boss.ok(path))["operation"]["params"] == {}
+    await world.fail(await world.claim())
+    assert (await world.boss.ok(path, {"try_anyway": True}))["operation"]["params"] == {"try_anyway": True}
+
+
 async def test_a_removed_member_leaves_evidence_frees_its_machine_and_goes_into_history(world: World) -> None:
     instance, spare = await wide(world)
     await add(world, instance, spare[0])

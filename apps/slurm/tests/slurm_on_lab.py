@@ -92,7 +92,9 @@ class Bed:
             Work,
             SimpleNamespace(
                 instance=instance,
-                operation=SimpleNamespace(id=named, kind=kind, correlation_id="cor-lab-0001", member_id=None),
+                operation=SimpleNamespace(
+                    id=named, kind=kind, correlation_id="cor-lab-0001", member_id=None, params={}
+                ),
                 claim_epoch=epoch,
                 project_id=instance.project_id,
                 stopping=False,

@@ -11,7 +11,10 @@ from gpuaas_slurm.reconcile.members import confinement
 from gpuaas_slurm.render.files import SHARED, cluster_files, joining_files
 from gpuaas_slurm.render.slurm_conf import slurm_conf
 from gpuaas_slurm.runner import named
-from gpuaas_slurm.steps import nodes
+from gpuaas_slurm.steps import admission, nodes
+
+ALICE = "@job 12|alice|team-a|1:02:03|RUNNING|2026-11-16T09:03:34"
+BOB = "@job 13|bob|team-b|UNLIMITED|RUNNING|N/A"
 
 
 def standing(*lines: str) -> nodes.Standing:
@@ -34,11 +37,45 @@ def test_a_reason_may_hold_the_separator() -> None:
 
 
 def test_while_a_job_runs_the_node_is_not_drained_and_the_job_is_named() -> None:
-    seen = standing("@node drng|root|gpuaas:op_1: x", "@job 12|alice|1:02:03|RUNNING", "@job 13|bob|UNLIMITED|RUNNING")
+    seen = standing("@node drng|root|gpuaas:op_1: x", ALICE, BOB)
     assert not seen.is_drained
     assert seen.waits_for == "job 12 of alice (at most 1:02:03 left) and 1 other job"
-    endless = standing("@node drng|root|x", "@job 13|bob|UNLIMITED|RUNNING")
+    endless = standing("@node drng|root|x", BOB)
     assert endless.waits_for == "job 13 of bob (with no time limit)"
+
+
+def test_a_drain_tells_whose_jobs_hold_the_worker_and_when_the_last_is_over() -> None:
+    later = "@job 14|carol|team-b|2:00:00|RUNNING|2026-11-16T10:00:00"
+    seen = standing("@node drng|root|gpuaas:op_1: x", ALICE, later).forecast
+    assert (seen["free_at"], seen["jobs_total"]) == ("2026-11-16T10:00:00Z", 2)
+    alice = {"id": "12", "user": "alice", "account": "team-a", "state": "RUNNING", "ends_at": "2026-11-16T09:03:34Z"}
+    assert seen["jobs"][0] == alice
+    assert standing("@node drng|root|x", ALICE, BOB).forecast["free_at"] is None, "a job without a limit has no end"
+
+
+def test_a_long_list_of_jobs_is_told_in_part_and_counted_whole() -> None:
+    many = [f"@job {n}|alice|team-a|1:00|RUNNING|2026-11-16T09:00:00" for n in range(1, 400)]
+    seen = standing("@node drng|root|x", *many).forecast
+    assert (len(seen["jobs"]), seen["jobs_total"]) == (nodes.MOST_JOBS, 399)
+
+
+def test_a_drain_without_a_reason_is_of_a_worker_that_has_just_joined() -> None:
+    assert standing("@node drain|root|none").ours
+    assert not standing("@node idle|root|none").ours
+    assert standing("@node drain|root|gpuaas:op_1: x").drained_for("op_1")
+    assert not standing("@node drain|root|gpuaas:op_12: x").drained_for("op_1")
+
+
+def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: HostFacts) -> None:
+    seat = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
+    files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    options = next(file for file in files if file.path == admission.OPTIONS)
+    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(options).data or b"")
+    dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
+    lines = dropin.text.splitlines()
+    own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))
+    assert own < door, "the later file wins"
 
 
 def test_completing_without_a_job_is_still_waited_for() -> None:

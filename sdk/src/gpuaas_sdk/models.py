@@ -632,6 +632,7 @@ class DisabledEntitlementView(msgspec.Struct, kw_only=True):
 class DrainMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     deadline_s: int | None = None
+    at_deadline: str | None = None
 
 
 class EffectiveView(msgspec.Struct, kw_only=True):
@@ -1290,6 +1291,8 @@ class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+    deadline_s: int | None = None
+    at_deadline: str | None = None
     validate_only: bool = False
 
 
@@ -1306,8 +1309,10 @@ class RenewTask(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
-    allocation_id: str
     reason: str | None = None
+    deadline_s: int | None = None
+    at_deadline: str | None = None
+    allocation_id: str
 
 
 class ReportTask(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1333,6 +1338,10 @@ class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str | None = None
     version: str | None = None
     app_slug: str | None = None
+
+
+class Retry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    try_anyway: bool = False
 
 
 class RevokeAccess(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -7,6 +7,7 @@ StepFailed is raised by the steps and turned into the SDK's Failed by the reconc
 import re
 from typing import Any
 
+from gpuaas_slurm.evidence import scrub
 from gpuaas_slurm.hosts import Answer
 
 RETRY = "then run `gpuaas operation retry {operation}`; or decommission the instance."
@@ -38,6 +39,12 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         "Update the instance with the name the cluster has. Decommission it and deploy anew to give it another.",
         False,
     ),
+    "drained_by_somebody": ("Ask who drained the worker in Slurm to give it back, " + RETRY, True),
+    "bootstrap_circuit_open": (
+        "Read in adapter_detail what failed and mend it, then run `gpuaas operation retry {operation} --anyway`; or"
+        " choose another allocation; or wait until `closes_at`.",
+        True,
+    ),
     "inputs_invalid": ("Decommission the instance and deploy it with other inputs.", False),
     "teardown_incomplete": (
         "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
@@ -68,8 +75,11 @@ class StepFailed(Exception):
 
 def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
     """Why a step failed, from what its script said. A full disk hides behind many faces, so it is looked for first."""
-    logs = answer.said.get("log", [])[-20:]
-    detail = {"step": step, "host": host, "exit": answer.exit, "output": answer.text[-2000:], "log": logs}
+    logs, output = [scrub(line) for line in answer.said.get("log", [])[-20:]], scrub(answer.text[-2000:])
+    detail: dict[str, Any] = {"step": step, "host": host, "exit": answer.exit, "output": output, "log": logs}
+    units = (line.split("|") for line in answer.said.get("unit_state", []))
+    detail["units"] = [dict(zip(("unit", "active", "sub", "result", "restarts"), one, strict=False)) for one in units]
+    detail["host_journal"] = answer.said.get("act", [])[-8:]
     if full := no_space(answer):
         return StepFailed(
             "disk_full", f"The file system {full} of {host} is full ({title[0].lower()}{title[1:]}).", detail
@@ -77,7 +87,7 @@ def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> S
     if said := answer.one("fail"):
         own_code, _, sentence = said.partition("|")
         return StepFailed(own_code if own_code in WAYS_OUT else code, sentence, detail)
-    words = [line for line in [*logs, *answer.text.splitlines()] if line.strip()] or ["nothing was said"]
+    words = [line for line in [*logs, *output.splitlines()] if line.strip()] or ["nothing was said"]
     last = words[-1]
     return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)
 

@@ -77,7 +77,12 @@ diagnose() {
     systemctl show -p ActiveState,SubState,Result "$UNIT.service" 2>/dev/null | sed 's/^/@log /'
     journalctl -q -o cat -u "$UNIT.service" -n 15 --no-pager 2>/dev/null | sed 's/^/@log /'
     [ "$UNIT" = mariadb ] && tail -n 10 /var/log/mysql/error.log 2>/dev/null | sed 's/^/@log /'
+    tail -n 8 "/var/log/slurm/$UNIT.log" 2>/dev/null | cut -c1-300 | sed 's/^/@log /'
   fi
+  systemctl show -p Id -p ActiveState -p SubState -p Result -p NRestarts {munge,mariadb,slurmdbd,slurmctld,slurmd}.service 2>/dev/null |
+    awk -F= '{v[$1]=$2} /^$/ {row()} END {row()}
+      function row() { if (v["Id"] != "") print "@unit_state " v["Id"] "|" v["ActiveState"] "|" v["SubState"] "|" v["Result"] "|" v["NRestarts"]; delete v }'
+  tail -n 8 "$BASE/journal.jsonl" 2>/dev/null | sed 's/^/@act /'
   df -kP /var/lib/mysql /var/lib/slurm/* /var/lib/gpuaas-slurm /var/lib /var/log/slurm /var/log /var/tmp /tmp /run /home \
     /etc/slurm /etc/munge /etc/mysql /etc/systemd/system /etc/gpuaas-slurm /etc /usr/lib / 2>/dev/null |
     awk 'NR>1 && $4<1024 && !seen[$6]++ {print "@full " $6 "|" $4}'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
@@ -18,6 +18,7 @@ from .instance import follow, show_plan
 if TYPE_CHECKING:
     from gpuaas_sdk.models import AcceptedView, MemberView
 
+AtDeadline = Literal["give_back", "requeue"]
 app = App(name="member", help="The members of an instance: add, drain, replace, remove, mend.")
 
 
@@ -112,12 +113,14 @@ def drain(
     *,
     reason: str | None = None,
     deadline: int | None = None,
+    at_deadline: AtDeadline | None = None,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
 ) -> int:
     """Let nothing new begin on a member, and wait for what goes on there.
 
     Example: gpuaas member drain train worker/1 --reason "new fan" --deadline 3600
+    Example: gpuaas member drain train worker/1 --deadline 0 --at-deadline requeue
 
     Parameters
     ----------
@@ -129,10 +132,13 @@ def drain(
         Why, for the record and the app.
     deadline
         Seconds the app may wait for what goes on there.
+    at_deadline
+        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     no_wait
         Return as soon as the platform has accepted it.
     """
-    return _ask("drain_member", instance, member, no_wait, common, reason=reason, deadline_s=deadline)
+    said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+    return _ask("drain_member", instance, member, no_wait, common, **said)
 
 
 @app.command
@@ -178,6 +184,8 @@ def remove(
     /,
     *,
     reason: str | None = None,
+    deadline: int | None = None,
+    at_deadline: AtDeadline | None = None,
     plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
@@ -195,13 +203,18 @@ def remove(
         component/number (worker/0), or its id.
     reason
         Why, for the record.
+    deadline
+        Seconds the app may wait for what goes on there.
+    at_deadline
+        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     plan
         Only check, and say what would happen where.
     no_wait
         Return as soon as the platform has accepted it.
     """
     if not plan:
-        return _ask("remove_member", instance, member, no_wait, common, reason=reason)
+        said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+        return _ask("remove_member", instance, member, no_wait, common, **said)
     with session(common) as at:
         return show_plan(at, at.client.plan_remove_member(at.project_id, *_find(at, instance, member)), common)
 
@@ -214,6 +227,8 @@ def replace(
     /,
     *,
     reason: str | None = None,
+    deadline: int | None = None,
+    at_deadline: AtDeadline | None = None,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
 ) -> int:
@@ -231,16 +246,29 @@ def replace(
         Where the new one goes: name of an allocation or node, or id.
     reason
         Why, for the record.
+    deadline
+        Seconds the app may wait for what goes on on the old one.
+    at_deadline
+        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     no_wait
         Return as soon as the platform has accepted it.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
-    return _ask("replace_member", instance, member, no_wait, common, allocation_id=chosen, reason=reason)
+    said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+    return _ask("replace_member", instance, member, no_wait, common, allocation_id=chosen, **said)
 
 
 @app.command
-def retry(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+def retry(
+    instance: str,
+    member: str,
+    /,
+    *,
+    anyway: Annotated[bool, Flag] = False,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
     """Try again what failed on a member.
 
     Example: gpuaas member retry train worker/1
@@ -251,10 +279,12 @@ def retry(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = Fal
         Name or id.
     member
         component/number (worker/0), or its id.
+    anyway
+        Even if the app refuses to after repeated failures.
     no_wait
         Return as soon as the platform has accepted it.
     """
-    return _ask("retry_member", instance, member, no_wait, common)
+    return _ask("retry_member", instance, member, no_wait, common, try_anyway=anyway or None)
 
 
 @app.command

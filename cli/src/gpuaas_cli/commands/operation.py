@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import show
+from .. import evidence, show
 from ..endings import say_next
 from ..moments import sequence_now
 from ..options import Common, Flag
@@ -84,7 +84,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
     if common.json:
         return show.as_json(found)
     error = found.error
-    return show.facts(
+    show.facts(
         [
             ("what", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
             ("status", found.status),
@@ -103,10 +103,18 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
             ("correlation", found.correlation_id),
         ]
     )
+    return evidence.tell(found.adapter_detail) if error else None
 
 
 @app.command
-def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+def retry(
+    operation: str,
+    /,
+    *,
+    anyway: Annotated[bool, Flag] = False,
+    no_wait: Annotated[bool, Flag] = False,
+    common: Common = Common(),
+) -> int:
     """Try a failed operation again, and watch it.
 
     Example: gpuaas operation retry op_01hx…
@@ -116,13 +124,16 @@ def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: 
     ----------
     operation
         Its id, or an instance's name for the latest one of it.
+    anyway
+        Even if the app refuses to after repeated failures.
     no_wait
         Return as soon as the platform has accepted it.
     """
     with session(common) as at:
         found = at.operation(operation)
         before = sequence_now(at.client, at.project_id)
-        return follow(at, at.client.retry_operation(at.project_id, found.id), no_wait, common, after=before)
+        accepted = at.client.retry_operation(at.project_id, found.id, try_anyway=anyway or None)
+        return follow(at, accepted, no_wait, common, after=before)
 
 
 @app.command

@@ -68,7 +68,7 @@ async def add_members(call: Caller, project_id: str, instance_id: str, body: sch
 async def drain_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.DrainMember | None = None
 ) -> Response:
-    """Nothing new begins there; `deadline_s` says how long the app may wait for what goes on."""
+    """Nothing new begins there; `deadline_s`: how long the app may wait for what goes on, `at_deadline` what then."""
     params = body.model_dump() if body else {}
     return await _ask(call, project_id, instance_id, member_id, "drain_member", params)
 
@@ -95,7 +95,7 @@ async def remove_member(
     if body and body.validate_only:
         planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id))
         return Response(planned.model_dump_json(), media_type="application/json")
-    params = {"reason": body.reason} if body else {}
+    params = body.model_dump(exclude={"validate_only"}) if body else {}
     return await _ask(call, project_id, instance_id, member_id, "remove_member", params)
 
 
@@ -112,10 +112,13 @@ async def replace_member(
 
 
 @router.post("/{member_id}/retry", **_ACCEPTED, **needs("apps.member.operate", "project"))
-async def retry_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
+async def retry_member(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Retry | None = None
+) -> Response:
     """What failed on it, again."""
+    anyway = body is not None and body.try_anyway
     return await call.write(
-        lambda ctx: recovery.retry_member(ctx, project_id, instance_id, member_id),
+        lambda ctx: recovery.retry_member(ctx, project_id, instance_id, member_id, anyway=anyway),
         status=202,
         location=_where(project_id),
     )

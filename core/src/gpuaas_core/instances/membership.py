@@ -134,7 +134,8 @@ def replace(
     ordinal = _next_ordinal(ctx, instance_id, old.component_key)
     allocation = found[body.allocation_id]
     fresh = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
-    more = {"old_member_id": old.id, "params": {"reason": body.reason} if body.reason else None}
+    params = body.model_dump(exclude={"allocation_id"}, exclude_none=True)
+    more = {"old_member_id": old.id, "params": params or None}
     return accepted_view(ctx.tx, queue_operation(ctx, instance, REPLACE, manifest, member=fresh, **more))
 
 

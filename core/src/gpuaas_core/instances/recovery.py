@@ -31,15 +31,19 @@ from .states import DECOMMISSION, DEPLOY, INSTANCE, MEMBER, OPERATION, REMOVE
 from .tables import operations, orphans
 from .views import accepted_view, operation_view
 
+ANYWAY = "try_anyway"  # the parameter that lets an app try once more what it refuses after repeated failures
 
-def retry(ctx: Context, project_id: str, operation_id: str) -> schemas.AcceptedView:
+
+def retry(ctx: Context, project_id: str, operation_id: str, *, anyway: bool = False) -> schemas.AcceptedView:
     """A new operation with the same order; the old one stays as it ended."""
     old, instance = hold_operation(ctx.tx, project_id, operation_id)
     ctx.resource_id = operation_id
     member = member_of(ctx.tx, old)
     if refusal := actions.retry(old, instance, member, live_operations(ctx.tx, instance.id)):
         raise refusal
-    same = {name: getattr(old, name) for name in ("params", "from_version", "to_version", "old_member_id")}
+    same = {name: getattr(old, name) for name in ("from_version", "to_version", "old_member_id")}
+    params = {name: value for name, value in (old.params or {}).items() if name != ANYWAY}
+    same["params"] = (params | ({ANYWAY: True} if anyway else {})) or None
     manifest = manifest_of(ctx.tx, instance)
     operation = queue_operation(ctx, instance, old.kind, manifest, member=member, retry_of=old.id, **same)
     if member is not None:
@@ -55,7 +59,9 @@ def retry(ctx: Context, project_id: str, operation_id: str) -> schemas.AcceptedV
     return accepted_view(ctx.tx, operation)
 
 
-def retry_member(ctx: Context, project_id: str, instance_id: str, member_id: str) -> schemas.AcceptedView:
+def retry_member(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, *, anyway: bool = False
+) -> schemas.AcceptedView:
     """The member's own newest operation again."""
     instance_row(ctx.tx, project_id, instance_id)
     member = member_row(ctx.tx, instance_id, member_id)
@@ -65,7 +71,7 @@ def retry_member(ctx: Context, project_id: str, instance_id: str, member_id: str
         raise NotRetryable("The member has no operation that could be retried.") from None
     if last.member_id != member_id:
         raise NotRetryable(f"Its newest operation, the {last.kind} {last.id}, is of the whole instance.")
-    return retry(ctx, project_id, last.id)
+    return retry(ctx, project_id, last.id, anyway=anyway)
 
 
 def cancel(ctx: Context, project_id: str, operation_id: str) -> schemas.OperationView:

@@ -163,10 +163,15 @@ async def get_operation(call: Caller, project_id: str, operation_id: str) -> Res
 
 
 @router.post("/operations/{operation_id}/retry", **_ACCEPTED, **needs("apps.operation.retry", "project"))
-async def retry_operation(call: Caller, project_id: str, operation_id: str) -> Response:
+async def retry_operation(
+    call: Caller, project_id: str, operation_id: str, body: schemas.Retry | None = None
+) -> Response:
     """A new operation of the same kind; the failed one stays as it ended."""
+    anyway = body is not None and body.try_anyway
     return await call.write(
-        lambda ctx: recovery.retry(ctx, project_id, operation_id), status=202, location=_where(project_id)
+        lambda ctx: recovery.retry(ctx, project_id, operation_id, anyway=anyway),
+        status=202,
+        location=_where(project_id),
     )
 
 

@@ -1,9 +1,9 @@
 """What instances, members and operations look like on the wire."""
 
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, canonical, said
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
@@ -64,19 +64,40 @@ class AddMembers(Input):
     validate_only: YesNo = False
 
 
-class DrainMember(Input):
+class Emptying(Input):
+    """How a member is emptied before it is drained, removed or replaced."""
+
     reason: Sentence | None = None
     deadline_s: Whole | None = Field(None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
+    at_deadline: Literal["give_back", "requeue"] | None = Field(
+        None,
+        description="what happens to work that still goes on then: the member is given back to it (the default), or the"
+        " work goes back to where it waited and starts anew elsewhere",
+    )
+
+    @model_validator(mode="after")
+    def _needs_a_deadline(self) -> Self:
+        if self.at_deadline and self.deadline_s is None:
+            raise ValueError("at_deadline needs deadline_s (0: at once)")
+        return self
 
 
-class RemoveMember(Input):
-    reason: Sentence | None = None
+class DrainMember(Emptying):
+    pass
+
+
+class RemoveMember(Emptying):
     validate_only: YesNo = False
 
 
-class ReplaceMember(Input):
+class ReplaceMember(Emptying):
     allocation_id: Id
-    reason: Sentence | None = None
+
+
+class Retry(Input):
+    try_anyway: YesNo = Field(
+        False, description="tells the app to try although it refuses after repeated failures; this one time"
+    )
 
 
 class Health(Input):

@@ -125,9 +125,13 @@ class InstanceCalls:
         return get(OperationView, "/v1/projects/{}/operations/{}", project_id, operation_id)
 
     @call
-    def retry_operation(self, project_id: str, operation_id: str) -> Request[AcceptedView]:
-        """A new operation that tries again (`retry_of` names the old one)."""
-        return post(AcceptedView, "/v1/projects/{}/operations/{}/retry", project_id, operation_id)
+    def retry_operation(
+        self, project_id: str, operation_id: str, *, try_anyway: bool | None = None
+    ) -> Request[AcceptedView]:
+        """A new operation that tries again (`retry_of` names the old one). `try_anyway`: even where the app would
+        refuse after repeated failures, this one time."""
+        where = "/v1/projects/{}/operations/{}/retry"
+        return post(AcceptedView, where, project_id, operation_id, try_anyway=try_anyway)
 
     @call
     def cancel_operation(self, project_id: str, operation_id: str) -> Request[OperationView]:

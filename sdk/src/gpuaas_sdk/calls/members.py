@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ..call import call
 from ..models import AcceptedView, BatchView, MemberRemovedView, MemberView, PlannedView
 from ..request import Page, Request, get, post
 
+AtDeadline = Literal["give_back", "requeue"]
 _MEMBERS = "/v1/projects/{}/instances/{}/members"
 _MEMBER = "/v1/projects/{}/instances/{}/members/{}"
 
@@ -54,9 +57,11 @@ class MemberCalls:
         *,
         reason: str | None = None,
         deadline_s: int | None = None,
+        at_deadline: AtDeadline | None = None,
     ) -> Request[AcceptedView]:
-        """Nothing new begins there; `deadline_s` is how long the app may wait for what goes on."""
-        body = {"reason": reason, "deadline_s": deadline_s}
+        """Nothing new begins there; `deadline_s` is how long the app may wait for what goes on, `at_deadline` what
+        happens to it then (`give_back` the member by default, or `requeue` the work)."""
+        body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(AcceptedView, f"{_MEMBER}/drain", project_id, instance_id, member_id, **body)
 
     @call
@@ -73,9 +78,18 @@ class MemberCalls:
 
     @call
     def remove_member(
-        self, project_id: str, instance_id: str, member_id: str, *, reason: str | None = None
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        reason: str | None = None,
+        deadline_s: int | None = None,
+        at_deadline: AtDeadline | None = None,
     ) -> Request[AcceptedView]:
-        return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, reason=reason)
+        """It is emptied first, as by a drain."""
+        body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
+        return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, **body)
 
     @call
     def plan_remove_member(self, project_id: str, instance_id: str, member_id: str) -> Request[PlannedView]:
@@ -83,15 +97,26 @@ class MemberCalls:
 
     @call
     def replace_member(
-        self, project_id: str, instance_id: str, member_id: str, *, allocation_id: str, reason: str | None = None
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        allocation_id: str,
+        reason: str | None = None,
+        deadline_s: int | None = None,
+        at_deadline: AtDeadline | None = None,
     ) -> Request[AcceptedView]:
-        """A new member on the new allocation, then the old one goes: one operation."""
+        """A new member on the new allocation, then the old one is emptied and goes: one operation."""
         body = {"allocation_id": allocation_id, "reason": reason}
+        body |= {"deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(AcceptedView, f"{_MEMBER}/replace", project_id, instance_id, member_id, **body)
 
     @call
-    def retry_member(self, project_id: str, instance_id: str, member_id: str) -> Request[AcceptedView]:
-        return post(AcceptedView, f"{_MEMBER}/retry", project_id, instance_id, member_id)
+    def retry_member(
+        self, project_id: str, instance_id: str, member_id: str, *, try_anyway: bool | None = None
+    ) -> Request[AcceptedView]:
+        return post(AcceptedView, f"{_MEMBER}/retry", project_id, instance_id, member_id, try_anyway=try_anyway)
 
     @call
     def tombstone_member(

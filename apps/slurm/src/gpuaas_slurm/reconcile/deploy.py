@@ -12,6 +12,7 @@ from gpuaas_slurm.facts import HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile.breaker import tried
 from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import deploy as recipe
@@ -19,7 +20,7 @@ from gpuaas_slurm.steps.proof import COLLECT
 
 
 async def deploy(work: Work, tools: Tools) -> Done | Again | Failed:
-    return await guarded(work, tools, lambda: _deploy(work, tools))
+    return await guarded(work, tools, lambda: tried(work, tools, lambda: _deploy(work, tools)))
 
 
 async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:

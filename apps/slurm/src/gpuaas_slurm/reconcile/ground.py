@@ -11,6 +11,7 @@ import structlog
 from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
 from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
 
+from gpuaas_slurm import evidence
 from gpuaas_slurm.errors import UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
 from gpuaas_slurm.facts import HostFacts, look
 from gpuaas_slurm.hosts import LOCKED_EXIT, Claim, Host, MachineLike, StaleOnHost
@@ -140,11 +141,11 @@ async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) 
     except MachineUnreachable as error:
         return _patience(work, tools, work.members()[0].allocation_id or "", str(error))
     except MachineError as error:
-        return _failed(work, StepFailed(CODES.get(error.code, error.code), str(error)))
+        return _failed(work, tools, StepFailed(CODES.get(error.code, error.code), str(error)))
     except (BadWord, BadPlan, BadConfig) as error:
-        return _failed(work, StepFailed("inputs_invalid", str(error)))
+        return _failed(work, tools, StepFailed("inputs_invalid", str(error)))
     except StepFailed as error:
-        return _failed(work, error)
+        return _failed(work, tools, error)
 
 
 def pausing(work: Work) -> bool:
@@ -169,11 +170,14 @@ def _patience(work: Work, tools: Tools, allocation_id: str, why: str) -> Again |
         pause = min(2.0 ** (times - 1), 8.0, max(0.1, tools.patience_s - waited))
         return Again(pause, f"{why} Trying again, for {tools.patience_s:.0f} s in all.")
     tools.journal.reached(work.operation.id, allocation_id)
-    return _failed(work, StepFailed("host_unreachable", f"{why} Gave up after {waited:.0f} s."))
+    return _failed(work, tools, StepFailed("host_unreachable", f"{why} Gave up after {waited:.0f} s."))
 
 
-def _failed(work: Work, error: StepFailed) -> Failed:
-    log.warning("operation fails", code=error.code, message=error.message, detail=error.detail)
+def _failed(work: Work, tools: Tools, error: StepFailed) -> Failed:
+    names = {m.allocation_id: m.node_name or m.allocation_id for m in work.members() if m.allocation_id}
+    detail = evidence.bundle(error.detail, tools.journal.rows(work.operation.id), names)
+    message = evidence.scrub(error.message)
+    log.warning("operation fails", code=error.code, message=message, detail=detail)
     teardown = work.operation.kind == "decommission"
     way_out = error.way_out(work.operation.id) if error.code in WAYS_OUT else "Mend the host, then retry."
     if teardown:
@@ -183,4 +187,4 @@ def _failed(work: Work, error: StepFailed) -> Failed:
     # Of a cluster that ran before, the platform says itself what this operation was about.
     members = [MemberReport(member_id=m.id, state="failed") for m in work.members() if work.operation.kind == "deploy"]
     retryable = WAYS_OUT.get(error.code, ("", True))[1]
-    return Failed(error.code, error.message, way_out, retryable, error.detail, members)
+    return Failed(error.code, message, way_out, retryable, detail, members)

@@ -3,55 +3,56 @@ side by side; none of them restarts the scheduler."""
 
 from collections.abc import Mapping
 from dataclasses import replace as changed
-from datetime import UTC, datetime
-from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
 from gpuaas_slurm import conditions
-from gpuaas_slurm.errors import StepFailed, explain
+from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
 from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile.breaker import tried
 from gpuaas_slurm.reconcile.decommission import checks, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.emptying import emptied, reported
+from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.steps import daemons, nodes, prepare, teardown
+from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task
-from gpuaas_slurm.steps.deploy import KEY, prepared, shared, started
+from gpuaas_slurm.steps.deploy import KEY, prepared, shared
 
 Outcome = Done | Again | Failed
-LOOK_AGAIN_S = 1.0
+WAIT_FOR_A_PERSON_S = 3.0
 UID = "id -u {user}"
 
 
 async def add(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _add(work, tools))
+    return await ended(work, tools, lambda: tried(work, tools, lambda: _add(work, tools)))
 
 
 async def drain(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _drain(work, tools))
+    return await ended(work, tools, lambda: _drain(work, tools))
 
 
 async def undrain(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _undrain(work, tools))
+    return await ended(work, tools, lambda: _undrain(work, tools))
 
 
 async def restart(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _restart(work, tools))
+    return await ended(work, tools, lambda: _restart(work, tools))
 
 
 async def remove(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _remove(work, tools))
+    return await ended(work, tools, lambda: _remove(work, tools))
 
 
 async def replace(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _replace(work, tools))
+    return await ended(work, tools, lambda: _replace(work, tools))
 
 
 def seat_of(plan: Plan, member_id: str | None) -> Seat:
@@ -67,15 +68,48 @@ async def _add(work: Work, tools: Tools) -> Outcome:
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
-        if not await _join(work, tools, plan, seat, head, host, runner):
-            return paused(work)
+        try:
+            if not await _join(work, tools, plan, seat, head, host, runner):
+                return await _taken_back(work, tools, said, head, host, seat)
+        except StepFailed as error:
+            if error.code != "drained_by_somebody":
+                raise
+            return await _waits_for_a_person(work, said, head, seat, error.message)
         await said.sent()
-        report = await _member(head, seat, "ready")
+        standing = await nodes.standing(head, seat)
         return Done(
             f"{seat.host} is a worker of {plan.cluster}, and a job ran on it.",
-            members=[report],
+            members=[reported(seat, standing, "ready")],
             adapter_detail={"node": seat.node, "steps": runner.timeline},
         )
+
+
+async def _waits_for_a_person(work: Work, said: Reporter, head: Host, seat: Seat, why: str) -> Again:
+    """Somebody drained it before it was accepted. The reservation stays, so it takes no work when they give it back."""
+    standing = await nodes.standing(head, seat)
+    words = f"Waiting for {standing.by or 'somebody'}, who drained {seat.host} in Slurm: {why}"
+    await said.sent()
+    if work.operation.progress.message != words:
+        detail = {"node": seat.node, "reason": why, "drained_by": standing.by}
+        await work.progress("proving", 1, 2, words, adapter_detail=detail)
+    return Again(WAIT_FOR_A_PERSON_S, words)
+
+
+async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host: Host, seat: Seat) -> Outcome:
+    """Called off: the host is given back as it was found, so the platform may count the member as gone."""
+    if not work.cancel_requested:
+        return paused(work)
+    runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
+    if not await runner.run(leaving(head, host, seat)):
+        return Again(0, "the controller is stopping")
+    await said.sent()
+    return Failed(
+        "canceled",
+        f"The {work.operation.kind} was canceled, and nothing of the cluster is left on {seat.host}.",
+        "Add the worker again when you want it.",
+        retryable=True,
+        adapter_detail={"evidence": {seat.allocation_id: proven(tools, host)}},
+    )
 
 
 async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, host: Host, runner: Runner) -> bool:
@@ -87,9 +121,15 @@ async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, ho
     conf = {path: data.decode() for path, data in files.items() if path != KEY}
     uid = await _uid(head, plan)
     known = changed(facts, declared_gpus=declared_gpus(work, seat.allocation_id))
-    preflight(host, known, (conditions.same_uid(uid), conditions.same_confinement(confinement(conf[SLURM_CONF]))))
+    more = (conditions.same_uid(uid), conditions.same_confinement(confinement(conf[SLURM_CONF])))
+    preflight(host, known, more)
     runner.untouched = '[ ! -f "$OWN/before" ]'
-    return await runner.run(_joining(plan, seat, head, host, facts, conf, files[KEY], uid))
+    try:
+        return await runner.run(_joining(plan, seat, head, host, facts, conf, files[KEY], uid))
+    except StepFailed as error:
+        answers = conditions.ask(known, host.claim.instance_id, (*conditions.PREFLIGHT, *more))
+        error.detail.setdefault("checks", answers)
+        raise
 
 
 def _joining(
@@ -98,12 +138,16 @@ def _joining(
     async def the_key() -> bytes:
         return key
 
+    files = joining_files(plan, seat.allocation_id, facts, conf)
+    options = next(file for file in files if file.path == admission.OPTIONS)
     return [
         (Task(host, prepare.preflight()),),
-        (Task(host, prepare.files(joining_files(plan, seat.allocation_id, facts, conf))),),
-        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key))),
-        (started(plan, host, seat),),
-        (Task(head, nodes.accept(plan, seat)),),
+        (Task(host, prepare.files(files)),),
+        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key)), Task(host, admission.close_door(options))),
+        (Task(host, admission.join(seat)),),
+        (Task(head, admission.admit(plan, seat)),),
+        (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
+        (Task(host, admission.open_door()),),
     ]
 
 
@@ -124,53 +168,12 @@ async def _drain(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id]) as hosts, reporter(work) as said:
-        head = hosts[plan.controller.allocation_id]
-        standing = await _emptied(work, tools, said, head, seat)
+        standing = await emptied(work, said, hosts[plan.controller.allocation_id], seat)
         if not isinstance(standing, nodes.Standing):
             return standing
         await said.sent()
         whose = "" if standing.ours else f" It was drained by {standing.by or 'somebody'} in Slurm: {standing.reason}."
-        return Done(f"Nothing runs on {seat.host} any more.{whose}", members=[_reported(seat, standing, "drained")])
-
-
-async def _emptied(work: Work, tools: Tools, said: Reporter, head: Host, seat: Seat) -> nodes.Standing | Again | Failed:
-    """Drained, or how to go on. A drain of ours never outlives a drain operation that was called off or ran out of
-    time; a drain of somebody else is as good as ours and is left as it is."""
-    standing = await nodes.standing(head, seat)
-    if work.cancel_requested and not standing.is_drained:
-        return await _called_off(work, head, seat, standing)
-    if standing.known and standing.state not in ("drained", "draining"):
-        _ok(await nodes.drain(head, seat, str(work.operation.params.get("reason") or "")), head, "drain")
-        standing = await nodes.standing(head, seat)
-    if not standing.known or standing.is_drained:
-        return standing
-    if _late(work):
-        if standing.ours:
-            await nodes.undrain(head, seat)
-        return Failed(
-            "drain_deadline",
-            f"{seat.host} still waits for {standing.waits_for} after its time was up; it takes jobs again.",
-            f"Wait for the job or cancel it, then run `gpuaas operation retry {work.operation.id}`.",
-            retryable=True,
-            members=[_reported(seat, standing, "failed")],
-        )
-    said.say("draining", 1, 2, f"Waiting for {standing.waits_for}")
-    await said.sent()
-    return Again(LOOK_AGAIN_S, f"waiting for {standing.waits_for}")
-
-
-async def _called_off(work: Work, head: Host, seat: Seat, standing: nodes.Standing) -> Again | Failed:
-    if standing.ours:
-        await nodes.undrain(head, seat)
-    return paused(work)
-
-
-def _late(work: Work) -> bool:
-    limit = work.operation.params.get("deadline_s")
-    if not isinstance(limit, int | float) or work.operation.started_at is None:
-        return False
-    began = datetime.fromisoformat(work.operation.started_at)
-    return (datetime.now(UTC) - began).total_seconds() > limit
+        return Done(f"Nothing runs on {seat.host} any more.{whose}", members=[reported(seat, standing, "drained")])
 
 
 async def _undrain(work: Work, tools: Tools) -> Outcome:
@@ -182,11 +185,13 @@ async def _undrain(work: Work, tools: Tools) -> Outcome:
         if standing.state in ("drained", "draining"):
             if not standing.ours:
                 return _somebody_elses(work, seat, standing)
-            _ok(await nodes.undrain(head, seat), head, "undrain")
+            await nodes.undrain(head, seat)
             standing = await nodes.standing(head, seat)
-        if standing.state not in ("idle", "busy"):
+        if standing.by_somebody:
+            return _somebody_elses(work, seat, standing)
+        if standing.state not in ("idle", "busy", "reserved"):
             raise StepFailed("step_failed", f"{seat.host} is {standing.state} in Slurm ({standing.reason}).")
-        return Done(f"{seat.host} takes jobs again.", members=[_reported(seat, standing, "ready")])
+        return Done(f"{seat.host} takes jobs again.", members=[reported(seat, standing, "ready")])
 
 
 def _somebody_elses(work: Work, seat: Seat, standing: nodes.Standing) -> Failed:
@@ -196,7 +201,7 @@ def _somebody_elses(work: Work, seat: Seat, standing: nodes.Standing) -> Failed:
         f"Ask them, or on the controller: scontrol update nodename={seat.node} state=undrain; then run"
         f" `gpuaas operation retry {work.operation.id}`.",
         retryable=True,
-        members=[_reported(seat, standing, "failed")],
+        members=[reported(seat, standing, "failed")],
     )
 
 
@@ -207,11 +212,12 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
-        again = daemons.restarted(started(plan, host, seat).step)
-        if not await runner.run([(Task(host, again),)]):
+        if not await runner.run([(Task(host, nodes.restart(head is host, seat)),)]):
             return paused(work)
         await said.sent()
-        return Done(f"{seat.host} was restarted and takes jobs.", members=[await _member(head, seat, "ready")])
+        standing = await nodes.standing(head, seat)
+        now = f"stays drained by {standing.by}: {standing.reason}" if standing.by_somebody else "takes jobs"
+        return Done(f"{seat.host} was restarted and {now}.", members=[reported(seat, standing, "ready")])
 
 
 async def _remove(work: Work, tools: Tools) -> Outcome:
@@ -224,15 +230,16 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
     wanted = [plan.controller.allocation_id, seat.allocation_id]
     async with reach(work, tools, wanted) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        standing = await _emptied(work, tools, said, head, seat)
+        standing = await emptied(work, said, head, seat)
         if not isinstance(standing, nodes.Standing):
             return standing
         going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=standing.state)
         await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
         await facts_of({seat.allocation_id: host})
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
+        # From here there is no way back: a cancel that comes now comes too late.
+        runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
         if not await runner.run(leaving(head, host, seat)):
-            return paused(work)
+            return Again(0, "the controller is stopping")
         await said.sent()
         return Done(
             f"{seat.host} is no longer part of {plan.cluster}, and nothing of the cluster is left on it.",
@@ -249,28 +256,9 @@ def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
     """The new one comes first; then the old one goes. Each half finds what it has already done."""
-    come = await _add(work, tools)
+    come = await tried(work, tools, lambda: _add(work, tools))
     if not isinstance(come, Done):
         return come
-    plan = await make_plan(work, tools)
-    return await _take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id), list(come.members or []))
-
-
-def _ok(answer: Answer, head: Host, step: str) -> Answer:
-    if answer.exit != 0:
-        raise explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
-    return answer
-
-
-async def _member(head: Host, seat: Seat, state: str) -> MemberReport:
-    return _reported(seat, await nodes.standing(head, seat), state)
-
-
-def _reported(seat: Seat, standing: nodes.Standing, state: str) -> MemberReport:
-    detail: dict[str, Any] = {"node": seat.node, "reason": standing.reason, "drained_by": standing.by}
-    return MemberReport(
-        member_id=seat.member_id,
-        state=state,
-        runtime_state=standing.state,
-        adapter_detail=detail if standing.reason else None,
-    )
+    plan, new = await make_plan(work, tools), list(come.members)
+    gone = await _take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id), new)
+    return changed(gone, members=[*new, *gone.members]) if isinstance(gone, Failed) else gone  # the new one works

@@ -53,6 +53,7 @@ def slurmd_dropin(plan: Plan, seat: Seat) -> str:
     return (
         unit_dropin(plan, "munge.service slurmctld.service")
         + "EnvironmentFile=/etc/gpuaas-slurm/slurmd.env\n"
+        + "EnvironmentFile=-/etc/gpuaas-slurm/admission.env\n"  # steps/admission.py: while a worker is tried out
         + f"ExecStartPre=/bin/bash -c '{WAIT.format(tries=600, test=test)}'\n"
     )
 

@@ -12,6 +12,8 @@ STATES = {
     "drng": "draining",
     "down": "down",
     "inval": "invalid",
+    "maint": "reserved",
+    "resv": "reserved",
 }
 
 

@@ -35,6 +35,11 @@ def node_state(seat: Seat) -> str:
     return f"timeout 5 sinfo -h -n {seat.node} -o %t"
 
 
+def node_reason(seat: Seat) -> str:
+    """`none` when nobody drained it."""
+    return f"timeout 5 sinfo -h -n {seat.node} -o %E | head -1"
+
+
 def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
     port = "port_open 6817 && " if beside_scheduler else ""
     return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"

@@ -7,7 +7,7 @@ process always probes; the journal tells how often something was tried, what was
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,11 @@ CREATE TABLE IF NOT EXISTS waits (
   operation_id TEXT NOT NULL, allocation_id TEXT NOT NULL, since REAL NOT NULL, times INTEGER NOT NULL,
   PRIMARY KEY (operation_id, allocation_id)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS setbacks (
+  operation_id TEXT NOT NULL PRIMARY KEY, allocation_id TEXT NOT NULL, version TEXT NOT NULL, at REAL NOT NULL,
+  code TEXT NOT NULL, message TEXT NOT NULL, detail TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS worked (version TEXT NOT NULL PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -35,6 +40,19 @@ class Key:
     allocation_id: str
     step: str
     epoch: int
+
+
+@dataclass(frozen=True)
+class Setback:
+    """A host that could not be set up, with what was seen then."""
+
+    operation_id: str
+    allocation_id: str
+    version: str
+    code: str
+    message: str
+    detail: dict[str, Any]
+    at: float = 0.0
 
 
 class Journal:
@@ -90,6 +108,34 @@ class Journal:
 
     def reached(self, operation_id: str, allocation_id: str) -> None:
         self._db.execute("DELETE FROM waits WHERE operation_id=? AND allocation_id=?", (operation_id, allocation_id))
+
+    def setback(self, found: Setback, keep_s: float) -> None:
+        """Setting up a host failed. Rows older than `keep_s` are dropped."""
+        self._db.execute("DELETE FROM setbacks WHERE at < ?", (self._clock() - keep_s,))
+        self._db.execute(
+            "INSERT OR REPLACE INTO setbacks VALUES (?,?,?,?,?,?,?)",
+            (found.operation_id, found.allocation_id, found.version, self._clock(), found.code, found.message,
+             json.dumps(found.detail)),
+        )  # fmt: skip
+
+    def setbacks(self, version: str, within_s: float) -> list[Setback]:
+        """Of this version, oldest first; hosts on which it has worked since have none."""
+        found = self._db.execute(
+            "SELECT * FROM setbacks WHERE version=? AND at>=? ORDER BY at", (version, self._clock() - within_s)
+        )
+        return [Setback(**{**dict(row), "detail": json.loads(row["detail"])}) for row in found]
+
+    def set_up(self, version: str, allocations: Iterable[str]) -> None:
+        """It worked on these."""
+        self._db.executemany("DELETE FROM setbacks WHERE allocation_id=?", [(one,) for one in allocations])
+        self._db.execute("INSERT OR REPLACE INTO worked VALUES (?,?)", (version, self._clock()))
+
+    def worked_at(self, version: str) -> float:
+        row = self._db.execute("SELECT at FROM worked WHERE version=?", (version,)).fetchone()
+        return row["at"] if row else 0.0
+
+    def now(self) -> float:
+        return self._clock()
 
     def close(self) -> None:
         self._db.close()

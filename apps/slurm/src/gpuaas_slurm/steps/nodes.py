@@ -1,25 +1,36 @@
-"""What is done to one worker from the controller's host: try it, drain it, give it back, take it out of Slurm.
+"""What is done to one worker from the controller's host: look at it, drain it, give it back, take it out of Slurm.
 
-A drain of ours says so in its reason (`gpuaas:OPERATION: text`). A drain of anybody else is shown and left alone.
+A drain of ours says so in its reason (`gpuaas:OPERATION: text`). A drain of anybody else is shown and left alone. One
+without any reason is a worker that has just joined (admission.py): Slurm lets nobody drain without a reason.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from gpuaas_slurm import validate
 from gpuaas_slurm.errors import explain
 from gpuaas_slurm.hosts import Answer, Host
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.slurm import parse, shell
 from gpuaas_slurm.steps.base import Step
 
 OURS = "gpuaas:"
+MOST_JOBS = 50  # of those that hold a node, told one by one
+LEAVING = ("drained", "draining")
+REGISTERED = "(idle[*]?|mix[*]?|alloc[*]?|comp|drain|drng|maint|resv)"  # whatever anybody did to it since
 
-# One answer: what Slurm says of the node, and whose jobs hold it, each with the time it may still take.
+# One answer: what Slurm says of the node, and whose jobs hold it, each with the time it ends at the latest. A scheduler
+# that does not answer is an error, never a node without jobs.
 LOOK = """
 fence || exit 1
-port_open 6817 || refuse step_failed 'The scheduler does not answer.'
-say node "$(timeout 5 sinfo -h -n {node} -o '%t|%u|%E' | head -1)"
-timeout 5 squeue -h -w {node} -o '%A|%u|%L|%T' | sed 's/^/@job /'
+silent() {{ refuse step_failed 'The scheduler does not answer.'; }}
+port_open 6817 || silent
+node=$(timeout 5 sinfo -h -n {node} -o '%t|%u|%E') || silent
+say node "$(head -1 <<<"$node")"
+[ -n "$node" ] || exit 0
+jobs=$(TZ=UTC timeout 5 squeue -h -w {node} -o '%A|%u|%a|%L|%T|%e') || silent
+[ -z "$jobs" ] || sed 's/^/@job /' <<<"$jobs"
 exit 0
 """
 DRAIN = """
@@ -27,9 +38,18 @@ fence || exit 1
 timeout 5 scontrol update nodename={node} state=drain reason='{reason}' || exit 1
 exit 0
 """
+# Looked at once more: a person may have drained it since. `whose` is the beginning of the reason that may be undone.
 UNDRAIN = """
 fence || exit 1
-timeout 5 scontrol update nodename={node} state=undrain || exit 1
+reason=$(timeout 5 sinfo -h -n {node} -o %E | head -1)
+case $reason in {whose}*|none) timeout 5 scontrol update nodename={node} state=undrain || exit 1 ;; esac
+exit 0
+"""
+REQUEUE = """
+fence || exit 1
+for job in {jobs}; do
+  if why=$(timeout 5 scontrol requeue $job 2>&1); then say back $job; else say stays "$job|$why"; fi
+done
 exit 0
 """
 
@@ -38,8 +58,14 @@ exit 0
 class Job:
     id: str
     user: str
+    account: str
     left: str
     state: str
+    ends_at: str | None  # at the latest; nothing for one without a time limit
+
+    @property
+    def ending(self) -> bool:
+        return self.state == "COMPLETING"
 
 
 @dataclass(frozen=True)
@@ -54,12 +80,32 @@ class Standing:
 
     @property
     def ours(self) -> bool:
-        return self.reason.startswith(OURS)
+        return self.reason.startswith(OURS) or (self.state in LEAVING and not self.reason)
+
+    def drained_for(self, operation_id: str) -> bool:
+        return self.reason.startswith(f"{OURS}{operation_id}:")
+
+    @property
+    def by_somebody(self) -> bool:
+        return self.state in LEAVING and not self.ours
 
     @property
     def is_drained(self) -> bool:
         """Nothing runs on it and nothing will. Slurm says `drain` only of a node without jobs."""
         return self.state == "drained" and not self.jobs
+
+    @property
+    def free_at(self) -> str | None:
+        """When the last of its jobs is over at the latest, if all of them have a limit."""
+        ends = [job.ends_at for job in self.jobs]
+        return max((end for end in ends if end), default=None) if all(ends) else None
+
+    @property
+    def forecast(self) -> dict[str, Any]:
+        jobs = [asdict(job) for job in self.jobs[:MOST_JOBS]]
+        for job in jobs:
+            del job["left"]  # it changes every second and says what `ends_at` says
+        return {"free_at": self.free_at, "jobs": jobs, "jobs_total": len(self.jobs)}
 
     @property
     def waits_for(self) -> str:
@@ -73,9 +119,14 @@ class Standing:
 
 def read(answer: Answer) -> Standing:
     state, by, reason = [*answer.one("node").split("|", 2), "", "", ""][:3]
-    jobs = tuple(Job(*line.split("|", 3)) for line in answer.said.get("job", []) if line.count("|") >= 3)
+    jobs = tuple(_job(line) for line in answer.said.get("job", []) if line.count("|") >= 5)
     said = "" if reason.strip() in ("", "none") else reason.strip()
     return Standing(bool(state.strip()), parse.node_state(state), said, by.strip(), jobs)
+
+
+def _job(line: str) -> Job:
+    *words, ends = line.split("|", 5)
+    return Job(*words, ends_at=f"{ends.strip()}Z" if ends.strip()[:1].isdigit() else None)
 
 
 async def look(head: Host, seat: Seat) -> Answer:
@@ -83,45 +134,36 @@ async def look(head: Host, seat: Seat) -> Answer:
 
 
 async def standing(head: Host, seat: Seat) -> Standing:
-    answer = await look(head, seat)
-    if answer.exit != 0:
-        raise explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
-    return read(answer)
+    return read(_answered(await look(head, seat), head, "look"))
 
 
-async def drain(head: Host, seat: Seat, why: str) -> Answer:
+async def drain(head: Host, seat: Seat, why: str) -> None:
     """The reason names the operation, so that nobody takes it for a person's."""
     operation = validate.word("id", head.claim.operation_id)
     text = validate.plain(why)[:80] or "asked for by the platform"
     words = DRAIN.format(node=validate.word("node", seat.node), reason=f"{OURS}{operation}: {text}")
-    return await head.script(words, step="drain", within=15)
+    _answered(await head.script(words, step="drain", within=15), head, "drain")
 
 
-async def undrain(head: Host, seat: Seat) -> Answer:
-    return await head.script(UNDRAIN.format(node=validate.word("node", seat.node)), step="undrain", within=15)
+async def undrain(head: Host, seat: Seat, operation_id: str = "") -> None:
+    """Undoes a drain of the platform (of one operation, if it is named), never a person's."""
+    whose = f"{OURS}{validate.word('id', operation_id)}:" if operation_id else OURS
+    words = UNDRAIN.format(node=validate.word("node", seat.node), whose=whose)
+    _answered(await head.script(words, step="undrain", within=15), head, "undrain")
 
 
-def accept(plan: Plan, seat: Seat) -> Step:
-    """A worker is told to be ready when a job of the ordinary user has run on exactly it; one that is full of other
-    people's jobs already has shown the same."""
-    options = f"{shell.job_options(plan)} -w {seat.node} -J gpuaas-proof"
-    job = shell.as_user(plan, f"timeout 20 srun {options} hostname")
-    return Step(
-        name="accept",
-        title="Running a job on the worker",
-        phase="proving",
-        probe='[ -s "$REPORT/accept" ]',
-        act=f"""
-said=$({job}) || {{
-  {shell.node_state(seat)} | grep -Eqx '(mix|alloc)' || exit 1
-  said=busy
-}}
-printf '%s|%s\\n' "$(now_ms)" "$said" >"$REPORT/accept"
-""",
-        unit="slurmctld",
-        code="job_proof_failed",
-        undo="forget",
-    )
+async def requeue(head: Host, jobs: Iterable[Job]) -> tuple[list[str], dict[str, str]]:
+    """Those that are back in the queue, and why others are not: Slurm takes back only batch jobs that allow it."""
+    ids = " ".join(str(validate.whole("job", int(job.id), 1, 2**32)) for job in jobs)
+    answer = _answered(await head.script(REQUEUE.format(jobs=ids), step="requeue", within=60), head, "requeue")
+    stays = (line.partition("|") for line in answer.said.get("stays", []))
+    return answer.said.get("back", []), {job: why for job, _, why in stays}
+
+
+def _answered(answer: Answer, head: Host, step: str) -> Answer:
+    if answer.exit != 0:
+        raise explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
+    return answer
 
 
 def delete(seat: Seat) -> Step:
@@ -132,7 +174,43 @@ def delete(seat: Seat) -> Step:
         title="Taking the worker out of Slurm",
         phase="removing",
         probe=f"port_open 6817 && {gone}",
-        act=f"timeout 10 scontrol delete nodename={seat.node} || {gone}",
+        act=f"""
+rm -f "$OWN/accepted.{seat.node}"
+timeout 5 scontrol delete reservationname={reservation(seat)} 2>/dev/null || true
+timeout 10 scontrol delete nodename={seat.node} || {gone}
+""",
         unit="slurmctld",
         code="teardown_incomplete",
     )
+
+
+def restart(head_is_here: bool, seat: Seat) -> Step:
+    """Back means: Slurm has heard of the new process. Who drained it stays the owner of that drain; only what Slurm
+    itself drained for a wrong registration, and left so after the cause was gone, is resumed."""
+    port = "port_open 6817 && " if head_is_here else ""
+    there = f"active slurmd && {port}{shell.node_state(seat)} | grep -Eqx '{REGISTERED}'"
+    mark = '"$REPORT/again_worker"'
+    return Step(
+        name="again_worker",
+        title="Restarting the worker and waiting until Slurm has heard of it",
+        phase="starting",
+        probe=f"[ -f {mark} ] && {there}",
+        act=f"""
+began() {{ timeout 5 scontrol show node {seat.node} | grep -o 'SlurmdStartTime=[^ ]*'; }}
+before=$(began || true)
+systemctl reset-failed slurmd.service 2>/dev/null || true
+systemctl restart slurmd.service
+heard() {{ [ "$(began || true)" != "$before" ]; }}
+wait_until 10 heard || {shell.node_reason(seat)}
+if {shell.node_reason(seat)} | grep -Eq '^(gres/gpu|Low )'; then scontrol update nodename={seat.node} state=resume; fi
+date >{mark}
+""",
+        within=15,
+        unit="slurmd",
+        undo="stop_services",
+    )
+
+
+def reservation(seat: Seat) -> str:
+    """Of one worker, while it is tried out before it takes work."""
+    return f"gpuaas_{seat.node.replace('-', '_')}"

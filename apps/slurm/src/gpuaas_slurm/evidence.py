@@ -1,0 +1,79 @@
+"""What a failed operation shows: the step, what its host said, how the services are, what was asked and done before.
+
+It is put together on the way out (ground.py) and read through the API, so it is small and holds no secret: whatever
+looks like one is blotted out, also where a daemon was talkative about it.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+MOST_CHARS = 16_000  # of the whole, as JSON
+LINE_CHARS = 300
+BLOT = "[removed]"
+SECRETS = (
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
+    re.compile(r"(?i)((?:pass(?:word|wd|phrase)?|storagepass|secret|token|api_?key)[\"']?\s*[=:]\s*)[^\s,;]+"),
+    re.compile(r"(?i)(identified by\s+)\S+"),
+    re.compile(r"(?i)(bearer\s+)\S+"),
+    re.compile(
+        r"()\b(?=[A-Za-z0-9+/]*[0-9])(?=[A-Za-z0-9+/]*[A-Za-z])[A-Za-z0-9+/]{40,}={0,2}"
+    ),  # keys in base64 or hex
+)
+
+
+def bundle(detail: dict[str, Any], rows: Iterable[dict[str, Any]], names: dict[str, str]) -> dict[str, Any]:
+    """`rows`: of the app's own journal; `names`: of the hosts, by allocation."""
+    steps = [
+        {
+            "step": row["step"],
+            "host": names.get(row["allocation_id"], row["allocation_id"]),
+            "attempt": row["attempt"],
+            "phase": row["phase"],
+            "ms": round((row["finished"] - row["started"]) * 1000) if row["finished"] else None,
+        }
+        for row in list(rows)[-12:]
+    ]
+    return bounded({**detail, **({"steps": steps} if steps else {})})
+
+
+def bounded(value: dict[str, Any], most: int = MOST_CHARS) -> dict[str, Any]:
+    """Scrubbed and small: the longest texts and lists lose their beginnings until it fits."""
+    small = {name: _scrubbed(one) for name, one in value.items()}
+    keep = 2_000
+    while len(json.dumps(small)) > most and keep > 50:
+        small = {name: _shortened(one, keep) for name, one in small.items()}
+        keep //= 2
+    return small if len(json.dumps(small)) <= most else {"note": "More was seen than fits here; see the journal."}
+
+
+def scrub(text: str) -> str:
+    for pattern in SECRETS:
+        text = pattern.sub(lambda found: (found.group(1) if _keeps(found) else "") + BLOT, text)
+    return text
+
+
+def _keeps(found: re.Match[str]) -> bool:
+    """The word before the secret stays readable; of a key in its own armour nothing does."""
+    return not found.group(0).startswith("-----BEGIN")
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {str(name): _scrubbed(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_scrubbed(one[:LINE_CHARS] if isinstance(one, str) else one) for one in value]
+    return value
+
+
+def _shortened(value: Any, keep: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= keep else "…" + value[-keep:]
+    if isinstance(value, dict):
+        return {name: _shortened(one, keep) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_shortened(one, keep) for one in value[-max(1, keep // 100) :]]
+    return value

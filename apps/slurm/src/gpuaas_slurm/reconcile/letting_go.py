@@ -1,0 +1,70 @@
+"""The other end of an operation on a worker: when it fails or is canceled, nothing of it is left in Slurm.
+
+A drain of ours is undone, a worker that was not accepted yet goes out of Slurm again with its reservation. A person's
+drain stays. What cannot be done now (the controller's host is away) is said in the failure, and a retry finds it.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import structlog
+from gpuaas_sdk import Failed, Work
+
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.reconcile.deploy import make_plan
+from gpuaas_slurm.reconcile.ground import Tools, Unreached, guarded, reach
+from gpuaas_slurm.steps import admission, nodes
+
+log = structlog.get_logger()
+COMING = ("add_member", "replace_member")
+GONE_HALF = "stop_services"  # the step after which a worker that leaves cannot be given back
+
+
+async def ended(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
+    """The outcome of the body; before a failure is told, what the operation holds in Slurm is let go."""
+    outcome = await guarded(work, tools, body)
+    if not isinstance(outcome, Failed):
+        return outcome
+    left = await guarded(work, tools, lambda: _let_go(work, tools))
+    if left is None:
+        return outcome
+    log.warning("the operation leaves something in Slurm", why=getattr(left, "why", ""))
+    return replace(outcome, why=f"{outcome.why} Its drain in Slurm could not be undone now: {left.why}")
+
+
+async def _let_go(work: Work, tools: Tools) -> None:
+    plan = await make_plan(work, tools)
+    seats = {seat.member_id: seat for seat in plan.workers}
+    operation = work.operation
+    async with reach(work, tools, [plan.controller.allocation_id]) as hosts:
+        head = hosts[plan.controller.allocation_id]
+        if operation.kind in COMING and (new := seats.get(operation.member_id or "")):
+            await _not_accepted(work, tools, head, new)
+        if old := seats.get((operation.old_member_id if operation.kind in COMING else operation.member_id) or ""):
+            await _given_back(work, tools, plan, head, old)
+
+
+async def _not_accepted(work: Work, tools: Tools, head: Host, seat: Seat) -> None:
+    if not await admission.outside(head, seat):
+        return
+    try:
+        async with reach(work, tools, [seat.allocation_id]) as hosts:
+            await admission.stop(hosts[seat.allocation_id])
+    except Unreached as error:
+        log.warning("its slurmd could not be stopped; it is closed to jobs", host=seat.host, error=str(error))
+    await admission.take_off(head, seat)
+
+
+async def _given_back(work: Work, tools: Tools, plan: Plan, head: Host, seat: Seat) -> None:
+    """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
+    standing = await nodes.standing(head, seat)
+    if not standing.drained_for(work.operation.id):
+        return
+    rows = tools.journal.rows(work.operation.id)
+    if standing.is_drained and any(r["step"] == GONE_HALF and r["allocation_id"] == seat.allocation_id for r in rows):
+        step = nodes.delete(seat)
+        await head.script(step.script(), step=step.name, unit=step.unit, within=step.within)
+        return
+    await nodes.undrain(head, seat, work.operation.id)

@@ -1,0 +1,168 @@
+"""A worker comes into a running cluster behind a closed door, and works only after it has shown that it can.
+
+It joins drained (`State=DRAIN` in what slurmd says of itself: no job can be quicker), the drain gets a reason that
+names the operation, and a reservation keeps everybody else away while the drain is off and the acceptance job runs on
+exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
+"""
+
+from gpuaas_slurm.errors import explain
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.render.files import File
+from gpuaas_slurm.slurm import shell
+from gpuaas_slurm.steps.base import Step
+from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
+
+OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
+LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
+OPEN = '"$OWN/open_door"'  # on the worker
+
+
+def accepted(seat: Seat) -> str:
+    """On the controller's host, for as long as the node is in Slurm: a later try does not try it out again."""
+    return f'"$OWN/accepted.{seat.node}"'
+
+
+def close_door(options: File) -> Step:
+    """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
+    closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
+    if closed == options.text:
+        raise ValueError("the options of slurmd are not written as this module knows them")
+    return Step(
+        name="close_door",
+        title="Closing the worker to jobs until it is accepted",
+        phase="preparing",
+        probe=f"[ -s {DOOR} ] || [ -f {OPEN} ]",
+        act=f"cat >{DOOR}.new\nmv {DOOR}.new {DOOR}",
+        data=closed.encode(),
+        undo="remove_files",
+    )
+
+
+def join(seat: Seat) -> Step:
+    there = f"{shell.node_state(seat)} | grep -Eqx '{REGISTERED}'"
+    return Step(
+        name="join",
+        title="Starting the worker, closed to jobs",
+        phase="starting",
+        probe=f"active slurmd && {there}",
+        act=f"""
+systemctl reset-failed slurmd.service 2>/dev/null || true
+systemctl restart slurmd.service
+there() {{ {there}; }}
+wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
+""",
+        within=15,
+        unit="slurmd",
+        undo="stop_services",
+    )
+
+
+def admit(plan: Plan, seat: Seat) -> Step:
+    """A person who drained it meanwhile stays the owner of that drain."""
+    name = reservation(seat)
+    held = f"timeout 5 scontrol show reservation {name} >/dev/null 2>&1"
+    return Step(
+        name="admit",
+        title="Keeping everybody else off the worker",
+        phase="proving",
+        probe=f"[ -s {accepted(seat)} ] || {held}",
+        act=f"""
+if [ "$({shell.node_reason(seat)})" = none ] && {shell.node_state(seat)} | grep -qx drain; then
+  timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission"
+fi
+{held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
+  duration={LONGEST_MINUTES} nodes={seat.node} users={plan.user}
+""",
+        unit="slurmctld",
+        undo="stop_services",
+    )
+
+
+def accept(plan: Plan, seat: Seat, gpus: int) -> Step:
+    """A job of the ordinary user on exactly this worker, with all of its GPUs. If it fails, the door closes again.
+
+    `state=idle` and not `undrain`: after that the node counts as not responding until the next round of pings, and a
+    job that comes in between waits for seconds.
+    """
+    options = f"{shell.job_options(plan)} -w {seat.node} --reservation={reservation(seat)} -J gpuaas-proof"
+    say = "hostname" + ("; printenv CUDA_VISIBLE_DEVICES" if gpus else "")
+    job = shell.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
+    return Step(
+        name="accept",
+        title="Running a job on the worker" + (f" with its {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else ""),
+        phase="proving",
+        probe=f"[ -s {accepted(seat)} ]",
+        act=f"""
+drained() {{ {shell.node_state(seat)} | grep -Eq '^dr'; }}
+reason=$({shell.node_reason(seat)})
+case $reason in
+  none|{OURS}*) if drained; then timeout 5 scontrol update nodename={seat.node} state=idle; fi ;;
+  *) if drained; then say fail "drained_by_somebody|$reason"; exit 1; fi ;;
+esac
+why="{OURS}$OPERATION: not accepted"
+close() {{ drained || timeout 5 scontrol update nodename={seat.node} state=drain reason="$why"; }}
+said=$({job}) || {{ close; exit 1; }}
+saw=$(sed -n 2p <<<"$said" | tr ',' '\\n' | grep -c . || true)
+[ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
+timeout 5 scontrol delete reservationname={reservation(seat)}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
+""",
+        unit="slurmctld",
+        code="job_proof_failed",
+        undo="forget",
+    )
+
+
+def open_door() -> Step:
+    return Step(
+        name="open_door",
+        title="Opening the worker to jobs",
+        phase="proving",
+        probe=f"[ ! -e {DOOR} ] && [ -f {OPEN} ]",
+        act=f"date >{OPEN}\nrm -f {DOOR}",
+        undo="forget",
+    )
+
+
+OUTSIDE = """
+fence || exit 1
+port_open 6817 || refuse step_failed 'The scheduler does not answer.'
+[ -s {accepted} ] || [ -z "$(timeout 5 sinfo -h -n {node} -o %N)" ] || say outside yes
+exit 0
+"""
+STOP = """
+fence || exit 1
+systemctl stop slurmd.service || true
+exit 0
+"""
+# A node that a person drained keeps that drain; its slurmd is stopped, so nothing starts there either.
+TAKE_OFF = """
+fence || exit 1
+timeout 5 scontrol delete reservationname={reservation} 2>/dev/null || true
+reason=$(timeout 5 sinfo -h -n {node} -o %E | head -1)
+case $reason in
+  none|{ours}*) timeout 10 scontrol delete nodename={node} || exit 1 ;;
+esac
+exit 0
+"""
+
+
+async def outside(head: Host, seat: Seat) -> bool:
+    """Slurm knows it, but it was not accepted yet."""
+    answer = await head.script(OUTSIDE.format(node=seat.node, accepted=accepted(seat)), step="look", within=15)
+    if answer.exit != 0:
+        raise explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
+    return answer.one("outside") == "yes"
+
+
+async def stop(host: Host) -> None:
+    await host.script(STOP, step="stop_worker", within=30)
+
+
+async def take_off(head: Host, seat: Seat) -> None:
+    """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
+    words = TAKE_OFF.format(reservation=reservation(seat), node=seat.node, ours=OURS)
+    answer = await head.script(words, step="take_off", within=30)
+    if answer.exit != 0:
+        raise explain(answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed")
