@@ -1,7 +1,8 @@
 """Workers of a running cluster: add, drain, undrain, restart, remove, replace. Operations on different workers go on
 side by side; none of them restarts the scheduler."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace as changed
 from datetime import UTC, datetime
 from typing import Any
@@ -23,11 +24,12 @@ from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task
-from gpuaas_slurm.steps.deploy import KEY, prepared, shared, started
+from gpuaas_slurm.steps.deploy import KEY, prepared, rekeyed, shared, started
 
 Outcome = Done | Again | Failed
 LOOK_AGAIN_S = 1.0
 UID = "id -u {user}"
+REKEYED = "again_join_key"
 
 
 async def add(work: Work, tools: Tools) -> Outcome:
@@ -101,7 +103,7 @@ def _joining(
     return [
         (Task(host, prepare.preflight()),),
         (Task(host, prepare.files(joining_files(plan, seat.allocation_id, facts, conf))),),
-        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key))),
+        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key, hashlib.sha256(key).hexdigest()))),
         (started(plan, host, seat),),
         (Task(head, nodes.accept(plan, seat)),),
     ]
@@ -206,12 +208,29 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        notes: list[str] = []
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
         again = daemons.restarted(started(plan, host, seat).step)
-        if not await runner.run([(Task(host, again),)]):
+        keyed: list[Stage] = [(rekeyed(head, host),)] if host is not head else []
+        if not await runner.run([*keyed, (Task(host, again),)]):
             return paused(work)
         await said.sent()
-        return Done(f"{seat.host} was restarted and takes jobs.", members=[await _member(head, seat, "ready")])
+        return Done(
+            " ".join([f"{seat.host} was restarted and takes jobs.", *notes]),
+            members=[await _member(head, seat, "ready")],
+            adapter_detail={"node": seat.node, "notes": notes, "steps": runner.timeline},
+        )
+
+
+def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
+    """Somebody had changed the munge key on the worker: worth a sentence, since its jobs were refused until now."""
+
+    def read(answer: Answer) -> dict[str, Any]:
+        if "foreign_key" in answer.said:
+            notes.append(f"{seat.host} had another munge key than the cluster; it has the right one again.")
+        return {"foreign_key": "foreign_key" in answer.said}
+
+    return read
 
 
 async def _remove(work: Work, tools: Tools) -> Outcome:
