@@ -123,7 +123,7 @@ class Scene:
         )
         planned = lambda c: (200, {"plan": self._plan()}) if (c.body or {}).get("validate_only") else accepted(c)  # noqa: E731
         on("POST", f"{p}/instances/inst_1/decommission", planned)
-        for verb in ("stop", "start", "restart", "update", "upgrade", "rollback"):
+        for verb in ("stop", "start", "restart", "rotate-keys", "update", "upgrade", "rollback"):
             on("POST", f"{p}/instances/inst_1/{verb}", accepted)
         self._member_routes(page, planned)
         on("POST", f"{p}/operations/op_1/retry", accepted)

@@ -71,7 +71,7 @@ LOOKING = [
     ("operation", "retry", "train", "--no-wait"),
     ("operation", "take-claim", "op_1"),
     ("operation", "abandon", "op_1", "--reason", "the rack is gone"),
-    *(("instance", verb, "train", "--no-wait") for verb in ("stop", "start", "restart", "rollback")),
+    *(("instance", verb, "train", "--no-wait") for verb in ("stop", "start", "restart", "rotate-keys", "rollback")),
     ("instance", "update", "train", "--input", "a=1", "--no-wait"),
     ("instance", "upgrade", "train", "1.1.0", "--no-wait"),
     ("instance", "decommission", "train", "--plan"),

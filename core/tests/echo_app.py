@@ -2,7 +2,7 @@
 
 from typing import Any
 
-INSTANCE_ACTIONS = ("stop", "start", "restart", "update", "upgrade", "rollback")
+INSTANCE_ACTIONS = ("stop", "start", "restart", "rotate_keys", "update", "upgrade", "rollback")
 MEMBER_ACTIONS = [("instance", "add_worker")] + [
     ("member", key) for key in ("drain", "undrain", "restart", "remove", "replace")
 ]

@@ -10,6 +10,7 @@ WAYS = {  # asked of a running instance: on the way, and where it leads
     "stop": ("running", "stopping", "stopped"),
     "start": ("stopped", "starting", "running"),
     "restart": ("running", "starting", "running"),
+    "rotate_keys": ("running", "updating", "running"),
     "upgrade": ("running", "upgrading", "running"),
     "deploy": ("", "provisioning", "running"),
     "decommission": ("", "deleting", "deleted"),

@@ -58,7 +58,8 @@ async def test_every_state_and_action_of_an_instance(world: World) -> None:
     await publish(world, "1.1.0")
     p, at = world.red, instance_id
     verbs: dict[str, Callable[[Context], Any]] = {
-        kind: lambda ctx, kind=kind: changes.ask(ctx, p, at, kind) for kind in ("stop", "start", "restart")
+        kind: lambda ctx, kind=kind: changes.ask(ctx, p, at, kind)
+        for kind in ("stop", "start", "restart", "rotate_keys")
     }
     verbs["decommission"] = lambda ctx: service.decommission(ctx, p, at)
     verbs["upgrade"] = lambda ctx: changes.upgrade(ctx, p, at, schemas.UpgradeInstance(version="1.1.0"))

@@ -25,14 +25,18 @@ async def publish(world: World, version: str, **more: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "on_the_way", "after"), [("stop", "stopping", "stopped"), ("restart", "starting", "running")]
+    ("verb", "on_the_way", "after"),
+    [("stop", "stopping", "stopped"), ("restart", "starting", "running"), ("rotate-keys", "updating", "running")],
 )
-async def test_a_running_instance_is_stopped_or_restarted_by_one_operation(
+async def test_a_running_instance_is_stopped_restarted_or_given_new_keys_by_one_operation(
     world: World, verb: str, on_the_way: str, after: str
 ) -> None:
     instance = await world.running()
     accepted = await world.boss.ok(world.of(instance, verb), {"reason": "a pause"})
-    assert (accepted["operation"]["kind"], accepted["operation"]["params"]) == (verb, {"reason": "a pause"})
+    assert (accepted["operation"]["kind"], accepted["operation"]["params"]) == (
+        verb.replace("-", "_"),
+        {"reason": "a pause"},
+    )
     assert accepted["instance"]["state"] == on_the_way
     claim = await world.claim()
     assert claim["operation"]["id"] == accepted["operation"]["id"]

@@ -281,7 +281,7 @@ class Life(RuleBasedStateMachine):
         gone = ("removed",)
         self.model.workers = {m: s if s in gone else "removing" for m, s in self.model.workers.items()}
 
-    @rule(kind=st.sampled_from(["stop", "start", "restart"]))
+    @rule(kind=st.sampled_from(["stop", "start", "restart", "rotate_keys"]))
     def change(self, kind: str) -> None:
         result = self.do(lambda ctx: changes.ask(ctx, self.world.red, self.instance_id, kind))
         if self.model.instance != WAYS[kind][0]:

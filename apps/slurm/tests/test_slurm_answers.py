@@ -129,6 +129,24 @@ def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
     assert "of gpu1 is full" in error.message
 
 
+@pytest.mark.parametrize(
+    ("said", "code", "word"),
+    [
+        ("error: Munge decode failed: Rewound credential", "clock_wrong", "clocks of gpu2"),
+        ("error: Munge decode failed: Expired credential\nslurm: error: Protocol authentication error", "clock_wrong", "clock"),
+        ("error: Munge decode failed: Invalid credential", "keys_differ", "another munge key"),
+        ("slurm_load_node: Protocol authentication error", "keys_differ", "another munge key"),
+        ("inval gres/gpu count reported lower than configured (1 < 2)", "gpus_missing", "fewer GPUs"),
+        ("error: mysql_real_connect failed: 2002 Can't connect to local server through socket", "accounting_not_ready", "MariaDB"),
+    ],
+)  # fmt: skip
+def test_what_slurm_and_munge_mean_is_said_in_words(said: str, code: str, word: str) -> None:
+    failed = explain(parse(1, "", said), host="gpu2", step="worker", title="Starting", code="step_failed")
+    assert failed.code == code
+    assert word in failed.message
+    assert said in failed.detail["output"], "the engineer still gets the words as they were"
+
+
 def test_a_script_can_name_its_own_failure() -> None:
     assert (failed("@fail port_in_use|Port 6817 is taken.").code, failed("@fail nonsense|x").code) == (
         "port_in_use",

@@ -6,17 +6,19 @@ import subprocess
 import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, preamble
-from gpuaas_slurm.steps import catalog, deploy, packages, teardown
+from gpuaas_slurm.steps import catalog, deploy, keys, packages, teardown
 from gpuaas_slurm.steps.base import Step, Task, survey
 from gpuaas_slurm.validate import BadWord
 
 HOST = catalog.example_host()
+NEW = keys.NewKey(b"0123456789abcdef" * 8)
 
 
 def all_steps() -> list[Step]:
     facts = HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
     made = [(Task(HOST, packages.install("0" * 64)),)]
     made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
+    made += [(Task(HOST, keys.make()),), *keys.stages(HOST, [], keys.NewKey(b"x")), (Task(HOST, keys.bring(NEW)),)]
     return [task.step for stage in [*made, *teardown.stages([HOST])] for task in stage]
 
 
@@ -46,6 +48,14 @@ def test_every_deploy_step_names_the_teardown_step_that_takes_it_back() -> None:
     listed = catalog.listing()
     undone = {row["undo"] for row in listed["deploy"]}
     assert undone <= {row["name"] for row in listed["decommission"]}
+
+
+def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:
+    listed = stage_of("rotate_keys")
+    assert listed["new_key"] < listed["bring_key"] < listed["switch_key"] < listed["keys_agree"]
+    told = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))
+    assert NEW.data.decode() not in told
+    assert NEW.sum in told
 
 
 def test_step_names_are_unique_and_titles_are_sentences() -> None:

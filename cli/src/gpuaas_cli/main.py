@@ -31,6 +31,7 @@ Instances
   gpuaas instance stop NAME              stop it, its machines stay held
   gpuaas instance start NAME             start it again
   gpuaas instance restart NAME           both
+  gpuaas instance rotate-keys NAME       what its members share, anew
   gpuaas instance update NAME            change its inputs
   gpuaas instance upgrade NAME VERSION   to another version of its app
   gpuaas instance rollback NAME          and back

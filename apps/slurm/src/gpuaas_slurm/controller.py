@@ -11,7 +11,7 @@ from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAcco
 from gpuaas_sdk.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
-from gpuaas_slurm.reconcile import members, whole
+from gpuaas_slurm.reconcile import keys, members, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools
@@ -27,6 +27,7 @@ RECONCILERS: dict[str, Reconcile] = {
     "stop": whole.stop,
     "start": whole.start,
     "restart": whole.restart,
+    "rotate_keys": keys.rotate,
     "reconfigure": whole.reconfigure,
     "upgrade": whole.upgrade,
     "rollback": whole.upgrade,

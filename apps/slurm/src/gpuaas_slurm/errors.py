@@ -10,6 +10,9 @@ from typing import Any
 from gpuaas_slurm.evidence import scrub
 from gpuaas_slurm.hosts import Answer
 
+KEYS = (
+    "Restart the worker (`gpuaas member restart`), or the instance if it is the controller's host: it gets the key anew"
+)
 RETRY = "then run `gpuaas operation retry {operation}`; or decommission the instance."
 WAYS_OUT: dict[str, tuple[str, bool]] = {
     "host_unreachable": ("Check that the host is on and its network works, " + RETRY, True),
@@ -31,8 +34,10 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
     "disk_full": ("Free space on that file system, " + RETRY, True),
     "clock_wrong": ("Set the host's clock (for example with `timedatectl set-ntp true`), " + RETRY, True),
     "preflight_failed": ("Mend what the sentence names on the host, or choose another allocation, " + RETRY, True),
+    "gpus_missing": ("Bring the GPU and its driver back, or remove the worker, " + RETRY, True),
     "port_in_use": ("Stop the program that holds the port, " + RETRY, True),
     "step_failed": ("Read the last lines of the service in adapter_detail, mend the host, " + RETRY, True),
+    "keys_differ": (f"{KEYS}; {RETRY}", True),
     "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in adapter_detail, " + RETRY, True),
     "job_proof_failed": ("Read what the job said in adapter_detail, mend the host, " + RETRY, True),
     "cluster_name_fixed": (
@@ -58,6 +63,39 @@ UNREACHABLE_TEARDOWN = (
 NO_SPACE = re.compile(
     r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full|enough free space"
 )
+
+
+# What Slurm, munge and MariaDB say when they mean something simple. The first that is found counts: a wrong clock makes
+# munge say more than a wrong key does.
+MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"(Rewound|Expired) credential|clock skew", re.IGNORECASE),
+        "clock_wrong",
+        "The clocks of {host} and of the controller's host are too far apart: munge refuses what one of them has signed"
+        " on the other.",
+    ),
+    (
+        re.compile(r"Invalid credential|Unauthorized credential|Protocol authentication error", re.IGNORECASE),
+        "keys_differ",
+        "{host} has another munge key than the rest of the cluster, so they refuse each other.",
+    ),
+    (
+        re.compile(r"gres/gpu count (reported lower than configured|too low)|can't stat gres.conf file", re.IGNORECASE),
+        "gpus_missing",
+        "{host} has fewer GPUs than it had when it joined: a device file is gone.",
+    ),
+    (
+        re.compile(r"mysql_real_connect failed|Can't connect to (local )?(MySQL )?server", re.IGNORECASE),
+        "accounting_not_ready",
+        "MariaDB on {host} does not answer, so slurmdbd cannot do its accounting.",
+    ),
+)
+
+
+def recognised(text: str, host: str) -> tuple[str, str] | None:
+    """Code and sentence, if the words are among those we know."""
+    found = [(code, sentence.format(host=host)) for words, code, sentence in MEANINGS if words.search(text)]
+    return found[0] if found else None
 
 
 class StepFailed(Exception):
@@ -87,6 +125,8 @@ def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> S
     if said := answer.one("fail"):
         own_code, _, sentence = said.partition("|")
         return StepFailed(own_code if own_code in WAYS_OUT else code, sentence, detail)
+    if known := recognised("\n".join([*logs, output]), host):
+        return StepFailed(*known, detail)
     words = [line for line in [*logs, *output.splitlines()] if line.strip()] or ["nothing was said"]
     last = words[-1]
     return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)

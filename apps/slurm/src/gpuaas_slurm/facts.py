@@ -48,6 +48,8 @@ if [ -f /etc/slurm/slurm.conf ]; then
   say conf_cluster "$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)"
 fi
 [ -d /var/lib/mysql/slurm_acct_db ] && say schema yes
+given=$(cat "$OWN/munge.key.sha256" 2>/dev/null)
+[ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "${{given:-none}}" ] || say key "${{given%% *}}"
 for i in "$BASE"/*/; do [ -f "$i/before" ] && say owner "$(basename "$i")"; done
 systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null |
   awk -F= '/^Id=/ {{id=$2}} /^ActiveState=/ {{state[id]=$2}} END {{for (id in state) print "@unit " id "|" state[id]}}'
@@ -76,6 +78,7 @@ class HostFacts:
     schema: bool = False
     owners: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
+    key: str = ""  # hash of the cluster's munge key, if the host has the one it was given
     uid: int | None = None  # of the user that jobs run as, where it exists
     taken_uids: frozenset[int] = frozenset()
 
@@ -127,6 +130,7 @@ def read(answer: Answer, clock_ms: int) -> HostFacts:
         conf_cluster=answer.one("conf_cluster"),
         schema=answer.one("schema") == "yes",
         owners=tuple(answer.said.get("owner", [])),
+        key=answer.one("key") if re.fullmatch("[0-9a-f]{64}", answer.one("key")) else "",
         uid=int(answer.one("uid")) if answer.one("uid").isdigit() else None,
         taken_uids=frozenset(int(uid) for uid in answer.one("taken").split()),
         units={unit.removesuffix(".service"): state for unit, state in pairs["unit"]},

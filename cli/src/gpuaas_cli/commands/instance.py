@@ -258,6 +258,26 @@ def restart(
 
 
 @app.command
+def rotate_keys(
+    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+) -> int:
+    """Make the secrets that the members of an instance share anew; what runs goes on.
+
+    Example: gpuaas instance rotate-keys train --reason "somebody left the team"
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    reason
+        Why, for the record.
+    no_wait
+        Return as soon as the platform has accepted it.
+    """
+    return _ask("rotate_instance_keys", instance, no_wait, common, reason=reason)
+
+
+@app.command
 def update(
     instance: str,
     /,

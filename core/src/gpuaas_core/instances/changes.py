@@ -1,4 +1,5 @@
-"""What people ask of an instance that runs: stop, start, restart, new inputs, another version. One operation each."""
+"""What people ask of an instance that runs: stop, start, restart, new keys or inputs, another version. One operation
+each."""
 
 from typing import Any
 
@@ -21,7 +22,7 @@ from .views import accepted_view, instance_view
 def ask(
     ctx: Context, project_id: str, instance_id: str, kind: str, *, reason: str | None = None
 ) -> schemas.AcceptedView:
-    """Stop, start or restart."""
+    """Stop, start, restart or rotate keys."""
     instance, manifest = _allowed(ctx, project_id, instance_id, kind)
     return _queue(ctx, instance, kind, manifest, params={"reason": reason} if reason else None)
 

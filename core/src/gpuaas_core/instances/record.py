@@ -21,7 +21,7 @@ declare(
         "apps.instance.stopping": "The instance is being stopped.",
         "apps.instance.stopped": "The instance is stopped; its machines stay held for it.",
         "apps.instance.starting": "The instance is being started, or started again.",
-        "apps.instance.updating": "New inputs are being applied to the instance.",
+        "apps.instance.updating": "New inputs or new keys are being applied to the instance.",
         "apps.instance.upgrading": "The instance is going to another version of its app.",
         "apps.instance.failed": "The instance could not be brought up, or broke; `operation_id` says why.",
         "apps.instance.deleting": "The instance is being torn down.",

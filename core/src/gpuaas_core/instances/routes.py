@@ -88,6 +88,14 @@ async def restart_instance(
     return await _ask(call, project_id, instance_id, "restart", body)
 
 
+@router.post("/instances/{instance_id}/rotate-keys", **_ACCEPTED, **needs("apps.instance.rotate", "project"))
+async def rotate_instance_keys(
+    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+) -> Response:
+    """The app makes the secrets its members share anew; what runs goes on."""
+    return await _ask(call, project_id, instance_id, "rotate_keys", body)
+
+
 async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: schemas.Because | None) -> Response:
     reason = body.reason if body else None
     return await call.write(

@@ -26,6 +26,7 @@ INSTANCE = Lifecycle(
             "stop": "stopping",
             "restart": "starting",
             "reconfigure": "updating",
+            "rotate_keys": "updating",
             "upgrade": "upgrading",
             "rollback": "upgrading",
             "delete": "deleting",
@@ -41,6 +42,7 @@ INSTANCE = Lifecycle(
             "retry_start": "starting",
             "retry_restart": "starting",
             "retry_reconfigure": "updating",
+            "retry_rotate_keys": "updating",
             "retry_upgrade": "upgrading",
             "retry_rollback": "upgrading",
             "reconfigure": "updating",  # other inputs may be what it needs
@@ -202,6 +204,7 @@ KINDS: dict[str, Kind] = {
     "start": Kind(OF_INSTANCE, "start", "start", "claim", "succeed", "retry_start", "Running"),
     "restart": Kind(OF_INSTANCE, "restart", "restart", "claim", "succeed", "retry_restart", "Running"),
     "reconfigure": Kind(OF_INSTANCE, "update", "reconfigure", "claim", "succeed", "retry_reconfigure", "Running"),
+    "rotate_keys": Kind(OF_INSTANCE, "rotate_keys", "rotate_keys", "claim", "succeed", "retry_rotate_keys", "Running"),
     "upgrade": Kind(OF_INSTANCE, "upgrade", "upgrade", "claim", "succeed", "retry_upgrade", "Running", deadline_s=7200),
     "rollback": Kind(
         OF_INSTANCE, "rollback", "rollback", "claim", "succeed", "retry_rollback", "Running", deadline_s=7200

@@ -84,6 +84,13 @@ class InstanceCalls:
         return post(AcceptedView, f"{_INSTANCE}/restart", project_id, instance_id, reason=reason)
 
     @call
+    def rotate_instance_keys(
+        self, project_id: str, instance_id: str, *, reason: str | None = None
+    ) -> Request[AcceptedView]:
+        """The secrets that the instance's members share, anew; what runs goes on."""
+        return post(AcceptedView, f"{_INSTANCE}/rotate-keys", project_id, instance_id, reason=reason)
+
+    @call
     def update_instance(
         self, project_id: str, instance_id: str, *, inputs: dict[str, Any], etag: str
     ) -> Request[AcceptedView]:

@@ -1,15 +1,17 @@
 """Workers of a running cluster: add, drain, undrain, restart, remove, replace. Operations on different workers go on
 side by side; none of them restarts the scheduler."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace as changed
+from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
 from gpuaas_slurm import conditions
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.breaker import tried
@@ -24,11 +26,12 @@ from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task
-from gpuaas_slurm.steps.deploy import KEY, prepared, shared
+from gpuaas_slurm.steps.deploy import KEY, prepared, rekeyed, shared
 
 Outcome = Done | Again | Failed
 WAIT_FOR_A_PERSON_S = 3.0
 UID = "id -u {user}"
+REKEYED = "again_join_key"
 
 
 async def add(work: Work, tools: Tools) -> Outcome:
@@ -143,7 +146,11 @@ def _joining(
     return [
         (Task(host, prepare.preflight()),),
         (Task(host, prepare.files(files)),),
-        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key)), Task(host, admission.close_door(options))),
+        (
+            *prepared(plan, host, uid),
+            Task(host, daemons.join_key(the_key, hashlib.sha256(key).hexdigest())),
+            Task(host, admission.close_door(options)),
+        ),
         (Task(host, admission.join(seat)),),
         (Task(head, admission.admit(plan, seat)),),
         (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
@@ -211,13 +218,30 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
-        if not await runner.run([(Task(host, nodes.restart(head is host, seat)),)]):
+        notes: list[str] = []
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
+        keyed: list[Stage] = [(rekeyed(head, host),)] if host is not head else []
+        if not await runner.run([*keyed, (Task(host, nodes.restart(head is host, seat)),)]):
             return paused(work)
         await said.sent()
         standing = await nodes.standing(head, seat)
         now = f"stays drained by {standing.by}: {standing.reason}" if standing.by_somebody else "takes jobs"
-        return Done(f"{seat.host} was restarted and {now}.", members=[reported(seat, standing, "ready")])
+        return Done(
+            " ".join([f"{seat.host} was restarted and {now}.", *notes]),
+            members=[reported(seat, standing, "ready")],
+            adapter_detail={"node": seat.node, "notes": notes, "steps": runner.timeline},
+        )
+
+
+def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
+    """Somebody had changed the munge key on the worker: worth a sentence, since its jobs were refused until now."""
+
+    def read(answer: Answer) -> dict[str, Any]:
+        if "foreign_key" in answer.said:
+            notes.append(f"{seat.host} had another munge key than the cluster; it has the right one again.")
+        return {"foreign_key": "foreign_key" in answer.said}
+
+    return read
 
 
 async def _remove(work: Work, tools: Tools) -> Outcome:

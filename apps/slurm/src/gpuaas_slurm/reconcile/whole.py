@@ -49,7 +49,9 @@ async def upgrade(work: Work, tools: Tools) -> Outcome:
 
 
 def _again(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
-    return halt.restart_stages(plan, hosts)
+    head = hosts[plan.controller.allocation_id]
+    apart = [host for host in hosts.values() if host is not head]
+    return [*deploy.keyed_again(head, apart), *halt.restart_stages(plan, hosts)]
 
 
 def _changed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:

@@ -9,7 +9,7 @@ from typing import Any
 from gpuaas_slurm import plan
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, Host, MachineLike, ResultLike
-from gpuaas_slurm.steps import deploy, packages, teardown
+from gpuaas_slurm.steps import deploy, keys, packages, teardown
 from gpuaas_slurm.steps.base import Stage, Task
 
 
@@ -41,7 +41,12 @@ def listing() -> dict[str, list[dict[str, Any]]]:
     host, facts = example_host(), HostFacts(hostname="gpu1", gpus=("/dev/nvidia0",))
     made: list[Stage] = [(Task(host, packages.install("0" * 64)),)]
     made += deploy.stages(example_plan(), {host.allocation_id: host}, {host.allocation_id: facts})
-    return {"deploy": _rows(made), "decommission": _rows(teardown.stages([host]))}
+    rotation: list[Stage] = [(Task(host, keys.make()),), *keys.stages(host, [host], keys.NewKey(b"an example"))]
+    return {
+        "deploy": _rows(made),
+        "rotate_keys": _rows(rotation),
+        "decommission": _rows(teardown.stages([host])),
+    }
 
 
 def _rows(stages: list[Stage]) -> list[dict[str, Any]]:

@@ -27,10 +27,11 @@ systemctl reset-failed munge.service 2>/dev/null || true
 systemctl restart munge.service
 """
 
-TAKE_KEY = """
+TAKE_KEY = f"""
 umask 077
+if [ -e "$OWN/munge.key.sha256" ] && ! {{ {OUR_KEY}; }}; then say foreign_key found; fi
 cat >/etc/munge/.munge.key.new
-[ "$(stat -c %s /etc/munge/.munge.key.new)" -ge 32 ] || { echo "the key did not arrive whole"; exit 1; }
+[ "$(stat -c %s /etc/munge/.munge.key.new)" -ge 32 ] || {{ echo "the key did not arrive whole"; exit 1; }}
 chown munge:munge /etc/munge/.munge.key.new
 chmod 0400 /etc/munge/.munge.key.new
 sync /etc/munge/.munge.key.new
@@ -38,6 +39,7 @@ sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
 mv /etc/munge/.munge.key.new /etc/munge/munge.key
 systemctl reset-failed munge.service 2>/dev/null || true
 systemctl restart munge.service
+date >"$REPORT/join_key"
 """
 
 START_DATABASE = f"""
@@ -67,13 +69,17 @@ def identity() -> Step:
     )
 
 
-def join_key(share: Callable[[], Awaitable[bytes]]) -> Step:
-    """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere."""
+def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "") -> Step:
+    """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere.
+
+    `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
+    """
+    same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
         name="join_key",
         title="Bringing the cluster's key and starting munge",
         phase="preparing",
-        probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
+        probe=f"{OUR_KEY} && {same} && active munge && munge -n </dev/null | unmunge",
         act=TAKE_KEY,
         unit="munge",
         data=share,

@@ -5,7 +5,7 @@ starts cannot be lost on the way to it (performance.md section 5). The worker st
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
@@ -27,12 +27,16 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
 def without_proofs(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
     """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
+    key = facts[plan.controller.allocation_id].key
     apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
         *files_only(plan, hosts, facts),
         tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
-        (Task(head, daemons.accounting()), *(Task(host, daemons.join_key(lambda: key_of(head))) for host in apart)),
+        (
+            Task(head, daemons.accounting()),
+            *(Task(host, daemons.join_key(lambda: key_of(head), key)) for host in apart),
+        ),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan)),),
         tuple(started(plan, hosts[w.allocation_id], w) for w in plan.workers),
@@ -60,6 +64,18 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
     return [Task(host, step) for step in steps]
 
 
+def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
+    """munged anew on every host, with the key of the controller's host, whatever somebody put there meanwhile."""
+    made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
+    if others := tuple(rekeyed(head, host) for host in apart):
+        made.append(others)
+    return made
+
+
+def rekeyed(head: Host, host: Host) -> Task:
+    return Task(host, daemons.restarted(daemons.join_key(lambda: key_of(head))))
+
+
 def started(plan: Plan, host: Host, seat: Seat) -> Task:
     return Task(host, daemons.worker(seat, beside_scheduler=seat.allocation_id == plan.controller.allocation_id))
 
@@ -72,7 +88,11 @@ async def key_of(head: Host) -> bytes:
 async def shared(head: Host) -> dict[str, bytes]:
     """What every host of a cluster has in common, as it is on the controller's host."""
     lines = "".join(f'say {path} "$(base64 -w0 {path})"\n' for path in (KEY, *SHARED))
-    answer = await head.script(f"fence || exit 1\n{lines}", step="share")
+    answer = await head.script(f"fence || exit 1\n{{ {daemons.OUR_KEY}; }} || exit 2\n{lines}", step="share")
+    if answer.exit == 2:
+        raise StepFailed(
+            "keys_differ", f"The munge key on {head.name} is not the one of the cluster.", {"host": head.name}
+        )
     found = {path: base64.b64decode(answer.one(path)) for path in (KEY, *SHARED)}
     if answer.exit != 0 or not all(found.values()):
         raise StepFailed("step_failed", f"The files of the cluster on {head.name} cannot be read.", {"host": head.name})

@@ -1,0 +1,47 @@
+"""New keys for the whole cluster. Jobs go on; while munged restarts everywhere, commands are refused for a moment."""
+
+from collections.abc import Sequence
+
+from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.reconcile.deploy import make_plan
+from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.steps import keys, nodes
+from gpuaas_slurm.steps.base import Task
+
+Outcome = Done | Again | Failed
+
+
+async def rotate(work: Work, tools: Tools) -> Outcome:
+    return await guarded(work, tools, lambda: _rotate(work, tools))
+
+
+async def _rotate(work: Work, tools: Tools) -> Outcome:
+    """Every host is reached and looked at before the first one changes."""
+    plan = await make_plan(work, tools)
+    async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
+        await facts_of(hosts)
+        head = hosts[plan.controller.allocation_id]
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
+            return paused(work)
+        await said.sent()
+        seen = {seat.member_id: (await nodes.standing(head, seat)).state for seat in plan.workers}
+        return Done(
+            f"{plan.cluster} has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
+            members=[
+                MemberReport(member_id=m.id, state=m.state, runtime_state=seen.get(m.id, "running"))
+                for m in work.members()
+                if m.state in ("ready", "drained")
+            ],
+            adapter_detail={"steps": runner.timeline},
+        )
+
+
+async def renew(runner: Runner, head: Host, others: Sequence[Host]) -> bool:
+    """False when asked to pause. Whoever goes on after a crash finds the key on the controller's host."""
+    if not await runner.run([(Task(head, keys.make()),)]):
+        return False
+    return await runner.run(keys.stages(head, others, await keys.made(head)))

@@ -1,0 +1,135 @@
+"""A new munge key for the whole cluster, in three moves: made on the controller's host, laid beside the old one on
+every host, then switched to on all of them at once.
+
+munged reads its key only when it starts, and one key is all it has: between the first and the last host that switch,
+they refuse each other. Everything slow happens before that moment, so it lasts as long as munged needs to restart.
+Daemons and jobs ask munged anew for every message; they go on and are not restarted.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.steps.base import Stage, Step, Task
+
+KEY, NEXT = "/etc/munge/munge.key", "/etc/munge/.munge.key.new"
+NEVER_HAD_ONE = '[ ! -e "$OWN/munge.key.sha256" ]'  # a worker that failed before it got the key
+LAY_DOWN = f"""
+chown munge:munge {NEXT}
+chmod 0400 {NEXT}
+sync {NEXT}
+"""
+
+# Its hash is the mark that this operation has made its key, and the measure for every other host.
+MAKE = f"""
+umask 077
+head -c 128 /dev/urandom >{NEXT}
+{LAY_DOWN}
+sha256sum <{NEXT} >"$REPORT/new_key.part"
+mv "$REPORT/new_key.part" "$REPORT/new_key"
+"""
+READ = f"""
+fence || exit 1
+for f in {NEXT} {KEY}; do
+  [ -s $f ] && [ "$(sha256sum <$f)" = "$(cat "$REPORT/new_key")" ] || continue
+  say key "$(base64 -w0 $f)"
+  exit 0
+done
+exit 1
+"""
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """The key of this operation, on its way through this process; kept nowhere."""
+
+    data: bytes
+
+    @property
+    def sum(self) -> str:
+        """As sha256sum prints it."""
+        return f"{hashlib.sha256(self.data).hexdigest()}  -"
+
+    def is_in(self, path: str) -> str:
+        return f"""{{ [ -s {path} ] && [ "$(sha256sum <{path})" = "{self.sum}" ]; }}"""
+
+
+def make() -> Step:
+    return Step(
+        name="new_key",
+        title="Making a new key",
+        phase="preparing",
+        probe='[ -s "$REPORT/new_key" ]',
+        act=MAKE,
+        undo="remove_key",
+    )
+
+
+async def made(head: Host) -> NewKey:
+    answer = await head.script(READ, step="share")
+    if answer.exit != 0 or not answer.one("key"):
+        raise StepFailed("step_failed", f"The new key on {head.name} cannot be read.", {"host": head.name})
+    return NewKey(base64.b64decode(answer.one("key")))
+
+
+def bring(key: NewKey) -> Step:
+    return Step(
+        name="bring_key",
+        title="Bringing the new key",
+        phase="preparing",
+        probe=f"{NEVER_HAD_ONE} || {key.is_in(NEXT)} || {key.is_in(KEY)}",
+        act=f"umask 077\ncat >{NEXT}\n{LAY_DOWN}",
+        data=key.data,
+        undo="remove_key",
+    )
+
+
+def switch(key: NewKey) -> Step:
+    return Step(
+        name="switch_key",
+        title="Switching to the new key",
+        phase="switching",
+        probe=f"""
+{NEVER_HAD_ONE} ||
+  {{ [ -f "$REPORT/switch_key" ] && {key.is_in(KEY)} && active munge && munge -n </dev/null | unmunge; }}
+""",
+        act=f"""
+if ! {key.is_in(KEY)}; then
+  {key.is_in(NEXT)} || {{ echo "the new key is not on this host"; exit 1; }}
+  echo "{key.sum}" >"$OWN/munge.key.sha256"
+  mv {NEXT} {KEY}
+fi
+systemctl reset-failed munge.service 2>/dev/null || true
+systemctl restart munge.service
+date >"$REPORT/switch_key"
+""",
+        unit="munge",
+        undo="remove_key",
+    )
+
+
+def agree() -> Step:
+    """The scheduler understands this host. The key is the same for both ways, so one way proves both."""
+    asked = "timeout 5 sinfo -h -o %N"
+    return Step(
+        name="keys_agree",
+        title="Trying the new key with the scheduler",
+        phase="proving",
+        probe=f'{NEVER_HAD_ONE} || {{ [ -f "$REPORT/keys_agree" ] && {asked}; }}',
+        act=f"""
+asks() {{ {asked}; }}
+wait_until 15 asks || exit 1
+date >"$REPORT/keys_agree"
+""",
+        within=5,
+        undo="remove_key",
+    )
+
+
+def stages(head: Host, others: Sequence[Host], key: NewKey) -> list[Stage]:
+    every = (head, *others)
+    laid: list[Stage] = [tuple(Task(host, bring(key)) for host in others)] if others else []
+    return [*laid, tuple(Task(host, switch(key)) for host in every), tuple(Task(host, agree()) for host in every)]
