@@ -14,6 +14,7 @@ PROJECT = wire(m.ProjectView, id="prj_1", slug="red", name="Red team", tenant_id
 TENANT = wire(m.TenantView, id="ten_1", slug="acme", name="Acme")
 FACTS = {"cpus": 8, "memory_mb": 32768, "gpus": [{"path": "/dev/nvidia0", "model": "A100"}] * 2}
 LONG_AGO = "2020-01-01T00:00:00.000Z"
+CHANGE = {"field": "/a", "old": None, "new": 1, "effect": "pushed", "sentence": "Applied while jobs run."}
 
 
 class Scene:
@@ -123,7 +124,12 @@ class Scene:
         )
         planned = lambda c: (200, {"plan": self._plan()}) if (c.body or {}).get("validate_only") else accepted(c)  # noqa: E731
         on("POST", f"{p}/instances/inst_1/decommission", planned)
-        for verb in ("stop", "start", "restart", "rotate-keys", "update", "upgrade", "rollback"):
+        on(
+            "POST",
+            f"{p}/instances/inst_1/update",
+            lambda c: (200, {"plan": self._plan(changes=[CHANGE])}) if c.body.get("validate_only") else accepted(c),
+        )
+        for verb in ("stop", "start", "restart", "rotate-keys", "upgrade", "rollback"):
             on("POST", f"{p}/instances/inst_1/{verb}", accepted)
         self._member_routes(page, planned)
         on("POST", f"{p}/operations/op_1/retry", accepted)
@@ -335,7 +341,7 @@ class Scene:
         )
         return wire(m.WhoamiView, principal=principal, tenants=[TENANT], projects=[project])
 
-    def _plan(self) -> dict[str, Any]:
+    def _plan(self, **more: Any) -> dict[str, Any]:
         host = wire(
             m.PlannedHost,
             allocation_id="alloc_1",
@@ -343,4 +349,5 @@ class Scene:
             address="10.0.0.9",
             components=["controller", "worker"],
         )
-        return wire(m.PlanView, summary="Deploy slurm 1.0.0 as 'train' on 1 machine.", hosts=[host], charged_to="prj_1")
+        said = {"summary": "Deploy slurm 1.0.0 as 'train' on 1 machine.", "hosts": [host], "charged_to": "prj_1"}
+        return wire(m.PlanView, **said, **more)

@@ -73,6 +73,7 @@ LOOKING = [
     ("operation", "abandon", "op_1", "--reason", "the rack is gone"),
     *(("instance", verb, "train", "--no-wait") for verb in ("stop", "start", "restart", "rotate-keys", "rollback")),
     ("instance", "update", "train", "--input", "a=1", "--no-wait"),
+    ("instance", "update", "train", "--input", "a=1", "--without", "b", "--plan"),
     ("instance", "upgrade", "train", "1.1.0", "--no-wait"),
     ("instance", "decommission", "train", "--plan"),
     ("member", "list", "train"),
@@ -201,6 +202,17 @@ commands
 """,
     ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--plan"): """\
 Deploy slurm 1.0.0 as 'train' on 1 machine.
+
+HOST    ADDRESS   RUNS
+node-a  10.0.0.9  controller, worker
+
+Charged to project red. Nothing was changed; leave out --plan to do it.
+""",
+    ("instance", "update", "train", "--input", "a=1", "--plan"): """\
+Deploy slurm 1.0.0 as 'train' on 1 machine.
+
+INPUT  NOW  WANTED  EFFECT  WHAT HAPPENS
+/a     -    1       pushed  Applied while jobs run.
 
 HOST    ADDRESS   RUNS
 node-a  10.0.0.9  controller, worker

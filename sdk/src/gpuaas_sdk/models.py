@@ -271,6 +271,16 @@ class ChangePassword(msgspec.Struct, kw_only=True, omit_defaults=True):
     new_password: str
 
 
+class ChangeView(msgspec.Struct, kw_only=True):
+    """One input that an update would change, and what the app says changing it does."""
+
+    field: str
+    old: Any = None
+    new: Any = None
+    effect: str
+    sentence: str
+
+
 class Claim(msgspec.Struct, kw_only=True, omit_defaults=True):
     app_slug: str
     holder: str
@@ -749,6 +759,7 @@ class Facts(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Fail(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     error: OperationError
+    undone: bool = False
     adapter_detail: dict[str, Any] | None = None
     members: list[MemberReport] = []
 
@@ -1102,6 +1113,7 @@ class PlanView(msgspec.Struct, kw_only=True):
     hosts: list[PlannedHost]
     inputs: dict[str, Any]
     warnings: list[str] = []
+    changes: list[ChangeView] = []
     charged_to: str
 
 
@@ -1630,6 +1642,7 @@ class TrustView(msgspec.Struct, kw_only=True):
 
 class UpdateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     inputs: dict[str, Any]
+    validate_only: bool = False
 
 
 class UpdateProvider(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -40,7 +40,8 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It cannot be reached; a person reads `why` and `way_out`. `retryable`: trying the same again may work."""
+    """It cannot be reached; a person reads `why` and `way_out`. `retryable`: trying the same again may work.
+    `undone`: nothing was changed, so what ran before still runs as it did."""
 
     code: str
     why: str
@@ -48,6 +49,7 @@ class Failed:
     retryable: bool = False
     adapter_detail: dict[str, Any] | None = None
     members: Sequence[MemberReport] = ()
+    undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,7 +255,9 @@ class Shift:
         if isinstance(outcome, Failed):
             said = {"code": outcome.code, "message": shorten(outcome.why), "way_out": shorten(outcome.way_out)}
             error = {**said, "retryable": outcome.retryable}
-            return Calls.fail.request(*where, claim_epoch=epoch, error=error, adapter_detail=detail, members=members)
+            more: dict[str, Any] = {"undone": True} if outcome.undone else {}
+            more |= {"error": error, "adapter_detail": detail, "members": members}
+            return Calls.fail.request(*where, claim_epoch=epoch, **more)
         return Calls.complete.request(
             *where,
             claim_epoch=epoch,

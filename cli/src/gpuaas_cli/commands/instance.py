@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,10 +99,19 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
     for warning in plan.warnings or []:
         print(f"Warning: {warning}")
     print()
+    if plan.changes:
+        rows = [(one.field, _short(one.old), _short(one.new), one.effect, one.sentence) for one in plan.changes]
+        show.table(("INPUT", "NOW", "WANTED", "EFFECT", "WHAT HAPPENS"), rows)
+        print()
     show.table(("HOST", "ADDRESS", "RUNS"), [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts])
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
     print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
     return None
+
+
+def _short(value: Any) -> str:
+    text = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 @app.command(name="list")
@@ -284,12 +294,15 @@ def update(
     *,
     input: Annotated[list[str] | None, Many] = None,
     inputs: Path | None = None,
+    without: Annotated[list[str] | None, Many] = None,
+    plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
-) -> int:
+) -> int | None:
     """Change inputs of an instance; those not named stay as they are.
 
     Example: gpuaas instance update train --input default_time_limit_minutes=120
+    Example: gpuaas instance update train --inputs new.json --plan
 
     Parameters
     ----------
@@ -299,12 +312,19 @@ def update(
         key=value for the app; numbers, true, false and JSON are understood. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
+    without
+        An input to leave out, so that it has its default again. May be repeated.
+    plan
+        Only say what would change, and what each change does.
     no_wait
         Return as soon as the platform has accepted it.
     """
     with session(common) as at:
         found = at.instance(instance)
-        wanted = {**found.inputs, **read_inputs(input or [], inputs)}
+        kept = {key: value for key, value in found.inputs.items() if key not in (without or [])}
+        wanted = {**kept, **read_inputs(input or [], inputs)}
+        if plan:
+            return show_plan(at, at.client.plan_update(at.project_id, found.id, inputs=wanted), common)
         before = sequence_now(at.client, at.project_id)
         accepted = at.client.update_instance(at.project_id, found.id, inputs=wanted, etag=found.etag or "")
         return follow(at, accepted, no_wait, common, after=before)

@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from jsonschema.exceptions import SchemaError, ValidationError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -58,12 +58,29 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
     if (manifest["app_slug"], manifest["version"]) != (app_slug, version):
         found.append(_error("/version", "app_slug and version must be those of the request"))
     found += _form_errors(manifest["inputs_schema"])
+    found += _effect_errors(manifest["inputs_schema"], manifest.get("input_effects", {}))
     keys = {component["key"] for component in manifest["components"]}
     for number, topology in enumerate(manifest["topologies"]):
         for key, rule in topology["components"].items():
             if key not in keys or rule.get("shares_with", key) not in (keys | {None}):
                 found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
     return found + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
+
+
+def _effect_errors(form: dict[str, Any], effects: dict[str, Any]) -> list[dict[str, str]]:
+    """An effect that names no input would never be shown to anybody."""
+    return [_error(f"/input_effects/{pointer}", "names no input") for pointer in effects if not _leads(form, pointer)]
+
+
+def _leads(form: Any, pointer: str) -> bool:
+    for part in pointer.split("/")[1:]:
+        known = form.get("properties") if isinstance(form, dict) else None
+        if known is None:
+            return True  # described in another way (a reference, a pattern): nothing to compare with
+        if part not in known:
+            return False
+        form = known[part]
+    return True
 
 
 def _operation_errors(operations: dict[str, Any]) -> list[dict[str, str]]:
@@ -109,9 +126,15 @@ def _references(value: Any) -> Iterator[str]:
 
 def _errors(validator: Draft202012Validator, value: Any, prefix: str = "") -> list[dict[str, str]]:
     found = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
-    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", e.message[:300]) for e in found][
-        :50
-    ]
+    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", _said(e)[:300]) for e in found][:50]
+
+
+def _said(error: ValidationError) -> str:
+    """In the words of the form, where it has some (`x-message`), otherwise in the validator's."""
+    words = error.schema.get("x-message") if isinstance(error.schema, dict) else None
+    return (
+        str(words).replace("{name}", str(error.absolute_path[-1])) if words and error.absolute_path else error.message
+    )
 
 
 def _error(pointer: str, message: str) -> dict[str, str]:

@@ -10,13 +10,17 @@ from ..catalog.admission import admit
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
 from ..edge.etags import Preconditions
-from . import actions, schemas
+from ..kit.wire import counted
+from . import actions, effects, schemas
 from .errors import VersionUnchanged
+from .plans import hosts_of_members, planned
 from .reads import instance_row, last_operation, live_operations, manifest_of, members_of
 from .record import move_instance, queue_operation
 from .states import KINDS
 from .tables import instances
 from .views import accepted_view, instance_view
+
+NOT_APPLIED = "The last change of inputs was not applied. What is compared here is what was asked for, not what runs."
 
 
 def ask(
@@ -35,9 +39,29 @@ def change_inputs(
     Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)
     _, manifest = _allowed(ctx, project_id, instance_id, "reconfigure")
     check_inputs(manifest, body.inputs)
+    effects.check_changes(effects.changes(manifest, instance.inputs, body.inputs))
     change = {"inputs": body.inputs, "generation": instance.generation + 1}
     ctx.tx.execute(update(instances).where(instances.c.id == instance_id).values(**change))
     return _queue(ctx, instance, "reconfigure", manifest, params={"generation": change["generation"]})
+
+
+def plan_update(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
+) -> schemas.PlannedView:
+    """Every changed input with its effect, also those that would be refused; nothing is written."""
+    instance, manifest = _allowed(ctx, project_id, instance_id, "reconfigure", lock=False)
+    if if_match is not None:
+        Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)
+    check_inputs(manifest, body.inputs)
+    found = effects.changes(manifest, instance.inputs, body.inputs)
+    refused = sum(one.effect == effects.REFUSED for one in found)
+    summary = f"Change {counted(len(found), 'input')} of {instance.name!r}."
+    if refused:
+        summary += f" The update would be refused: {counted(refused, 'input')} cannot change."
+    behind = instance.observed_generation < instance.generation
+    hosts = hosts_of_members(members_of(ctx.tx, instance_id))
+    said = {"inputs": body.inputs, "changes": found, "warnings": [NOT_APPLIED] if behind else []}
+    return planned(summary, hosts, project_id, instance=instance, **said)
 
 
 def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> schemas.AcceptedView:
@@ -62,8 +86,10 @@ def roll_back(ctx: Context, project_id: str, instance_id: str, *, reason: str | 
     return _queue(ctx, instance, "rollback", manifest, params=params, **versions)
 
 
-def _allowed(ctx: Context, project_id: str, instance_id: str, kind: str) -> tuple[Row[Any], actions.Manifest]:
-    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+def _allowed(
+    ctx: Context, project_id: str, instance_id: str, kind: str, *, lock: bool = True
+) -> tuple[Row[Any], actions.Manifest]:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
     ctx.resource_id = instance_id
     manifest = manifest_of(ctx.tx, instance)
     live, last = live_operations(ctx.tx, instance_id), last_operation(ctx.tx, instance)

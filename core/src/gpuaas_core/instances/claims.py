@@ -19,7 +19,18 @@ from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import AllocationNotOfOperation, ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
 from .reads import hold_operation, instance_row, member_row, members_of
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, unstick
-from .states import APPLIES_SPEC, DECOMMISSION, KINDS, LIVE, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
+from .states import (
+    APPLIES_SPEC,
+    DECOMMISSION,
+    KINDS,
+    LIVE,
+    NEW_VERSION,
+    OF_INSTANCE,
+    REMOVE,
+    REPLACE,
+    REPORTED,
+    TAKEN_BACK,
+)
 from .tables import instances, operations
 from .views import instance_view, operation_view
 
@@ -196,12 +207,16 @@ def complete(ctx: Context, project_id: str, operation_id: str, body: schemas.Com
 def fail(ctx: Context, project_id: str, operation_id: str, body: schemas.Fail) -> schemas.OperationView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
     _report_members(ctx, instance, row, body.members)
-    undone = bool(row.cancel_requested and body.error.code == "canceled")
+    canceled = bool(row.cancel_requested and body.error.code == "canceled")
     error = body.error.model_dump()
     more = {"message": body.error.message, "error": error} | _detail(body.adapter_detail)
-    moved = move_operation(ctx, instance, row, "cancel" if undone else "fail", **more)
-    leave = leave_undone if undone else leave_failed
-    leave(ctx, instance, row, "unhealthy", body.error.message)
+    moved = move_operation(ctx, instance, row, "cancel" if canceled else "fail", **more)
+    if canceled:
+        leave_undone(ctx, instance, row, "unhealthy", body.error.message)
+    elif body.undone and row.kind in TAKEN_BACK:
+        leave_undone(ctx, instance, row, "degraded", body.error.message)
+    else:
+        leave_failed(ctx, instance, row, "unhealthy", body.error.message)
     return operation_view(ctx.tx, moved)
 
 

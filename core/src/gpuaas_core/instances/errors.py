@@ -38,6 +38,11 @@ class OperationLive(Problem):
     way_out = "Wait for it or cancel it; its id is in `operation_id`."
 
 
+class ChangeRefused(Problem):
+    status, code, title = 422, "change_refused", "These inputs stay as they were deployed"
+    way_out = "Leave the inputs listed in `errors` as they are, or deploy another instance with the new ones."
+
+
 class NotRetryable(Problem):
     status, code, title = 409, "not_retryable", "This operation cannot be retried"
     way_out = "Only the newest operation of an instance can be retried, and only after it failed or was canceled."

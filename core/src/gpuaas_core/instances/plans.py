@@ -1,5 +1,6 @@
 """Plans: what would happen, on which hosts, who pays. Asked for with `validate_only`; nothing is written."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row
@@ -21,6 +22,13 @@ def hosts_of(placement: Placement, found: dict[str, Row[Any]]) -> list[schemas.P
     ]
 
 
+def hosts_of_members(there: Sequence[Row[Any]]) -> list[schemas.PlannedHost]:
+    placement: Placement = {}
+    for member in there:
+        placement.setdefault(member.component_key, []).append(member.allocation_id)
+    return hosts_of(placement, {member.allocation_id: member for member in there})
+
+
 def planned(
     summary: str,
     hosts: list[schemas.PlannedHost],
@@ -31,6 +39,6 @@ def planned(
 ) -> schemas.PlannedView:
     """`instance`: the plan is about one that exists."""
     if instance is not None:
-        said = {"app_slug": instance.app_slug, "version": instance.version, "topology": instance.topology}
-        said["inputs"] = instance.inputs
+        known = {"app_slug": instance.app_slug, "version": instance.version, "topology": instance.topology}
+        said = known | {"inputs": instance.inputs} | said
     return schemas.PlannedView(plan=schemas.PlanView(summary=summary, hosts=hosts, charged_to=project_id, **said))

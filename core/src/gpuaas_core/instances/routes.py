@@ -105,7 +105,12 @@ async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body:
     )
 
 
-@router.post("/instances/{instance_id}/update", **_ACCEPTED, **needs("apps.instance.update", "project"))
+@router.post(
+    "/instances/{instance_id}/update",
+    **_ACCEPTED,
+    responses={200: {"model": schemas.PlannedView, "description": "the plan, when `validate_only` is true"}},
+    **needs("apps.instance.update", "project"),
+)
 async def update_instance(
     call: Caller,
     project_id: str,
@@ -113,7 +118,12 @@ async def update_instance(
     body: schemas.UpdateInstance,
     if_match: Annotated[str | None, Header(max_length=200, description="the ETag the change is based on")] = None,
 ) -> Response:
-    """All inputs anew: a new generation. 428 without If-Match, 412 if the instance has changed since."""
+    """All inputs anew: a new generation. 428 without If-Match, 412 if the instance has changed since.
+
+    With `validate_only`: each changed input with its effect; nothing is written, and If-Match may be left out."""
+    if body.validate_only:
+        planned = await call.read(lambda ctx: changes.plan_update(ctx, project_id, instance_id, body, if_match))
+        return Response(planned.model_dump_json(), media_type="application/json")
     return await call.write(
         lambda ctx: changes.change_inputs(ctx, project_id, instance_id, body, if_match),
         status=202,

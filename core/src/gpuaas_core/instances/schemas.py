@@ -18,6 +18,7 @@ Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
+Effect = Literal["pushed", "needs_restart", "needs_drained_workers", "refused", "unknown"]
 Detail = dict[str, Any]
 
 
@@ -52,6 +53,7 @@ class Justified(Input):
 
 class UpdateInstance(Input):
     inputs: Detail
+    validate_only: YesNo = False
 
 
 class UpgradeInstance(Input):
@@ -290,6 +292,16 @@ class PlannedHost(View):
     components: list[str]
 
 
+class ChangeView(View):
+    """One input that an update would change, and what the app says changing it does."""
+
+    field: str = Field(description="JSON Pointer into the inputs")
+    old: Any = None
+    new: Any = None
+    effect: Effect
+    sentence: str
+
+
 class PlanView(View):
     summary: str
     app_slug: str
@@ -298,6 +310,7 @@ class PlanView(View):
     hosts: list[PlannedHost]
     inputs: Detail
     warnings: list[str] = Field(default_factory=list)
+    changes: list[ChangeView] = Field(default_factory=list, description="of an update")
     charged_to: str
 
 
@@ -360,6 +373,10 @@ class Complete(ClaimReport):
 
 class Fail(ClaimReport):
     error: OperationError
+    undone: YesNo = Field(
+        False,
+        description="not of a deploy: nothing was changed, the instance is as it was before",
+    )
     adapter_detail: Detail | None = None
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
 

@@ -18,7 +18,7 @@ from .errors import NameTaken
 from .holds import hold
 from .membership import add_member
 from .placement import Placement, check_allocations, check_kept_for, place
-from .plans import hosts_of, planned
+from .plans import hosts_of, hosts_of_members, planned
 from .reads import instance_row, live_operations, manifest_of, members_of
 from .record import instance_facts, move_instance, move_member, move_operation, queue_operation
 from .states import DECOMMISSION, DEPLOY
@@ -64,11 +64,7 @@ def plan_decommission(ctx: Context, project_id: str, instance_id: str) -> schema
     instance = instance_row(ctx.tx, project_id, instance_id)
     live = live_operations(ctx.tx, instance_id)
     _check_decommission(ctx, instance, live)
-    there = members_of(ctx.tx, instance_id)
-    placement: Placement = {}
-    for member in there:
-        placement.setdefault(member.component_key, []).append(member.allocation_id)
-    hosts = hosts_of(placement, {member.allocation_id: member for member in there})
+    hosts = hosts_of_members(members_of(ctx.tx, instance_id))
     gives_way = f" {counted(len(live), 'operation')} under way would give way to it." if live else ""
     summary = f"Tear {instance.name!r} down on {counted(len(hosts), 'machine')}.{gives_way}"
     return planned(summary, hosts, project_id, instance=instance)

@@ -83,8 +83,12 @@ class ControllerCalls:
         error: dict[str, Any],
         adapter_detail: dict[str, Any] | None = None,
         members: list[Any] | None = None,
+        undone: bool | None = None,
     ) -> Request[OperationView]:
-        body = given(claim_epoch=claim_epoch, error=error, adapter_detail=adapter_detail, members=members)
+        """`undone`: nothing was changed, so the instance is where it was before the operation."""
+        body = given(
+            claim_epoch=claim_epoch, error=error, adapter_detail=adapter_detail, members=members, undone=undone
+        )
         return post(OperationView, "/v1/projects/{}/operations/{}/fail", project_id, operation_id, **body)
 
     @call

@@ -99,6 +99,11 @@ class InstanceCalls:
         return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
 
     @call
+    def plan_update(self, project_id: str, instance_id: str, *, inputs: dict[str, Any]) -> Request[PlannedView]:
+        """Each changed input with what changing it does; nothing is written."""
+        return post(PlannedView, f"{_INSTANCE}/update", project_id, instance_id, inputs=inputs, validate_only=True)
+
+    @call
     def upgrade_instance(self, project_id: str, instance_id: str, *, version: str) -> Request[AcceptedView]:
         return post(AcceptedView, f"{_INSTANCE}/upgrade", project_id, instance_id, version=version)
 
