@@ -256,10 +256,13 @@ class Shift:
             said = {"code": outcome.code, "message": shorten(outcome.why), "way_out": shorten(outcome.way_out)}
             error = {**said, "retryable": outcome.retryable}
             return Calls.fail.request(*where, claim_epoch=epoch, error=error, adapter_detail=detail, members=members)
+        sentence = shorten(outcome.sentence)
+        status = outcome.status or (None if self.work.operation.member_id else "healthy")
         return Calls.complete.request(
             *where,
             claim_epoch=epoch,
-            health={"status": outcome.status, "sentence": shorten(outcome.sentence)},
+            message=sentence or None,
+            health={"status": status, "sentence": sentence} if status else None,
             members=members,
             conditions=list(outcome.conditions) if outcome.conditions is not None else None,
             access=outcome.access,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gpuaas_sdk as sdk
 from cyclopts import App
@@ -17,6 +17,7 @@ from .instance import follow
 if TYPE_CHECKING:
     from gpuaas_sdk.models import OperationView
 
+MOST_CHECKS = 40
 app = App(name="operation", help="What is being done, what was done, and how to go on after a failure.")
 
 
@@ -84,7 +85,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
     if common.json:
         return show.as_json(found)
     error = found.error
-    return show.facts(
+    show.facts(
         [
             ("what", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
             ("status", found.status),
@@ -103,6 +104,25 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
             ("correlation", found.correlation_id),
         ]
     )
+    return _preflight((found.adapter_detail or {}).get("preflight"))
+
+
+def _preflight(matrix: Any) -> None:
+    """What the app asked of each machine before it touched any, where it says so; of many answers only the noes."""
+    hosts = [one for one in matrix if isinstance(one, dict)] if isinstance(matrix, list) else []
+    rows = [(str(one.get("host")), row) for one in hosts for row in one.get("checks") or [] if isinstance(row, dict)]
+    if not rows:
+        return
+    shown = [(host, row) for host, row in rows if len(rows) <= MOST_CHECKS or not row.get("ok")]
+    print()
+    words = [
+        (host, str(row.get("check")), "ok" if row.get("ok") else "failed", str(row.get("sentence")))
+        for host, row in shown
+    ]
+    if words:
+        show.table(("HOST", "CHECK", "", "WHAT WAS FOUND"), words)
+    if len(shown) < len(rows):
+        print(f"{len(rows) - len(shown)} other checks hold.")
 
 
 @app.command
