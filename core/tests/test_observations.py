@@ -93,6 +93,16 @@ async def test_the_last_of_two_controllers_wins_and_neither_is_hurt(world: World
     assert (await world.instance(instance["id"]))["health"] == mended
 
 
+async def test_what_is_only_seen_spoils_no_update_that_was_based_on_an_earlier_read(world: World) -> None:
+    instance = await world.running()
+    assert (await look(world, instance)).status_code == 200
+    assert (await world.instance(instance["id"]))["etag"] != instance["etag"], "all that is shown is in the tag"
+    body, path = {"inputs": {"greeting": "moin"}}, world.of(instance, "update")
+    await world.boss.ok(path, body, headers={"If-Match": instance["etag"]})
+    refused = await world.boss.post(path, body, headers={"If-Match": instance["etag"]})
+    check_problem(refused, 412, "precondition_failed")
+
+
 async def test_only_a_controller_of_an_entitled_project_looks(world: World) -> None:
     instance = await world.running()
     for asked in (look(world, instance, by=world.boss), enter(world, instance, world.allocations[0], by=world.boss)):

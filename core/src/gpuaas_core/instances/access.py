@@ -86,7 +86,7 @@ def _usable(now: int) -> Select[Any]:
 
 def worked_on(allocation_id: Any) -> Any:
     """An operation of a member on this allocation waits or runs."""
-    m, o = members.c, operations.c
+    m, o = members.c, operations.alias("work").c  # not the operation that a query around this one asks for
     of_member = or_(o.member_id == m.id, o.old_member_id == m.id)
     return exists().where(m.allocation_id == allocation_id, m.state != "removed", of_member, o.status.in_(LIVE))
 
