@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import show
+from .. import findings, show
 from ..endings import say_next
 from ..moments import sequence_now
 from ..options import Common, Flag
@@ -17,7 +17,6 @@ from .instance import follow
 if TYPE_CHECKING:
     from gpuaas_sdk.models import OperationView
 
-MOST_CHECKS = 40
 app = App(name="operation", help="What is being done, what was done, and how to go on after a failure.")
 
 
@@ -104,25 +103,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
             ("correlation", found.correlation_id),
         ]
     )
-    return _preflight((found.adapter_detail or {}).get("preflight"))
-
-
-def _preflight(matrix: Any) -> None:
-    """What the app asked of each machine before it touched any, where it says so; of many answers only the noes."""
-    hosts = [one for one in matrix if isinstance(one, dict)] if isinstance(matrix, list) else []
-    rows = [(str(one.get("host")), row) for one in hosts for row in one.get("checks") or [] if isinstance(row, dict)]
-    if not rows:
-        return
-    shown = [(host, row) for host, row in rows if len(rows) <= MOST_CHECKS or not row.get("ok")]
-    print()
-    words = [
-        (host, str(row.get("check")), "ok" if row.get("ok") else "failed", str(row.get("sentence")))
-        for host, row in shown
-    ]
-    if words:
-        show.table(("HOST", "CHECK", "", "WHAT WAS FOUND"), words)
-    if len(shown) < len(rows):
-        print(f"{len(rows) - len(shown)} other checks hold.")
+    return findings.preflight(found.adapter_detail)
 
 
 @app.command
