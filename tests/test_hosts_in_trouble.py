@@ -3,7 +3,6 @@
 One cluster for all of it: every failure has a code, a sentence and a way out that is then taken, through the API only.
 """
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -122,7 +122,7 @@ class Platform:
         """Make an operation that can be claimed."""
         operation_id = f"op_{next(self._ids)}"
         said = {"id": operation_id, "kind": kind, "instance_id": "inst_1", "status": "queued"}
-        operation = wire(OperationView, **said, correlation_id=f"cor-of-{operation_id}", **more)
+        operation = wire(OperationView, **(said | more), correlation_id=f"cor-of-{operation_id}")
         with self.changed:
             self.operations[operation_id] = operation
             self.waiting.append(operation)

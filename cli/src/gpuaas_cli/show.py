@@ -25,6 +25,7 @@ COLOURS = {
     "requested": "cyan",
     "deleting": "cyan",
     "degraded": "yellow",
+    "drained": "yellow",
     "needs_attention": "yellow",
     "unknown": "yellow",
     "failed": "red",

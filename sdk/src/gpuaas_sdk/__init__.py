@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from .calls import Calls
     from .client import AsyncClient, Client
     from .controller import Controller
-    from .models import MemberReport
+    from .models import MemberObservation, MemberReport
+    from .observing import Look, Looks, Seen
     from .outcomes import Again, Done, Failed
     from .request import Page
     from .telemetry import TelemetrySender
@@ -28,8 +29,12 @@ __all__ = [
     "Controller",
     "Done",
     "Failed",
+    "Look",
+    "Looks",
+    "MemberObservation",
     "MemberReport",
     "Page",
+    "Seen",
     "ServiceAccount",
     "TelemetrySender",
     "Work",
@@ -48,8 +53,12 @@ _HOME = {
     "Controller": "controller",
     "Done": "outcomes",
     "Failed": "outcomes",
+    "Look": "observing",
+    "Looks": "observing",
+    "MemberObservation": "models",
     "MemberReport": "models",
     "Page": "request",
+    "Seen": "observing",
     "ServiceAccount": "auth",
     "TelemetrySender": "telemetry",
     "Work": "work",

@@ -5,7 +5,8 @@
 
 Level-triggered: a reconcile function gets the whole state and may be called at any time, again and again. `holder`
 names this installation, not this process: after a crash the restarted controller takes its own operations over at once,
-under a new epoch. Two running processes must therefore never share a holder name.
+under a new epoch. Two running processes must therefore never share a holder name. With `observe` it also looks at the
+running instances of the app between operations (observing.py).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from .client import AsyncClient
 from .errors import GpuaasError
 from .models import ClaimView
+from .observing import Looks, Observe, Observer
 from .patience import Backoff, now
 from .shift import Pace, Reconcile, Shift
 
@@ -37,6 +39,8 @@ class Controller:
         concurrency: int = 4,
         wait_s: int = 20,
         pace: Pace | None = None,
+        observe: Observe | None = None,
+        pace_of_looks: Looks | None = None,
     ) -> None:
         self._client, self._app_slug, self._holder, self._reconcilers = client, app_slug, holder, dict(reconcilers)
         self._project_id = project_id or client.project_id
@@ -45,6 +49,8 @@ class Controller:
         self._backoff = Backoff(base=1.0, cap=15.0)
         if not self._project_id:
             raise ValueError("a controller works in one project: give project_id, or use a service account's client")
+        looks = pace_of_looks or Looks()
+        self._observer = Observer(client, self._project_id, app_slug, observe, looks) if observe else None
 
     @property
     def holding(self) -> list[str]:
@@ -55,12 +61,16 @@ class Controller:
         """Until `stop` is set; then no new claims, current steps may finish, claims are handed back."""
         stopping = asyncio.create_task(stop.wait())
         log.info("controller %s serves %s in %s", self._holder, self._app_slug, self._project_id)
+        looking = asyncio.create_task(self._observer.run()) if self._observer else None
         try:
             while not stop.is_set():
                 await self._claim_one(stop, stopping)
             await asyncio.gather(*self._shifts.values(), return_exceptions=True)
         finally:
             stopping.cancel()
+            if looking is not None:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
             await self._drop_all()
             log.info("controller %s has stopped", self._holder)
 
@@ -104,13 +114,15 @@ class Controller:
         former = self._shifts.get(operation.id)
         task = asyncio.create_task(_after(former, shift), name=shift.name)
         self._shifts[operation.id] = task
-        task.add_done_callback(lambda done: self._finished(operation.id, done))
+        task.add_done_callback(lambda done: self._finished(operation.id, operation.instance_id, done))
 
-    def _finished(self, operation_id: str, task: asyncio.Task[None]) -> None:
+    def _finished(self, operation_id: str, instance_id: str, task: asyncio.Task[None]) -> None:
         if self._shifts.get(operation_id) is task:
             del self._shifts[operation_id]
         if not task.cancelled() and (error := task.exception()):
             log.error("%s: the controller loop itself failed", task.get_name(), exc_info=error)
+        if self._observer:
+            self._observer.soon(instance_id)
 
     async def _drop_all(self) -> None:
         """Only when `run` itself was cancelled: nothing may go on without the loop."""

@@ -194,6 +194,8 @@ class Machine:
                 login_timeout=CONNECT_S,
             )
         except (asyncssh.Error, OSError, TimeoutError) as error:
+            if isinstance(error, asyncssh.PermissionDenied):
+                self._grant = None  # perhaps it was taken back: the next try asks for another
             raise _meaning(error, grant) from error
         if not host.proven:  # fail closed, should asyncssh ever stop asking us
             connection.abort()

@@ -41,6 +41,7 @@ class AccessGrantView(msgspec.Struct, kw_only=True):
     principal_id: str
     principal_name: str
     source_addresses: list[str]
+    purpose: str
     expires_at: str
     created_at: str
     revoked_at: str | None
@@ -129,7 +130,13 @@ class ArtifactView(msgspec.Struct, kw_only=True):
 
 
 class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
+    allocation_id: str
+    ssh_public_key: str
+    source_addresses: list[str] = []
     claim_epoch: int
+
+
+class AskKeyAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     allocation_id: str
     ssh_public_key: str
     source_addresses: list[str] = []
@@ -312,6 +319,7 @@ class ClaimView(msgspec.Struct, kw_only=True):
 
 class Complete(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
+    message: str | None = None
     health: Health | None = None
     conditions: list[Condition] = []
     observed_generation: int | None = None
@@ -955,6 +963,13 @@ class MatchedRule(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
+class MemberObservation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    member_id: str
+    runtime_state: str | None = None
+    runtime_version: str | None = None
+    adapter_detail: dict[str, Any] | None = None
+
+
 class MemberRemovedView(msgspec.Struct, kw_only=True):
     member_id: str
     state: str
@@ -1032,6 +1047,24 @@ class NoteIntegration(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     allocation_id: str
     integration: dict[str, Any]
+
+
+class Observation(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The first two say what was looked at: as the instance was read before the look began."""
+
+    last_operation_id: str
+    observed_generation: int
+    health: Health
+    conditions: list[Condition] = []
+    members: list[MemberObservation] = []
+    access: dict[str, Any] | None = None
+    runtime_version: str | None = None
+    adapter_detail: dict[str, Any] | None = None
+
+
+class ObservedView(msgspec.Struct, kw_only=True):
+    instance_id: str
+    changed: list[str]
 
 
 class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):

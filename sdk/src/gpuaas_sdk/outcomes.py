@@ -18,10 +18,11 @@ from .models import MemberReport
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The desired state is reached. `sentence` is what people read as the instance's health."""
+    """The desired state is reached. `sentence` is what people read as the operation's end and, of an operation on the
+    whole instance, as its health; work on one member says nothing of that, unless `status` is given."""
 
     sentence: str
-    status: str = "healthy"
+    status: str | None = None  # "healthy" after an operation on the whole instance
     access: dict[str, Any] | None = None
     runtime_version: str | None = None
     adapter_detail: dict[str, Any] | None = None

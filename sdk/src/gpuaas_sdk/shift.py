@@ -258,10 +258,13 @@ class Shift:
             more: dict[str, Any] = {"undone": True} if outcome.undone else {}
             more |= {"error": error, "adapter_detail": detail, "members": members}
             return Calls.fail.request(*where, claim_epoch=epoch, **more)
+        sentence = shorten(outcome.sentence)
+        status = outcome.status or (None if self.work.operation.member_id else "healthy")
         return Calls.complete.request(
             *where,
             claim_epoch=epoch,
-            health={"status": outcome.status, "sentence": shorten(outcome.sentence)},
+            message=sentence or None,
+            health={"status": status, "sentence": sentence} if status else None,
             members=members,
             conditions=list(outcome.conditions) if outcome.conditions is not None else None,
             access=outcome.access,

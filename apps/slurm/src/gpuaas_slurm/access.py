@@ -1,13 +1,21 @@
-"""The access bundle: exact places and commands of a cluster, every one of them tried before it is shown."""
+"""The access bundle: exact places and commands of a cluster, every one of them tried before it is shown.
 
+Made by the deploy from what was proven then (`bundle`), kept true by every look (`refreshed`): workers that came later
+are counted, new partitions and GPU types get their header, and what cannot be tried now is marked stale.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuaas_slurm import __version__
+from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.health import Worker
 from gpuaas_slurm.hosts import Answer
+from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.slurm import parse
+from gpuaas_slurm.steps.proof import HEALTH, header, try_header
 
 PATHS = {
     "configuration": "/etc/slurm/slurm.conf",
@@ -17,6 +25,8 @@ PATHS = {
     "state": "/var/lib/slurm",
     "notes_of_the_app": "/var/lib/gpuaas-slurm",
 }
+NEEDS_SCHEDULER = ["commands", "health", "sbatch_headers", "nodes", "gpus"]
+Key = tuple[str, str | None]  # partition, GPU type
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,7 @@ class Proof:
     gpu_seen: str
     versions: dict[str, str]
     commands: tuple[tuple[str, int], ...]
+    headers: tuple[Key, ...]
     nodes: dict[str, str]
 
     @property
@@ -67,6 +78,7 @@ class Proof:
             gpu_seen=seen,
             versions={row[1]: row[2].strip() for row in rows if row[0] == "version"},
             commands=tuple((row[1], int(row[2])) for row in rows if row[0] == "command"),
+            headers=tuple((row[1], row[2] or None) for row in rows if row[0] == "header" and row[3] == "0"),
             nodes={n: parse.node_state(t) for n, _, t in (w.partition("=") for w in nodes.split())},
         )
 
@@ -74,12 +86,14 @@ class Proof:
 def bundle(plan: Plan, host: HostFacts, proof: Proof) -> dict[str, Any]:
     ask = f"-A {plan.account} -p {plan.partition}"
     gpu = [{"command": f"srun {ask} --gres=gpu:1 printenv CUDA_VISIBLE_DEVICES", "tried": "exit 0"}]
+    tried = [{"command": command, "tried": f"exit {code}"} for command, code in proof.commands]
     return {
         "cluster": plan.cluster,
         "host": {"name": host.hostname, "node": plan.controller.host, "address": plan.controller.address},
         "user": plan.user,
         "account": plan.account,
         "partition": plan.partition,
+        "workers": len(plan.workers),
         "gpus": {"count": proof.gpus, "type": plan.gpu_type if proof.gpus else None},
         "paths": PATHS,
         "ports": {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819},
@@ -87,8 +101,68 @@ def bundle(plan: Plan, host: HostFacts, proof: Proof) -> dict[str, Any]:
             {"command": f"srun {ask} hostname", "tried": "exit 0"},
             {"command": f"sbatch {ask} job.sh", "tried": f"job {proof.batch_job} completed"},
             *(gpu if proof.gpus else []),
-            *({"command": command, "tried": f"exit {code}"} for command, code in proof.commands),
+            *(one for one in tried if one["command"] not in HEALTH),
         ],
+        "health": [one for one in tried if one["command"] in HEALTH],
+        "sbatch_headers": [shown_header(plan, key) for key in proof.headers],
         "versions": {"app": __version__, **proof.versions},
         "nodes": [w.node for w in plan.workers],
+    }
+
+
+def shown_header(plan: Plan, key: Key) -> dict[str, Any]:
+    return {"partition": key[0], "gpu": key[1], "header": header(plan, *key), "tried": "sbatch --test-only: exit 0"}
+
+
+def headers_wanted(head: HeadSeen) -> list[Key]:
+    """A header per partition, and one more per GPU type. Names that a person made up outside our rules get none."""
+    types = sorted({node.gpu_type for node in head.nodes.values() if node.gpu_type})
+    names = [name for name in sorted(head.partitions) if _usable("partition", name)]
+    return [(name, gpu) for name in names for gpu in (None, *(one for one in types if _usable("gpu_type", one)))]
+
+
+def _usable(what: str, value: str) -> bool:
+    try:
+        return bool(validate.word(what, value))
+    except validate.BadWord:
+        return False
+
+
+def try_headers(plan: Plan, keys: Iterable[Key]) -> str:
+    """As the user who will use them; Slurm says whether such a job could run, and runs nothing."""
+    return "\n".join([*(try_header(plan, *key) for key in keys), "exit 0\n"])
+
+
+def read_tried(answer: Answer) -> dict[Key, bool]:
+    rows = [line.split("|") for line in answer.said.get("header", [])]
+    return {(row[0], row[1] or None): row[2] == "0" for row in rows if len(row) == 3}
+
+
+def refreshed(
+    before: Mapping[str, Any],
+    plan: Plan,
+    head: HeadSeen,
+    workers: Iterable[Worker],
+    wanted: Iterable[Key],
+    tried: Mapping[Key, bool],
+    *,
+    app_version: str,
+) -> dict[str, Any]:
+    """The same bundle where nothing is new, to the letter."""
+    now = {name: value for name, value in before.items() if name != "stale"}
+    if not head.answers:
+        return now | {"stale": NEEDS_SCHEDULER}
+    there = [one for one in workers if one.node is not None]
+    gpus = sum(one.node.gpus for one in there if one.node)
+    shown = {(one["partition"], one["gpu"]): one for one in before.get("sbatch_headers", [])}
+    kept = [shown.get(key) or shown_header(plan, key) for key in wanted if key in shown or tried.get(key)]
+    members = {plan.controller.host: head.version} if head.version else {}
+    members |= {one.seat.host: one.node.version for one in there if one.node and one.node.version}
+    versions = {name: value for name, value in now.get("versions", {}).items() if name not in ("app", "members")}
+    return now | {
+        "workers": len(there),
+        "nodes": [one.seat.node for one in there],
+        "gpus": {"count": gpus, "type": plan.gpu_type if gpus else None},
+        "sbatch_headers": kept,
+        "versions": {"app": app_version, **versions, "members": members},
     }

@@ -1,10 +1,10 @@
 """Small questions about a host, each answered (ok, sentence). Preflight asks them before anything is changed.
 
-A sentence is written for the person who asked for the cluster. The first question that does not hold ends the deploy
-with the error code beside it.
+A sentence is written for the person who asked for the cluster. Every question is asked of every host, and all that do
+not hold are told at once; the first of them gives the failure its code.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpuaas_slurm.facts import PORTS, PROGRAMS, HostFacts
@@ -82,6 +82,24 @@ def gpus_present(facts: HostFacts, _: str) -> tuple[bool, str]:
     return True, f"{len(facts.gpus)} GPU device files are there."
 
 
+def cgroup_there(facts: HostFacts, _: str) -> tuple[bool, str]:
+    """slurmd wants a file system at the mount point even where it confines jobs without control groups."""
+    if facts.cgroup == "sysfs":
+        return False, f"No control groups are mounted at /sys/fs/cgroup of {facts.hostname}; slurmd needs the mount."
+    return True, f"Jobs are held together with {facts.confinement}."
+
+
+def names_apart(names: Sequence[str]) -> Question:
+    """Two hosts of one name are one host to Slurm's clients."""
+
+    def name_alone(facts: HostFacts, _: str) -> tuple[bool, str]:
+        if list(names).count(facts.hostname) > 1:
+            return False, f"More than one of the hosts is called {facts.hostname}; rename one."
+        return True, f"No other host of the cluster is called {facts.hostname}."
+
+    return Question("preflight_failed", name_alone)
+
+
 def same_uid(uid: int) -> Question:
     """Slurm knows people by number: a name with another number on one host is another person."""
 
@@ -110,6 +128,7 @@ PREFLIGHT = (
     Question("disk_full", disk_free),
     Question("clock_wrong", clock_right),
     Question("preflight_failed", gpus_present),
+    Question("preflight_failed", cgroup_there),
     Question("preflight_failed", no_other_cluster),
     Question("port_in_use", ports_free),
 )

@@ -2,12 +2,25 @@
 
 import asyncio
 import hashlib
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
-from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAccount, TelemetrySender, Work
+from gpuaas_sdk import (
+    Again,
+    AsyncClient,
+    Controller,
+    Done,
+    Failed,
+    Look,
+    Looks,
+    Seen,
+    ServiceAccount,
+    TelemetrySender,
+    Work,
+)
 from gpuaas_sdk.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
@@ -15,6 +28,7 @@ from gpuaas_slurm.reconcile import keys, members, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.observe import observe
 from gpuaas_slurm.state.journal import Journal
 
 log = structlog.get_logger()
@@ -66,10 +80,24 @@ async def _serve(
     async with AsyncClient.for_service_account(identity) as client, TelemetrySender(client) as telemetry:
         tools.telemetry = telemetry
         controller = Controller(
-            client, app_slug=APP_SLUG, holder=holder, reconcilers=reconcilers, concurrency=concurrency
+            client,
+            app_slug=APP_SLUG,
+            holder=holder,
+            reconcilers=reconcilers,
+            concurrency=concurrency,
+            observe=_looking(tools),
+            pace_of_looks=Looks(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
         )
         with logs.told_by(telemetry, client.project_id):
             await controller.run(stop)
+
+
+def _looking(tools: Tools) -> Callable[[Look], Awaitable[Seen | None]]:
+    async def looking(look: Look) -> Seen | None:
+        with structlog.contextvars.bound_contextvars(instance_id=look.instance.id, project_id=look.project_id):
+            return await observe(look, tools)
+
+    return looking
 
 
 def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outcome]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
 
-from .. import failures, show
+from .. import failures, findings, show
 from ..endings import say_end, say_next, wait_for_end
 from ..failures import CliError
 from ..moments import LIVE, sequence_now
@@ -165,7 +165,7 @@ def show_instance(instance: str, /, *, common: Common = Common()) -> None:
         for m in found.members
     ]
     show.table(("MEMBER", "NO", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
-    return None
+    return findings.drift(found.adapter_detail)
 
 
 def _facts(i: InstanceView) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import evidence, show
+from .. import evidence, findings, show
 from ..endings import say_next
 from ..moments import sequence_now
 from ..options import Common, Flag
@@ -103,7 +103,9 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
             ("correlation", found.correlation_id),
         ]
     )
-    return evidence.tell(found.adapter_detail) if error else None
+    findings.preflight(found.adapter_detail)
+    if error:
+        evidence.tell(found.adapter_detail)
 
 
 @app.command

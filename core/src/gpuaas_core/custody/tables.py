@@ -64,6 +64,7 @@ access_grants = Table(
     Column("user_authority", Integer, nullable=False, server_default="1"),  # that signed it
     Column("host_authority", Integer, nullable=False, server_default="1"),  # the newest it was told to trust
     Column("source_addresses", Text),
+    Column("purpose", String(20), nullable=False, server_default="operation"),  # or observation: no claim, only a look
     Column("expires_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),

@@ -46,6 +46,20 @@ def etag_of(view: BaseModel) -> str:
     return f'"{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
 
 
+def in_halves(asked: object, view: BaseModel) -> str:
+    """For what is also reported on by itself: the first half changes with what people and operations do, the second
+    with all that is shown."""
+    first = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+    return f'"{first}.{etag_of(view)[1:-1]}"'
+
+
+def of_what_was_asked(if_match: str | None, now: str) -> str | None:
+    """A tag of the same first half counts as the one of now: whatever was only seen since is no other's change."""
+    tags = _tags(if_match)
+    half = now.partition(".")[0]
+    return None if tags is None else ", ".join(now if tag.partition(".")[0] == half else tag for tag in tags)
+
+
 def tagged(answer: Response | BaseModel) -> Response:
     """The answer with its ETag: the `etag` it holds, or its fingerprint."""
     if isinstance(answer, BaseModel):

@@ -1,13 +1,14 @@
 """Access grants as people see them, and the end of those whose reason is gone.
 
-A grant was given for an operation under one claim, to a service account, for an allocation. `revoke_stale` looks at all
+A grant was given for an operation under one claim (or to look at a running instance while no operation changes it), to
+a service account, for an allocation. `revoke_stale` looks at all
 that could still be used, every second: however one of these ends, the grant ends too, and with it every session it
 opened. It does not ask who ended it or which code did.
 """
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, exists, or_, select
 
 from ..access.context import Context
 from ..capacity.revoking import revoke as tell_host
@@ -19,7 +20,9 @@ from ..kit.problems import NotFound
 from ..tenancy.tables import principal_keys, principals
 from .access_schemas import AccessGrantView
 from .errors import GrantOver
-from .tables import operations
+from .granting import OBSERVATION
+from .states import LIVE
+from .tables import allocation_holds, instances, members, operations
 
 
 def grants_of(project_id: str, now: int, *, revoked: bool) -> Select[Any]:
@@ -62,11 +65,17 @@ def _usable(now: int) -> Select[Any]:
             access_grants,
             o.status,
             o.claim_epoch.label("epoch_now"),
+            instances.c.state.label("instance_state"),
+            (instances.c.last_operation_id == o.id).label("newest"),
+            (allocation_holds.c.instance_id == o.instance_id).label("held"),
+            worked_on(g.allocation_id).label("worked_on"),
             a.state.label("allocation_state"),
             principals.c.disabled_at,
             principal_keys.c.retired_at,
         )
         .join(operations, o.id == g.operation_id)
+        .join(instances, instances.c.id == o.instance_id)
+        .outerjoin(allocation_holds, allocation_holds.c.allocation_id == g.allocation_id)
         .join(allocations, a.id == g.allocation_id)
         .join(principals, principals.c.id == g.principal_id)
         .outerjoin(principal_keys, principal_keys.c.id == g.key_id)
@@ -75,12 +84,33 @@ def _usable(now: int) -> Select[Any]:
     return query.order_by(g.id)
 
 
+def worked_on(allocation_id: Any) -> Any:
+    """An operation of a member on this allocation waits or runs."""
+    m, o = members.c, operations.alias("work").c  # not the operation that a query around this one asks for
+    of_member = or_(o.member_id == m.id, o.old_member_id == m.id)
+    return exists().where(m.allocation_id == allocation_id, m.state != "removed", of_member, o.status.in_(LIVE))
+
+
 def _gone(row: Row[Any]) -> str | None:
     """Why it should not be good any more: the first reason that holds."""
+    if row.purpose == OBSERVATION:
+        return _unobservable(row) or _without_holder(row)
     if row.epoch_now != row.claim_epoch:
         return "a newer claim holds its operation"
     if row.status != "running":
         return "nobody holds its operation any more"
+    return _without_holder(row)
+
+
+def _unobservable(row: Row[Any]) -> str | None:
+    if row.instance_state != "running" or not row.newest or row.epoch_now != row.claim_epoch:
+        return "an operation changes the instance it was given to look at"
+    if row.worked_on:
+        return "an operation works on its machine"
+    return None if row.held else "its machine is no longer part of the instance"
+
+
+def _without_holder(row: Row[Any]) -> str | None:
     if row.disabled_at is not None:
         return "its service account is disabled"
     if row.retired_at is not None:

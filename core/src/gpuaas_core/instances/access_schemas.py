@@ -20,6 +20,7 @@ class AccessGrantView(View):
     principal_id: str
     principal_name: str
     source_addresses: list[str]
+    purpose: str = Field(description="`operation`, or `observation`: for a look between operations, without a claim")
     expires_at: Moment
     created_at: Moment
     revoked_at: Moment | None

@@ -9,7 +9,7 @@ from ..access.context import Context
 from ..catalog.admission import admit
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
-from ..edge.etags import Preconditions
+from ..edge.etags import Preconditions, of_what_was_asked
 from ..kit.wire import counted
 from . import actions, effects, schemas
 from .errors import VersionUnchanged
@@ -36,7 +36,8 @@ def change_inputs(
 ) -> schemas.AcceptedView:
     """New inputs are a new generation, whoever gets to apply it and when."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
-    Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)
+    now = instance_view(ctx.tx, instance).etag
+    Preconditions(of_what_was_asked(if_match, now)).check(now)
     _, manifest = _allowed(ctx, project_id, instance_id, "reconfigure")
     check_inputs(manifest, body.inputs)
     effects.check_changes(effects.changes(manifest, instance.inputs, body.inputs))

@@ -9,16 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, or_, select, update
 
 from ..access.context import Context
-from ..capacity.errors import NodeSuspended
-from ..capacity.reads import allocations_by_id
-from ..capacity.trust import LOGIN_USER, host_authorities
-from ..custody import authorities, grants
 from ..custody.vault import Vault
-from . import schemas
+from . import granting, schemas
 from .endings import finish_instance, finish_member, leave_failed, leave_undone
-from .errors import AllocationNotOfOperation, ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
+from .errors import ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
 from .reads import hold_operation, instance_row, member_row, members_of
-from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, unstick
+from .record import emit_operation, move_instance, move_member, move_operation, unstick
 from .states import (
     APPLIES_SPEC,
     DECOMMISSION,
@@ -160,9 +156,7 @@ def progress(ctx: Context, project_id: str, operation_id: str, body: schemas.Pro
         change["progressed_at"] = ctx.now
     if further:
         change |= {"furthest_step": body.step, "attempts": 1}
-    if body.adapter_detail is not None:
-        change["adapter_detail"] = body.adapter_detail
-    _renew(ctx, row, change)
+    _renew(ctx, row, change | _of_operation(row, body.adapter_detail))
     moved = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
     emit_operation(ctx, instance, moved, "progressed")
     _report_members(ctx, instance, row, body.members)
@@ -182,16 +176,15 @@ def _seen(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Progres
     if body.conditions:
         named = {one.type for one in body.conditions}
         others = [one for one in instance.conditions if one["type"] not in named]
-        seen["conditions"] = [*others, *_conditions(ctx, instance, body.conditions)]
+        seen["conditions"] = [*others, *checked_conditions(ctx, instance, body.conditions)]
     return seen
 
 
 def complete(ctx: Context, project_id: str, operation_id: str, body: schemas.Complete) -> schemas.OperationView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
     _report_members(ctx, instance, row, body.members)
-    moved = move_operation(
-        ctx, instance, row, "succeed", message="Done", evidence=body.evidence, **_detail(body.adapter_detail)
-    )
+    said = {"message": body.message or "Done", "evidence": body.evidence} | _of_operation(row, body.adapter_detail)
+    moved = move_operation(ctx, instance, row, "succeed", **said)
     observed = _observed(ctx, instance, row, body)
     if KINDS[row.kind].target == OF_INSTANCE:
         finish_instance(ctx, instance, row, body.evidence, **observed)
@@ -209,7 +202,7 @@ def fail(ctx: Context, project_id: str, operation_id: str, body: schemas.Fail) -
     _report_members(ctx, instance, row, body.members)
     canceled = bool(row.cancel_requested and body.error.code == "canceled")
     error = body.error.model_dump()
-    more = {"message": body.error.message, "error": error} | _detail(body.adapter_detail)
+    more = {"message": body.error.message, "error": error} | _of_operation(row, body.adapter_detail)
     moved = move_operation(ctx, instance, row, "cancel" if canceled else "fail", **more)
     if canceled:
         leave_undone(ctx, instance, row, "unhealthy", body.error.message)
@@ -233,68 +226,8 @@ def release(ctx: Context, project_id: str, operation_id: str, body: schemas.Rele
 def grant_access(
     ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.AskAccess
 ) -> schemas.GrantView:
-    """A certificate for one allocation of the claimed operation's instance, five minutes, one principal."""
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
-    on = {member.allocation_id for member in members_of(ctx.tx, instance.id)}
-    allocation = allocations_by_id(ctx.tx, project_id, [body.allocation_id]).get(body.allocation_id)
-    if body.allocation_id not in on or allocation is None or allocation.state == "released":
-        raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
-    if allocation.node_state == "suspended":
-        raise NodeSuspended(f"The machine {allocation.node_name!r} is suspended; nobody is let onto it.")
-    certificate = authorities.sign_user(
-        ctx.tx,
-        vault,
-        instance.tenant_id,
-        key_line=body.ssh_public_key,
-        principal=body.allocation_id,
-        key_id=f"{row.id}/{row.claim_epoch}",
-        now=ctx.now,
-        source_addresses=body.source_addresses,
-    )
-    authorities.signing(ctx.tx, instance.tenant_id, authorities.HOST)  # held: what is told here is on record in time
-    hosts = host_authorities(ctx.tx, instance.tenant_id)
-    told = {"host_authority": max(one.number for one in hosts)}
-    told |= {"source_addresses": ",".join(body.source_addresses) or None}
-    grant_id = _record_grant(ctx, instance, row, body.allocation_id, certificate, **told)
-    return schemas.GrantView(
-        id=grant_id,
-        allocation_id=body.allocation_id,
-        principal=body.allocation_id,
-        certificate=certificate.text,
-        expires_in_s=certificate.lives_s,
-        address=allocation.address,
-        port=allocation.ssh_port,
-        login_user=LOGIN_USER,
-        host_ca_public_key=hosts[-1].public_key,
-        host_ca_public_keys=[one.public_key for one in hosts],
-        host_principal=allocation.node_id,
-    )
-
-
-def _record_grant(
-    ctx: Context,
-    instance: Row[Any],
-    row: Row[Any],
-    allocation_id: str,
-    certificate: authorities.Certificate,
-    **told: Any,
-) -> str:
-    grant_id = grants.record(
-        ctx,
-        certificate,
-        operation_id=row.id,
-        claim_epoch=row.claim_epoch,
-        allocation_id=allocation_id,
-        **told,
-    )
-    facts = {
-        "operation_id": row.id,
-        "allocation_id": allocation_id,
-        "grant_id": grant_id,
-        "claim_epoch": row.claim_epoch,
-    }
-    ctx.emit("apps.access.granted", grant_id, instance_facts(instance) | facts)
-    return grant_id
+    return granting.grant(ctx, vault, instance, row, body)
 
 
 def _renew(ctx: Context, row: Row[Any], change: dict[str, Any]) -> None:
@@ -337,7 +270,7 @@ def _observed(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Com
     if health is None and whole:
         status = "unknown" if row.kind in (DECOMMISSION, "stop") else "healthy"
         health = schemas.Health(status=status, sentence=KINDS[row.kind].sentence)
-    seen: dict[str, Any] = {"conditions": _conditions(ctx, instance, body.conditions)}
+    seen: dict[str, Any] = {"conditions": checked_conditions(ctx, instance, body.conditions)}
     if not whole and not body.conditions:
         del seen["conditions"]
     if health:
@@ -371,7 +304,7 @@ def _versions(instance: Row[Any], row: Row[Any]) -> dict[str, Any]:
     return {"version": row.to_version, "previous_version": row.from_version if row.kind == "upgrade" else None}
 
 
-def _conditions(ctx: Context, instance: Row[Any], reported: list[schemas.Condition]) -> list[dict[str, Any]]:
+def checked_conditions(ctx: Context, instance: Row[Any], reported: list[schemas.Condition]) -> list[dict[str, Any]]:
     before = {one["type"]: one for one in instance.conditions}
     result = []
     for condition in reported:
@@ -395,6 +328,11 @@ def _check_condition(instance: Row[Any], condition: schemas.Condition) -> None:
         raise GenerationOutdated(
             f"{condition.type}={condition.status} is about generation {seen}; the instance is at {instance.generation}."
         )
+
+
+def _of_operation(row: Row[Any], said: dict[str, Any] | None) -> dict[str, Any]:
+    """What one report says under a name stays until another says something else under it."""
+    return {} if said is None else {"adapter_detail": (row.adapter_detail or {}) | said}
 
 
 def _detail(adapter_detail: dict[str, Any] | None) -> dict[str, Any]:

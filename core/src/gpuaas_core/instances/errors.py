@@ -118,6 +118,21 @@ class ConditionReserved(Problem):
     way_out = "Report conditions of your own; `Stuck` is worked out from heartbeats and progress."
 
 
+class NotObservable(Problem):
+    status, code, title = 409, "not_observable", "The instance cannot be looked at now"
+    way_out = "Wait until the operation that changes it has ended, and read the instance again."
+
+
+class ObservationOutdated(Problem):
+    status, code, title = 409, "observation_outdated", "The instance has changed since it was looked at"
+    way_out = "Read the instance again, look at it again, and report what you see then."
+
+
+class ObserverNotController(Problem):
+    status, code, title = 403, "observer_not_controller", "Only an app's controller looks at instances"
+    way_out = "Sign in as the service account of the app's controller."
+
+
 class GrantOver(Problem):
     status, code, title = 409, "grant_over", "The certificate has expired"
     way_out = "It opens nothing any more. `gpuaas grant list` shows what does."

@@ -16,7 +16,7 @@ _HOLDER = said(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-
 Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
-HealthStatus = Literal["healthy", "progressing", "degraded", "unhealthy", "unknown"]
+HealthStatus = Literal["healthy", "progressing", "degraded", "drained", "failed", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
 Effect = Literal["pushed", "needs_restart", "needs_drained_workers", "refused", "unknown"]
 Detail = dict[str, Any]
@@ -361,6 +361,7 @@ class Progress(ClaimReport):
 
 
 class Complete(ClaimReport):
+    message: Sentence | None = Field(None, description="how the operation ended, for people")
     health: Health | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=50)
     observed_generation: Whole | None = Field(None, ge=1, description="of the inputs that were applied")
@@ -386,7 +387,7 @@ class ReleaseClaim(ClaimReport):
     reason: Sentence = ""
 
 
-class AskAccess(ClaimReport):
+class AskKeyAccess(Input):
     allocation_id: Id
     ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
     source_addresses: list[Annotated[str, StringConstraints(max_length=60)]] = Field(
@@ -402,6 +403,10 @@ class AskAccess(ClaimReport):
             return [str(ip_network(one)) for one in value]
         except ValueError as error:
             raise ValueError("an address or a network, e.g. 10.1.2.3 or 10.1.2.0/24") from error
+
+
+class AskAccess(ClaimReport, AskKeyAccess):
+    pass
 
 
 class NoteIntegration(ClaimReport):

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from ..edge.etags import etag_of
+from ..edge.etags import in_halves
 from ..kit.problems import Problem
 from . import actions, schemas
 from .errors import NotRetryable
@@ -39,8 +39,14 @@ def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMB
         "available_actions": _instance_actions(tx, row, manifest, live),
     }
     view = schemas.InstanceView.model_validate(facts)
-    view.etag = etag_of(view)
+    view.etag = in_halves(_asked(row, live, shown), view)
     return view
+
+
+def _asked(row: Row[Any], live: actions.Live, shown: list[Row[Any]]) -> list[Any]:
+    """What people and operations do to it, without what is only seen of it between operations."""
+    parts = [[one.id, one.state] for one in shown]
+    return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
 
 def _members(tx: Connection, row: Row[Any], most: int | None) -> tuple[list[Row[Any]], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import AllocationView, ClaimView, GrantView, LeaseView, OperationView
+from ..models import AllocationView, ClaimView, GrantView, LeaseView, ObservedView, OperationView
 from ..request import Request, at, given, post
 
 HEARTBEAT_PATIENCE_S = 5.0
@@ -60,8 +60,9 @@ class ControllerCalls:
         operation_id: str,
         *,
         claim_epoch: int,
-        health: dict[str, str],
         members: list[Any],
+        message: str | None = None,
+        health: dict[str, str] | None = None,
         conditions: list[Any] | None = None,
         access: dict[str, Any] | None = None,
         runtime_version: str | None = None,
@@ -69,6 +70,7 @@ class ControllerCalls:
         evidence: dict[str, Any] | None = None,
     ) -> Request[OperationView]:
         body = {"claim_epoch": claim_epoch, "health": health, "members": members, "conditions": conditions}
+        body |= {"message": message}
         more = {"access": access, "runtime_version": runtime_version, "adapter_detail": adapter_detail}
         path = "/v1/projects/{}/operations/{}/complete"
         return post(OperationView, path, project_id, operation_id, **body, **more, evidence=evidence)
@@ -124,3 +126,44 @@ class ControllerCalls:
         path = "/v1/projects/{}/operations/{}/access-grants"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
         return post(GrantView, path, project_id, operation_id, **body, source_addresses=source_addresses)
+
+    @call
+    def observe_instance(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        last_operation_id: str,
+        observed_generation: int,
+        health: dict[str, str],
+        conditions: list[Any] | None = None,
+        members: list[Any] | None = None,
+        access: dict[str, Any] | None = None,
+        runtime_version: str | None = None,
+        adapter_detail: dict[str, Any] | None = None,
+    ) -> Request[ObservedView | None]:
+        """What is seen of a running instance between operations; None when nothing of it is new."""
+        body = {"last_operation_id": last_operation_id, "observed_generation": observed_generation, "health": health}
+        more = {"conditions": conditions, "members": members, "access": access, "runtime_version": runtime_version}
+        path = at("/v1/projects/{}/instances/{}/observation", project_id, instance_id)
+        return Request(
+            "POST",
+            path,
+            ObservedView,  # pyright: ignore[reportArgumentType] - 204 is read as None by the transport
+            body=given(**body, **more, adapter_detail=adapter_detail),
+        )
+
+    @call
+    def grant_observation_access(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        allocation_id: str,
+        ssh_public_key: str,
+        source_addresses: list[str] | None = None,
+    ) -> Request[GrantView]:
+        """To look at one machine of a running instance, without a claim; it ends when an operation begins."""
+        path = "/v1/projects/{}/instances/{}/observation/access-grants"
+        body: dict[str, Any] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
+        return post(GrantView, path, project_id, instance_id, **body, source_addresses=source_addresses)

@@ -1,12 +1,13 @@
 """Deploy: make the hosts of an instance into a Slurm cluster on which a job has run."""
 
 from dataclasses import replace
+from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle
-from gpuaas_slurm.conditions import PREFLIGHT, Question, same_uid
+from gpuaas_slurm.conditions import PREFLIGHT, Question, names_apart, same_uid
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
@@ -28,11 +29,10 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     async with reach(work, tools, wanted.allocations) as hosts, reporter(work) as said:
         facts = await facts_of(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        await check_hosts(work, hosts, facts, later=frozenset(["packages_present"]))
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
-        for allocation_id, host in hosts.items():
-            known = replace(facts[allocation_id], declared_gpus=declared_gpus(work, allocation_id))
-            preflight(host, known, (same_uid(common_uid(facts.values())),))
+        await check_hosts(work, hosts, facts)
         runner.untouched = '[ ! -f "$OWN/before" ]'
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
@@ -48,14 +48,44 @@ async def make_plan(work: Work, tools: Tools) -> Plan:
     return plan.make(instance.id, instance.name, instance.inputs, there, instance.project_id, slug)
 
 
+async def check_hosts(
+    work: Work, hosts: dict[str, Host], facts: dict[str, HostFacts], later: frozenset[str] = frozenset()
+) -> None:
+    """Every question to every host, before anything is touched: the whole matrix stays on the operation.
+
+    `later`: answers that do not end the deploy yet, because what they miss may still be brought.
+    """
+    known = {a: replace(facts[a], declared_gpus=declared_gpus(work, a)) for a in hosts}
+    more = (same_uid(common_uid(facts.values())), names_apart([one.hostname for one in facts.values()]))
+    matrix = [_asked(hosts[a], known[a], more) for a in hosts]
+    if later and not _reds(matrix, later):
+        return  # asked once more when the packages are there
+    said = "Checked the host" + ("s" if len(hosts) > 1 else "")
+    await work.progress("checking", 0, 0, said, adapter_detail={"preflight": matrix})
+    refuse(matrix, later)
+
+
 def preflight(host: Host, facts: HostFacts, more: tuple[Question, ...] = ()) -> None:
-    """The first condition that does not hold ends the deploy, in its own words."""
-    rows = conditions.ask(facts, host.claim.instance_id, (*PREFLIGHT, *more))
-    for row in rows:
-        if not row["ok"]:
-            raise StepFailed(
-                str(row["code"]), str(row["sentence"]), {"step": "preflight", "host": host.name, "checks": rows}
-            )
+    """Of one host."""
+    refuse([_asked(host, facts, more)])
+
+
+def _asked(host: Host, facts: HostFacts, more: tuple[Question, ...]) -> dict[str, Any]:
+    return {"host": host.name, "checks": conditions.ask(facts, host.claim.instance_id, (*PREFLIGHT, *more))}
+
+
+def _reds(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+    return [row for host in matrix for row in host["checks"] if not row["ok"] and row["check"] not in later]
+
+
+def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> None:
+    """All that does not hold, in the words of each; the first gives the failure its code."""
+    reds = _reds(matrix, later)
+    if reds:
+        sentences = list(dict.fromkeys(str(row["sentence"]) for row in reds))
+        first = next(host["host"] for host in matrix if any(row is reds[0] for row in host["checks"]))
+        detail = {"step": "preflight", "host": first, "preflight": matrix}
+        raise StepFailed(str(reds[0]["code"]), " ".join(sentences), detail)
 
 
 async def _done(work: Work, wanted: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner) -> Done:

@@ -52,7 +52,7 @@ def _proofs(plan: Plan, head: Host, gpus: int) -> list[Stage]:
     return [
         (Task(head, proof.first_job(plan)),),
         (Task(head, proof.gpu_job(plan, gpus)),),
-        (Task(head, proof.access(plan)), Task(head, proof.batch_job(plan))),
+        (Task(head, proof.access(plan, gpus)), Task(head, proof.batch_job(plan))),
     ]
 
 

@@ -51,6 +51,7 @@ def preflight() -> Step:
 
 
 def files(made: tuple[File, ...]) -> Step:
+    """The host keeps the list of what was written, so that a look can tell what somebody changed since."""
     sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
     modes = "\n".join(
         f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644
@@ -59,9 +60,12 @@ def files(made: tuple[File, ...]) -> Step:
         name="files",
         title="Writing the configuration of the cluster",
         phase="preparing",
-        probe=f"sha256sum --status -c <<'SUMS' || return 1\n{sums}\nSUMS\n{modes}\nreturn 0",
+        probe=f'[ -f "$OWN/files.sha256" ] && cmp -s "$OWN/files.sha256" - <<\'SUMS\' || return 1\n{sums}\nSUMS\n'
+        f'sha256sum --status -c "$OWN/files.sha256" || return 1\n{modes}\nreturn 0',
         act="install -d -o slurm -g slurm /var/lib/slurm/slurmctld /var/lib/slurm/slurmd /var/log/slurm\n"
-        "tar -x -m -p --same-owner --unlink-first -C / -f -",
+        "tar -x -m -p --same-owner --unlink-first -C / -f -\n"
+        f"cat >\"$OWN/files.new\" <<'SUMS'\n{sums}\nSUMS\n"
+        'mv "$OWN/files.new" "$OWN/files.sha256"',
         data=archive(made),
         undo="remove_files",
     )

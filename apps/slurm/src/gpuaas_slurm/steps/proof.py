@@ -3,16 +3,39 @@
 What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
 """
 
+from gpuaas_slurm import validate
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.base import Step
 
+HEALTH = ("scontrol ping", "sinfo -N", "sinfo -R")  # shown as: how to see how the cluster is
 COMMANDS = (
+    *HEALTH,
     "sinfo",
     "squeue",
     "sacct -X -n -P -o JobID,JobName,State",
     "sacctmgr -nP show assoc format=cluster,account,user",
 )
+
+
+def header(plan: Plan, partition: str, gpu: str | None) -> str:
+    """What stands at the top of a batch script."""
+    lines = [f"--account={plan.account}", f"--partition={partition}", f"--time={plan.minutes}"]
+    lines += [f"--gres=gpu:{gpu}:1"] if gpu else []
+    return "".join(f"#SBATCH {line}\n" for line in lines)
+
+
+def try_header(plan: Plan, partition: str, gpu: str | None) -> str:
+    """Says `@header partition|gpu|exit`: would Slurm take a script that begins so?"""
+    words = validate.word("partition", partition), validate.word("gpu_type", gpu) if gpu else ""
+    return f"""
+code=0
+(cd /tmp && timeout 10 runuser -u {plan.user} -- sbatch --test-only >/dev/null 2>&1) <<'JOB' || code=$?
+#!/bin/bash
+{header(plan, partition, gpu)}true
+JOB
+say header "{words[0]}|{words[1]}|$code"
+"""
 
 
 def first_job(plan: Plan) -> Step:
@@ -78,8 +101,10 @@ def gpu_job(plan: Plan, gpus: int) -> Step:
     )
 
 
-def access(plan: Plan) -> Step:
+def access(plan: Plan, gpus: int) -> Step:
     """Every command that the access bundle shows is run first, as the user who will type it."""
+    kinds = (None, plan.gpu_type) if gpus else (None,)
+    headers = "".join(f"({try_header(plan, plan.partition, gpu)}) | sed 's/^@header /header|/' &\n" for gpu in kinds)
     runs = "\n".join(
         f"(code=0; {shell.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
         for c in COMMANDS
@@ -95,10 +120,11 @@ def access(plan: Plan) -> Step:
   printf 'version|munge|%s\\n' "$(munged -V | head -1)"
   printf 'version|mariadb|%s\\n' "$(mariadbd --version | head -1)"
   {runs}
+  {headers}
   wait
   printf 'nodes|%s\\n' "$(sinfo -h -N -o '%N=%t' | tr '\\n' ' ')"
 }} >"$REPORT/access.new"
-! grep -E '^command\\|.*\\|[1-9][0-9]*$' "$REPORT/access.new" || exit 1
+! grep -E '^(command|header)\\|.*\\|[1-9][0-9]*$' "$REPORT/access.new" || exit 1
 mv "$REPORT/access.new" "$REPORT/access"
 """,
         unit="slurmctld",

@@ -1,0 +1,130 @@
+"""The drift ledger: what is not as the platform made it, who did it as far as can be seen, and what can be done.
+
+`kind`: `person` (somebody did it by hand), `slurm` (Slurm itself), `lost` (it is gone), `pending` (the platform has
+something newer to apply). `revert` puts it back, `adopt` makes it the platform's own; an empty one means that there is
+no such way. Nothing here acts: each entry names the command. Cheap and true rather than complete.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpuaas_slurm import __version__
+from gpuaas_slurm.health import SLURM_ITSELF, Worker, put_back
+from gpuaas_slurm.looking import HeadSeen
+from gpuaas_slurm.plan import Plan
+
+MOST = 50
+COMPARED = ("State", "MaxTime", "DefaultTime", "AllowAccounts", "AllowGroups", "AllowQos")
+UNLIMITED = ("INFINITE", "UNLIMITED")
+
+
+@dataclass(frozen=True)
+class Entry:
+    what: str
+    where: str
+    kind: str
+    said: str
+    revert: str = ""
+    adopt: str = ""
+
+    def row(self) -> dict[str, str]:
+        return {name: value for name, value in vars(self).items() if value}
+
+
+def ledger(
+    name: str, plan: Plan, head: HeadSeen, workers: Iterable[Worker], app_version: str = __version__
+) -> list[dict[str, Any]]:
+    known = tuple(workers)
+    if not head.reached:
+        return []
+    found = [*_files(name, plan, head, known), *_version(name, app_version)]
+    if head.answers:
+        found += [*_nodes(head, known), *_partitions(name, head)]
+    found += list(_accounts(name, plan, head))
+    return [entry.row() for entry in found[:MOST]]
+
+
+def _files(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
+    hosts = {plan.controller.host: head} | {one.seat.host: one.host for one in workers if one.host}
+    for host, seen in hosts.items():
+        for how, path, when in seen.files:
+            kind = "lost" if how == "lost" else "person"
+            said = "The file is gone." if how == "lost" else f"The file was changed by hand ({when})."
+            yield Entry(path, host, kind, said, revert=put_back(name))
+
+
+def _version(name: str, app_version: str) -> Iterator[Entry]:
+    if app_version and app_version != __version__:
+        said = f"Its files are of version {app_version} of the app; the controller is {__version__}."
+        yield Entry("version", "cluster", "pending", said, revert=f"`gpuaas instance upgrade {name} {__version__}`")
+
+
+def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
+    ours = {one.seat.node for one in workers}
+    for one in workers:
+        if one.node is None and not one.in_work:
+            yield Entry(one.seat.node, one.seat.host, "lost", "Slurm has no such node.", revert=one.command("restart"))
+        elif one.node is not None and one.drained and not one.as_asked and not one.ours:
+            who = "Slurm" if one.node.by == SLURM_ITSELF else one.node.by or "somebody"
+            since = f" since {one.node.since}" if one.node.since else ""
+            yield Entry(
+                one.seat.node,
+                one.seat.host,
+                "slurm" if one.node.by == SLURM_ITSELF else "person",
+                f"Drained by {who}{since}: {one.node.reason}.",
+                revert=f"on the controller: scontrol update nodename={one.seat.node} state=resume",
+                adopt=f"{one.command('drain')}: the platform counts it as drained",
+            )
+    for other in sorted(head.nodes.keys() - ours):
+        said = "A node that is not a member of this instance."
+        yield Entry(other, "cluster", "person", said, revert=f"stop its slurmd, then: scontrol delete nodename={other}")
+
+
+def _partitions(name: str, head: HeadSeen) -> Iterator[Entry]:
+    back = put_back(name)
+    for part in sorted(head.partitions.keys() - head.wanted.keys()):
+        yield Entry(part, "cluster", "person", "A partition that slurm.conf does not have.", revert=back)
+    for part in sorted(head.wanted.keys() - head.partitions.keys()):
+        yield Entry(part, "cluster", "lost", "The partition is gone from the scheduler.", revert=back)
+    for part in sorted(head.wanted.keys() & head.partitions.keys()):
+        wanted, seen = head.wanted[part], head.partitions[part]
+        for key in COMPARED:
+            if key in wanted and key in seen and _same(key, wanted[key]) != _same(key, seen[key]):
+                said = f"{key} is {seen[key]}; slurm.conf says {wanted[key]}."
+                adopt = "leave it so: nothing but a reconfigure or restart puts it back" if key == "State" else ""
+                yield Entry(part, "cluster", "person", said, revert=back, adopt=adopt)
+
+
+def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
+    made = {("root", ""), ("root", "root"), (plan.account, ""), (plan.account, plan.user)}
+    for account, user, limits in sorted(head.associations):
+        whose = f"{account}/{user}" if user else account
+        if (account, user) not in made:
+            said = (
+                f"The user {user} was added to the account {account}." if user else f"The account {account} was added."
+            )
+            drop = f"delete user {user} account={account}" if user else f"delete account {account}"
+            adopt = "leave it so: the platform does not touch accounts it did not make"
+            yield Entry(whose, "accounting", "person", said, revert=f"on the controller: sacctmgr {drop}", adopt=adopt)
+        elif limits and account != "root":
+            yield Entry(whose, "accounting", "person", f"Limits were set: {limits}.", adopt="leave it so")
+    if head.accounts and (plan.account, plan.user) not in {(a, u) for a, u, _ in head.associations}:
+        said = f"The user {plan.user} is no longer in the account {plan.account}: jobs are refused."
+        yield Entry(f"{plan.account}/{plan.user}", "accounting", "lost", said, revert=put_back(name))
+
+
+def _same(key: str, value: str) -> object:
+    """Slurm prints minutes as days and hours, and names unlimited in two ways."""
+    if not key.endswith("Time"):
+        return value.upper()
+    if value.upper() in UNLIMITED:
+        return "UNLIMITED"
+    if value.isdigit():
+        return int(value)
+    found = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d+)(?::(\d+))?", value)
+    if not found:
+        return value
+    days, hours, minutes, _ = (int(part or 0) for part in found.groups())
+    return (days * 24 + hours) * 60 + minutes

@@ -1,0 +1,238 @@
+"""How a cluster is: named conditions, each (ok, sentence), and one word and one sentence for the whole.
+
+Pure, from what was seen. The same sight gives the same words, so a sentence holds no duration and no count that
+changes by itself; what does not hold says what to do about it. A person's drain is told and never undone.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gpuaas_slurm.conditions import SKEW_ALLOWED_S
+from gpuaas_slurm.looking import HeadSeen, HostSeen, Node
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.steps.nodes import OURS
+
+TAKES_JOBS = ("idle", "busy")
+SLURM_ITSELF = "slurm"
+
+
+def put_back(name: str) -> str:
+    """What writes the files anew and has Slurm read them: the same settings once more."""
+    return f"`gpuaas instance update {name}`"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker as the platform, Slurm and its own host see it."""
+
+    instance: str  # its name, for commands
+    seat: Seat
+    member_state: str
+    node: Node | None
+    host: HostSeen | None  # None: not looked at this time
+    in_work: bool = False  # an operation of its own is under way
+    missed: int = 0  # looks in a row at which its host did not answer
+
+    def command(self, verb: str) -> str:
+        return f"`gpuaas member {verb} {self.instance} worker/{self.seat.ordinal}`"
+
+    @property
+    def takes_jobs(self) -> bool:
+        return self.node is not None and self.node.state in TAKES_JOBS and not self.trouble
+
+    @property
+    def drained(self) -> bool:
+        return self.node is not None and self.node.state in ("drained", "draining")
+
+    @property
+    def ours(self) -> bool:
+        return self.node is not None and self.node.reason.startswith(OURS)
+
+    @property
+    def as_asked(self) -> bool:
+        return self.in_work or (self.drained and self.member_state in ("drained", "draining"))
+
+    @property
+    def trouble(self) -> str:
+        """Why it should take jobs and does not, and what to do; empty when all is as it should be."""
+        return "" if self.as_asked else next((said for ask in _TROUBLES if (said := ask(self))), "")
+
+    @property
+    def runtime_state(self) -> str:
+        if self.node is None:
+            return "lost"
+        return "down" if self.node.state in TAKES_JOBS and self.trouble else self.node.state
+
+
+def _unknown(one: Worker) -> str:
+    if one.node is not None:
+        return ""
+    return f"Slurm does not know {one.seat.host} any more. Restart it: {one.command('restart')}."
+
+
+def _drain(one: Worker) -> str:
+    if not one.drained or one.node is None:
+        return ""
+    since = f" since {one.node.since}" if one.node.since else ""
+    if one.ours:
+        return (
+            f"{one.seat.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
+        )
+    if one.node.by == SLURM_ITSELF:
+        said = f"Slurm itself drained {one.seat.host}{since}: {one.node.reason}. Mend that"
+        return f"{said}, then on the controller: {_undrain(one)}."
+    return (
+        f"{one.seat.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
+        f"That is left alone; to take it back, on the controller: {_undrain(one)}."
+    )
+
+
+def _undrain(one: Worker) -> str:
+    return f"scontrol update nodename={one.seat.node} state=resume"
+
+
+def _host_away(one: Worker) -> str:
+    heard = one.node is not None and one.node.state in TAKES_JOBS and not one.node.silent
+    if one.host is None or one.host.reached or (heard and one.missed < 2):
+        return ""
+    way_out = f"Bring it back, or {one.command('replace')}."
+    return f"{one.seat.host} does not answer: it is off, or its network is gone. {way_out}"
+
+
+def _service_dead(one: Worker) -> str:
+    if one.host is None or not one.host.reached or one.host.runs("slurmd"):
+        return ""
+    state = one.host.units.get("slurmd", "gone")
+    return f"slurmd on {one.seat.host} is {state}. Start it: {one.command('restart')}."
+
+
+def _not_up(one: Worker) -> str:
+    if one.node is None or (one.node.state in TAKES_JOBS and not one.node.silent):
+        return ""
+    why = f": {one.node.reason}" if one.node.reason else ""
+    state = "silent" if one.node.silent else one.node.state
+    return f"{one.seat.host} is {state} in Slurm{why}. Try {one.command('restart')}."
+
+
+_TROUBLES: tuple[Callable[[Worker], str], ...] = (_unknown, _drain, _host_away, _service_dead, _not_up)
+
+
+@dataclass(frozen=True)
+class Condition:
+    key: str
+    ok: bool | None  # None: nobody can see
+    sentence: str
+
+    def row(self) -> dict[str, str]:
+        status = {True: "True", False: "False", None: "Unknown"}[self.ok]
+        reason = {True: "seen", False: "not_so", None: "not_seen"}[self.ok]
+        return {"type": self.key, "status": status, "reason": reason, "message": self.sentence[:1900]}
+
+
+@dataclass(frozen=True)
+class Health:
+    status: str
+    sentence: str
+    conditions: tuple[Condition, ...]
+
+
+def judge(name: str, plan: Plan, head: HeadSeen, workers: Iterable[Worker]) -> Health:
+    known = tuple(workers)
+    if not head.reached:
+        return _nobody_knows(plan, head)
+    scheduler = _scheduler(name, plan, head)
+    rows = (
+        scheduler,
+        _workers(known)
+        if scheduler.ok
+        else Condition("worker", None, "The scheduler does not say how its workers are."),
+        _accounting(plan, head),
+        _configuration(name, plan, head, known),
+        _clock(plan, head, known),
+    )
+    wrong = [row for row in rows if row.ok is False]
+    if not wrong:
+        return Health("healthy", f"{plan.cluster}: {rows[1].sentence}", rows)
+    return Health(_status(head, known, scheduler), wrong[0].sentence, rows)
+
+
+def _status(head: HeadSeen, workers: tuple[Worker, ...], scheduler: Condition) -> str:
+    if not scheduler.ok:
+        return "progressing" if head.units.get("slurmctld") == "activating" else "failed"
+    if any(one.takes_jobs or one.in_work for one in workers):
+        return "degraded"
+    return "drained" if all(one.drained for one in workers) else "failed"
+
+
+def _nobody_knows(plan: Plan, head: HeadSeen) -> Health:
+    sentence = (
+        f"{plan.controller.host}, the controller's host, does not answer, so nobody can see how {plan.cluster} is. "
+        "Bring the host or its network back."
+    )
+    keys = ("scheduler", "worker", "accounting", "configuration", "clock")
+    return Health("unknown", sentence, tuple(Condition(key, None, sentence) for key in keys))
+
+
+def _scheduler(name: str, plan: Plan, head: HeadSeen) -> Condition:
+    host = plan.controller.host
+    if head.answers:
+        return Condition("scheduler", True, "The scheduler answers.")
+    state = head.units.get("slurmctld", "gone")
+    if state == "activating":
+        return Condition("scheduler", False, f"slurmctld on {host} is starting.")
+    if state != "active":
+        said = f"slurmctld on {host} is {state}: no job starts. Start it: `systemctl start slurmctld` on {host}"
+        return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
+    said = f"slurmctld on {host} runs and does not answer. Read /var/log/slurm/slurmctld.log there"
+    return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
+
+
+def _accounting(plan: Plan, head: HeadSeen) -> Condition:
+    host, wait = plan.controller.host, "Jobs go on and their records wait"
+    if not head.runs("mariadb") or not head.database:
+        state = "does not answer" if head.runs("mariadb") else f"is {head.units.get('mariadb', 'gone')}"
+        said = f"MariaDB on {host} {state}. {wait}; start it: `systemctl start mariadb` on {host}."
+        return Condition("accounting", False, said)
+    if not head.runs("slurmdbd") or not head.accounts:
+        state = "does not answer" if head.runs("slurmdbd") else f"is {head.units.get('slurmdbd', 'gone')}"
+        said = f"slurmdbd on {host} {state}. {wait}; start it: `systemctl start slurmdbd` on {host}."
+        return Condition("accounting", False, said)
+    return Condition("accounting", True, "The accounting service and its database answer.")
+
+
+def _workers(workers: tuple[Worker, ...]) -> Condition:
+    troubles = [said for one in workers if (said := one.trouble)]
+    usable = sum(one.takes_jobs for one in workers)
+    asked = [one.seat.host for one in workers if one.as_asked and not one.in_work]
+    in_work = [one.seat.host for one in workers if one.in_work]
+    many = "worker takes" if len(workers) == 1 else "workers take"
+    count = f"{usable} of {len(workers)} {many} jobs."
+    count += f" Drained, as asked: {', '.join(asked)}." if asked else ""
+    count += f" An operation works on {', '.join(in_work)}." if in_work else ""
+    if troubles:
+        return Condition("worker", False, " ".join([count, *troubles]))
+    if not usable and not in_work:
+        return Condition("worker", False, count)
+    return Condition("worker", True, count)
+
+
+def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
+    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    wrong = [f"{path} on {host} was {how} by hand" for host, seen in hosts for how, path, _ in seen.files]
+    if wrong:
+        told = "; ".join(dict.fromkeys(wrong))
+        return Condition("configuration", False, f"{told}. To put it back: {put_back(name)}.")
+    return Condition("configuration", True, "The files of the cluster are as the platform wrote them.")
+
+
+def _clock(plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
+    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    for host, seen in hosts:
+        if abs(seen.skew_s) > SKEW_ALLOWED_S:
+            way = "ahead" if seen.skew_s > 0 else "behind"
+            far = (
+                "more than an hour" if abs(seen.skew_s) > 3600 else f"about {max(1, round(abs(seen.skew_s) / 60))} min"
+            )
+            said = f"The clock of {host} is {far} {way}; munge refuses that. Set it: `timedatectl set-ntp true` there."
+            return Condition("clock", False, said)
+    return Condition("clock", True, "The clocks agree.")

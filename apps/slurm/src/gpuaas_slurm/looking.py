@@ -1,0 +1,159 @@
+"""What is asked of the hosts of a running cluster between operations, and what they said. Nothing here changes a host.
+
+There is no claim and no fence: an operation may begin meanwhile, and then the platform takes what was seen for nothing.
+The controller's host answers for the cluster; a worker's host answers for its own service, clock and files.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from gpuaas_slurm.hosts import Answer
+from gpuaas_slurm.render.other_conf import DATABASE
+from gpuaas_slurm.slurm import parse
+
+LIMITS = ("grpjobs", "grpsubmit", "grptres", "maxjobs", "maxsubmit", "maxwall")
+
+# Files by the hashes that the `files` step left; a host of an older release has no such list and says nothing of files.
+_COMMON = r"""
+say now_ms "$(now_ms)"
+systemctl show -p Id -p ActiveState munge.service mariadb.service slurmdbd.service slurmctld.service slurmd.service |
+  awk -F= '/^Id=/ {id=$2} /^ActiveState=/ {state[id]=$2} END {for (id in state) print "@unit " id "|" state[id]}'
+if [ -f "$OWN/files.sha256" ]; then
+  say files listed
+  sha256sum -c --quiet "$OWN/files.sha256" 2>/dev/null | sed -n 's/^\(.*\): FAILED\(.*\)$/\1 \2/p' |
+    while read -r path _; do
+      if [ -e "$path" ]; then how="changed|$path|$(stat -c %y "$path" | cut -c1-16)"; else how="lost|$path|"; fi
+      say file "$how"
+    done
+fi
+"""
+HEAD = (
+    _COMMON
+    + f"""
+say version "$(slurmctld -V 2>/dev/null)"
+grep '^PartitionName=' /etc/slurm/slurm.conf | sed 's/^/@wanted /'
+if port_open 6817; then
+  say ping "$(timeout 5 scontrol ping 2>&1 | head -1)"
+  timeout 5 sinfo -a -h -N -o '%N|%t|%v|%G|%u|%H|%E' | sort -u | sed 's/^/@node /'
+  timeout 5 scontrol -o show partition | sed 's/^/@partition /'
+fi
+if active mariadb && timeout 5 runuser -u slurm -- mariadb {DATABASE} -e 'SELECT 1' </dev/null >/dev/null 2>&1; then
+  say database answers
+fi
+if port_open 6819; then
+  cluster=$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)
+  asked=account,user,{",".join(LIMITS)}
+  if said=$(timeout 10 sacctmgr -nP show assoc where cluster="$cluster" format="$asked" 2>/dev/null); then
+    say accounts answer
+    sed 's/^/@assoc /' <<<"$said"
+  fi
+fi
+exit 0
+"""
+)
+WORKER = _COMMON + 'say version "$(slurmd -V 2>/dev/null)"\nexit 0\n'
+
+
+@dataclass(frozen=True)
+class Node:
+    """As Slurm shows it."""
+
+    name: str
+    state: str  # in the words of members' runtime_state
+    silent: bool  # Slurm asks and hears nothing
+    version: str
+    gpus: int
+    gpu_type: str
+    by: str
+    since: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class HostSeen:
+    """What one host says of itself. `why` is empty when it answered."""
+
+    why: str = ""
+    skew_s: float = 0.0
+    units: dict[str, str] = field(default_factory=dict)
+    version: str = ""
+    files_known: bool = False
+    files: tuple[tuple[str, str, str], ...] = ()  # changed or lost, path, when
+
+    @property
+    def reached(self) -> bool:
+        return not self.why
+
+    def runs(self, unit: str) -> bool:
+        return self.units.get(unit) == "active"
+
+
+@dataclass(frozen=True)
+class HeadSeen(HostSeen):
+    answers: bool = False  # the scheduler
+    database: bool = False
+    accounts: bool = False
+    nodes: dict[str, Node] = field(default_factory=dict)
+    partitions: dict[str, dict[str, str]] = field(default_factory=dict)
+    wanted: dict[str, dict[str, str]] = field(default_factory=dict)  # partitions in slurm.conf
+    associations: tuple[tuple[str, str, str], ...] = ()  # account, user, limits in words
+
+
+def read_host(answer: Answer, clock_ms: int) -> HostSeen:
+    return HostSeen(**_of_host(answer, clock_ms))
+
+
+def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
+    nodes = [node for line in answer.said.get("node", []) if (node := _node(line))]
+    rows = [line.split("|") for line in answer.said.get("assoc", [])]
+    return HeadSeen(
+        **_of_host(answer, clock_ms),
+        answers="is UP" in answer.one("ping"),
+        database=answer.one("database") == "answers",
+        accounts=answer.one("accounts") == "answer",
+        nodes={node.name: node for node in nodes},
+        partitions=_partitions(answer.said.get("partition", [])),
+        wanted=_partitions(answer.said.get("wanted", [])),
+        associations=tuple((row[0], row[1], _limits(row[2:])) for row in rows if len(row) > 1),
+    )
+
+
+def _of_host(answer: Answer, clock_ms: int) -> dict[str, object]:
+    units = [line.split("|", 1) for line in answer.said.get("unit", []) if "|" in line]
+    files = [(*line.split("|", 2), "", "")[:3] for line in answer.said.get("file", [])]
+    return {
+        "skew_s": (int(answer.one("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        "units": {unit.removesuffix(".service"): state for unit, state in units},
+        "version": parse.version(answer.one("version")) or "",
+        "files_known": answer.one("files") == "listed",
+        "files": tuple(sorted(files)),
+    }
+
+
+def _node(line: str) -> Node | None:
+    parts = line.split("|", 6)
+    if len(parts) < 7 or not parts[0]:
+        return None
+    name, state, version, gres, by, since, reason = (part.strip() for part in parts)
+    found = re.search(r"\bgpu:(?:([a-z][a-z0-9_]*):)?(\d+)", gres)
+    said = "" if reason in ("", "none") else reason
+    return Node(
+        name=name,
+        state=parse.node_state(state),
+        silent=state.endswith("*"),
+        version=version,
+        gpus=int(found.group(2)) if found else 0,
+        gpu_type=(found.group(1) or "") if found else "",
+        by=by if said else "",
+        since=since if said and since != "Unknown" else "",
+        reason=said,
+    )
+
+
+def _partitions(lines: list[str]) -> dict[str, dict[str, str]]:
+    found = [parse.fields(line) for line in lines]
+    return {one["PartitionName"]: one for one in found if "PartitionName" in one}
+
+
+def _limits(values: list[str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in zip(LIMITS, values, strict=False) if value)

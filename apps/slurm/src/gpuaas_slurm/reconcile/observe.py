@@ -1,0 +1,192 @@
+"""Looks at a running cluster between operations, and says how it is. Nothing on the hosts is changed.
+
+The controller's host is asked every time. Of the workers' hosts those are asked that Slurm shows in trouble, and a few
+others in turn, so that a look at many workers costs no more than a look at a few. A host that does not answer costs
+its own patience only.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+from gpuaas_sdk import Look, MemberObservation, Seen
+from gpuaas_sdk.errors import ApiError, MachineError
+
+from gpuaas_slurm import __version__, drift, health, plan
+from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers
+from gpuaas_slurm.health import TAKES_JOBS, Worker
+from gpuaas_slurm.hosts import Answer, Claim, parse, preamble
+from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
+from gpuaas_slurm.plan import BadPlan, Plan, Seat
+from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.validate import BadWord
+
+log = structlog.get_logger()
+IN_TURN = 4  # workers' hosts asked at each look although Slurm shows nothing wrong with them
+WITHIN_S = 25.0
+NOT_PART_YET = ("pending", "provisioning", "removing", "removed", "failed")
+
+
+@dataclass
+class Sight:
+    """One look: its cluster, and how its hosts are reached."""
+
+    look: Look
+    plan: Plan
+
+    async def ask(self, seat: Seat, script: str) -> Answer:
+        """Without a claim, and without a line per command in the log: a look asks no fence and writes nothing."""
+        claim = Claim(self.look.instance.id, str(self.look.instance.last_operation_id), 0)
+        text = preamble(claim, step="look", unit="", within=WITHIN_S) + script
+        result = await self.look.machine(seat.allocation_id).run(["bash", "-c", text], timeout=WITHIN_S)
+        return parse(result.exit, result.stdout, result.stderr)
+
+
+async def observe(look: Look, tools: Tools) -> Seen | None:
+    try:
+        sight = Sight(look, await _plan(look, tools))
+    except (BadPlan, BadWord) as error:
+        log.warning("the cluster cannot be looked at", instance_id=look.instance.id, error=str(error))
+        return None
+    head = await _head(sight)
+    workers = await _workers(sight, head)
+    judged = health.judge(look.instance.name, sight.plan, head, workers)
+    return Seen(
+        judged.sentence,
+        judged.status,
+        conditions=[row.row() for row in judged.conditions],
+        members=_members(look, sight.plan, head, workers),
+        access=await _access(sight, head, workers),
+        runtime_version=head.version or None,
+        adapter_detail={"drift": drift.ledger(look.instance.name, sight.plan, head, workers, _app_version(look))},
+    )
+
+
+async def _plan(look: Look, tools: Tools) -> Plan:
+    instance = look.instance
+    if look.project_id not in tools.slugs:
+        try:
+            tools.slugs[look.project_id] = (await look.client.get_project(look.project_id)).slug
+        except ApiError:
+            tools.slugs[look.project_id] = None
+    there = [member for member in instance.members if member.state not in ("pending", "provisioning", "removed")]
+    slug = tools.slugs[look.project_id]
+    return plan.make(instance.id, instance.name, instance.inputs, there, instance.project_id, slug)
+
+
+def _app_version(look: Look) -> str:
+    return str((look.instance.adapter_detail or {}).get("app_version", ""))
+
+
+async def _head(sight: Sight) -> HeadSeen:
+    try:
+        answer, clock = await _asked(sight, sight.plan.controller, HEAD)
+    except MachineError as error:
+        return HeadSeen(why=str(error))
+    return read_head(answer, clock)
+
+
+async def _asked(sight: Sight, seat: Seat, script: str) -> tuple[Answer, int]:
+    """The clock at the middle of the question: the answer may have taken seconds."""
+    began = time.time()
+    answer = await sight.ask(seat, script)
+    return answer, round((began + time.time()) * 500)
+
+
+async def _workers(sight: Sight, head: HeadSeen) -> list[Worker]:
+    members = {m.id: m for m in sight.look.members("worker")}
+    known = [
+        Worker(
+            instance=sight.look.instance.name,
+            seat=seat,
+            member_state=members[seat.member_id].state,
+            node=head.nodes.get(seat.node),
+            host=head if seat.allocation_id == sight.plan.controller.allocation_id and head.reached else None,
+            in_work=bool(members[seat.member_id].current_operation_id) or members[seat.member_id].state in NOT_PART_YET,
+        )
+        for seat in sight.plan.workers
+    ]
+    asked = _to_ask(sight, head, known)
+    seen = await asyncio.gather(*(_worker_host(sight, one) for one in asked))
+    by_member = {one.seat.member_id: host for one, host in zip(asked, seen, strict=True)}
+    return [_with_host(sight.look.memory, one, by_member.get(one.seat.member_id, one.host)) for one in known]
+
+
+def _to_ask(sight: Sight, head: HeadSeen, known: list[Worker]) -> list[Worker]:
+    if not head.reached:
+        return []
+    apart = [one for one in known if one.host is None and not one.in_work]
+    troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in TAKES_JOBS]
+    missed = sight.look.memory.get("missed", {})
+    troubled += [one for one in apart if one not in troubled and missed.get(one.seat.member_id)]
+    quiet = [one for one in apart if one not in troubled]
+    turn = sight.look.memory.get("turn", 0) % max(1, len(quiet))
+    sight.look.memory["turn"] = turn + IN_TURN
+    return troubled + [*quiet[turn:], *quiet[:turn]][:IN_TURN]
+
+
+async def _worker_host(sight: Sight, one: Worker) -> HostSeen | None:
+    try:
+        answer, clock = await _asked(sight, one.seat, WORKER)
+    except MachineError as error:
+        return HostSeen(why=str(error))
+    except ApiError as error:
+        log.info("a worker's host was not looked at", host=one.seat.host, why=error.code)
+        return None
+    return read_host(answer, clock)
+
+
+def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
+    """What a host said stays said until it is asked again; one that was not heard once may only be slow."""
+    said, missed = memory.setdefault("hosts", {}), memory.setdefault("missed", {})
+    key = one.seat.member_id
+    if host is None:
+        host = said.get(key)
+    else:
+        missed[key] = 0 if host.reached else missed.get(key, 0) + 1
+        said[key] = host
+    return replace(one, host=host, missed=missed.get(key, 0))
+
+
+def _members(look: Look, wanted: Plan, head: HeadSeen, workers: list[Worker]) -> list[MemberObservation]:
+    found = []
+    by_id = {one.seat.member_id: one for one in workers}
+    for member in look.instance.members:
+        if member.id == wanted.controller.member_id and head.reached:
+            state = "running" if head.answers else "down"
+            found.append(MemberObservation(member_id=member.id, runtime_state=state, runtime_version=head.version))
+        elif member.id in by_id and head.answers and not by_id[member.id].in_work:
+            found.append(_of_worker(member.runtime_state, by_id[member.id]))
+    return found
+
+
+def _of_worker(before: str | None, one: Worker) -> MemberObservation:
+    """Between idle and busy nothing is told: jobs come and go."""
+    state = one.runtime_state
+    detail: dict[str, Any] = {"node": one.seat.node}
+    if one.node is not None and one.node.reason:
+        detail |= {"reason": one.node.reason, "drained_by": one.node.by, "since": one.node.since}
+    return MemberObservation(
+        member_id=one.seat.member_id,
+        runtime_state=None if before in TAKES_JOBS and state in TAKES_JOBS else state,
+        runtime_version=(one.node.version if one.node else "") or None,
+        adapter_detail=detail,
+    )
+
+
+async def _access(sight: Sight, head: HeadSeen, workers: list[Worker]) -> dict[str, Any] | None:
+    """The bundle of the deploy, with what came and went since; new headers are tried before they are shown."""
+    before: Mapping[str, Any] | None = sight.look.instance.access
+    if not before:
+        return None
+    wanted = headers_wanted(head)
+    shown = {(one["partition"], one["gpu"]) for one in before.get("sbatch_headers", [])}
+    tried = {}
+    if head.answers and (new := [one for one in wanted if one not in shown]):
+        tried = read_tried(await sight.ask(sight.plan.controller, try_headers(sight.plan, new)))
+    return refreshed(
+        before, sight.plan, head, workers, wanted, tried, app_version=_app_version(sight.look) or __version__
+    )

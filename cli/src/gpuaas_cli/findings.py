@@ -1,0 +1,44 @@
+"""What apps say in `adapter_detail` under names that mean the same for every app: `preflight` and `drift`.
+
+Apps write them freely, so everything of an unexpected shape is passed over. Called by the show commands.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import show
+
+MOST_CHECKS = 40
+
+
+def preflight(detail: dict[str, Any] | None) -> None:
+    """What was asked of each machine before any was touched; of many answers only the noes."""
+    rows = [(str(one.get("host")), row) for one in _named(detail, "preflight") for row in _rows(one.get("checks"))]
+    shown = [(host, row) for host, row in rows if len(rows) <= MOST_CHECKS or not row.get("ok")]
+    if not rows:
+        return
+    print()
+    if shown:
+        answers = ((host, row, "ok" if row.get("ok") else "failed") for host, row in shown)
+        words = [(host, str(row.get("check")), ok, str(row.get("sentence"))) for host, row, ok in answers]
+        show.table(("HOST", "CHECK", "ANSWER", "WHAT WAS FOUND"), words)
+    if len(shown) < len(rows):
+        print(f"{len(rows) - len(shown)} other checks hold.")
+
+
+def drift(detail: dict[str, Any] | None) -> None:
+    """What is not as the platform made it, and the way back."""
+    keys = ("what", "where", "kind", "said", "revert")
+    rows = [tuple(str(row.get(key) or "-") for key in keys) for row in _named(detail, "drift")]
+    if rows:
+        print()
+        show.table(("DRIFT", "WHERE", "WHO", "WHAT WAS FOUND", "TO PUT IT BACK"), rows)
+
+
+def _named(detail: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
+    return _rows((detail or {}).get(name))
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []

@@ -1,0 +1,79 @@
+"""A certificate for one machine of an instance: five minutes, one principal. For a claimed operation, or to look at a
+running instance between operations; the callers have checked which of the two it is."""
+
+from typing import Any
+
+from sqlalchemy import Row
+
+from ..access.context import Context
+from ..capacity.errors import NodeSuspended
+from ..capacity.reads import allocations_by_id
+from ..capacity.trust import LOGIN_USER, host_authorities
+from ..custody import authorities, grants
+from ..custody.vault import Vault
+from . import schemas
+from .errors import AllocationNotOfOperation
+from .reads import members_of
+from .record import instance_facts
+
+OPERATION, OBSERVATION = "operation", "observation"
+
+
+def grant(
+    ctx: Context,
+    vault: Vault,
+    instance: Row[Any],
+    row: Row[Any],
+    body: schemas.AskKeyAccess,
+    *,
+    purpose: str = OPERATION,
+) -> schemas.GrantView:
+    """`row`: the operation it is given for, or whose result is looked at."""
+    on = {member.allocation_id for member in members_of(ctx.tx, instance.id)}
+    allocation = allocations_by_id(ctx.tx, instance.project_id, [body.allocation_id]).get(body.allocation_id)
+    if body.allocation_id not in on or allocation is None or allocation.state == "released":
+        raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
+    if allocation.node_state == "suspended":
+        raise NodeSuspended(f"The machine {allocation.node_name!r} is suspended; nobody is let onto it.")
+    certificate = authorities.sign_user(
+        ctx.tx,
+        vault,
+        instance.tenant_id,
+        key_line=body.ssh_public_key,
+        principal=body.allocation_id,
+        key_id=f"{row.id}/{row.claim_epoch}",
+        now=ctx.now,
+        source_addresses=body.source_addresses,
+    )
+    authorities.signing(ctx.tx, instance.tenant_id, authorities.HOST)  # held: what is told here is on record in time
+    hosts = host_authorities(ctx.tx, instance.tenant_id)
+    told = {"host_authority": max(one.number for one in hosts), "purpose": purpose}
+    told |= {"source_addresses": ",".join(body.source_addresses) or None}
+    grant_id = _record(ctx, instance, row, body.allocation_id, certificate, **told)
+    return schemas.GrantView(
+        id=grant_id,
+        allocation_id=body.allocation_id,
+        principal=body.allocation_id,
+        certificate=certificate.text,
+        expires_in_s=certificate.lives_s,
+        address=allocation.address,
+        port=allocation.ssh_port,
+        login_user=LOGIN_USER,
+        host_ca_public_key=hosts[-1].public_key,
+        host_ca_public_keys=[one.public_key for one in hosts],
+        host_principal=allocation.node_id,
+    )
+
+
+def _record(
+    ctx: Context,
+    instance: Row[Any],
+    row: Row[Any],
+    allocation_id: str,
+    certificate: authorities.Certificate,
+    **told: Any,
+) -> str:
+    of = {"operation_id": row.id, "claim_epoch": row.claim_epoch, "allocation_id": allocation_id}
+    grant_id = grants.record(ctx, certificate, **of, **told)
+    ctx.emit("apps.access.granted", grant_id, instance_facts(instance) | of | {"grant_id": grant_id})
+    return grant_id

@@ -1,0 +1,122 @@
+"""Looks beside the claims: what is told, how often, and that a slow or broken look hurts nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from controlling import controlling, until
+from fake_platform import Call, Platform, problem, wire
+from gpuaas_sdk import Done, Look, Looks, MemberObservation, Seen, Work
+from gpuaas_sdk.models import InstanceView, MemberView
+from gpuaas_sdk.patience import now
+
+OFTEN = Looks(every_s=0.05, at_once=4, within_s=0.5)
+
+
+def instances(platform: Platform, *names: str, **more: Any) -> None:
+    def listed(call: Call) -> tuple[int, Any]:
+        return 200, {"items": [instance(name, **more) for name in names], "next_cursor": None}
+
+    platform.on("GET", r"/v1/projects/prj_1/instances", listed)
+    platform.on("POST", r"/v1/projects/prj_1/instances/\w+/observation", lambda call: (204, None))
+
+
+def instance(name: str, **more: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {"id": f"inst_{name}", "name": name, "project_id": "prj_1", "app_slug": "slurm"}
+    known |= {"state": "running", "generation": 3, "last_operation_id": "op_9"}
+    return wire(InstanceView, **(known | {"members": [wire(MemberView, id="mem_1", component_key="worker")]} | more))
+
+
+def told(platform: Platform, name: str = r"\w+") -> list[Call]:
+    return platform.seen("POST", rf"/v1/projects/prj_1/instances/inst_{name}/observation")
+
+
+async def nothing(work: Work) -> Done:
+    return Done("Up.")
+
+
+async def fine(look: Look) -> Seen:
+    members = [MemberObservation(member_id=m.id, runtime_state="idle") for m in look.members("worker")]
+    return Seen("All is well.", members=members, adapter_detail={"drift": []})
+
+
+async def test_a_running_instance_is_looked_at_again_and_again(platform: Platform) -> None:
+    instances(platform, "one")
+    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+        await until(lambda: len(told(platform)) >= 3)
+    said = told(platform)[0].body
+    assert (said["last_operation_id"], said["observed_generation"]) == ("op_9", 3)
+    assert said["health"] == {"status": "healthy", "sentence": "All is well."}
+    assert said["members"] == [{"member_id": "mem_1", "runtime_state": "idle"}]
+    assert "access" not in said
+
+
+async def test_only_running_instances_of_the_own_app_are_looked_at(platform: Platform) -> None:
+    mine, other, resting = instance("mine"), instance("other", app_slug="ray"), instance("rest", state="stopped")
+    instances(platform)
+    platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [mine, other, resting]}))
+    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+        await until(lambda: len(told(platform)) >= 2)
+    assert {call.path.split("/")[5] for call in told(platform)} == {"inst_mine"}
+
+
+async def test_a_look_that_hangs_or_raises_delays_no_other(platform: Platform) -> None:
+    instances(platform, "hangs", "raises", "fine")
+
+    async def look(at: Look) -> Seen:
+        if at.instance.name == "hangs":
+            await asyncio.sleep(60)
+        if at.instance.name == "raises":
+            raise KeyError("a bug of the app")
+        return await fine(at)
+
+    async with controlling(platform, nothing, observe=look, pace_of_looks=OFTEN):
+        await until(lambda: len(told(platform, "fine")) >= 8)
+    assert told(platform, "hangs") == told(platform, "raises") == []
+
+
+async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
+    instances(platform, *(f"i{n}" for n in range(6)))
+    looking, most = 0, 0
+
+    async def look(at: Look) -> None:
+        nonlocal looking, most
+        looking += 1
+        most = max(most, looking)
+        await asyncio.sleep(0.05)
+        looking -= 1
+
+    pace = Looks(every_s=0.05, at_once=2, within_s=5)
+    async with controlling(platform, nothing, observe=look, pace_of_looks=pace):
+        await until(lambda: most == 2)
+        await asyncio.sleep(0.3)
+    assert most == 2
+    assert told(platform) == [], "a look that finds nothing to say says nothing"
+
+
+async def test_the_end_of_an_operation_is_looked_at_at_once(platform: Platform) -> None:
+    instances(platform, "one")
+    rarely = Looks(every_s=6.0)
+    async with controlling(platform, nothing, observe=fine, pace_of_looks=rarely):
+        await until(lambda: len(told(platform)) == 1)
+        began = now()
+        platform.queue(instance_id="inst_one")
+        await until(lambda: len(told(platform)) == 2)
+        assert now() - began < 5.0
+
+
+async def test_a_refused_look_is_tried_again_later(platform: Platform) -> None:
+    instances(platform, "one")
+    path = r"/v1/projects/prj_1/instances/\w+/observation"
+    platform.on("POST", path, lambda call: problem(409, "not_observable"))
+    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+        await until(lambda: len(told(platform)) >= 2)
+
+
+async def test_work_on_one_member_says_how_it_ended_and_nothing_of_the_instances_health(platform: Platform) -> None:
+    platform.queue(member_id="mem_2")
+    async with controlling(platform, nothing):
+        report = (await until(lambda: platform.reports("complete")))[0]
+    assert report.body["message"] == "Up."
+    assert "health" not in report.body
