@@ -1,225 +1,218 @@
-"""How long from "I want a cluster" to the first `srun`: product against bare script, on the same host, in one run.
+"""How long from "I want a cluster" to the first `srun`, and the same for what comes after: product against bare script.
 
-(1) product: POST /v1/…/instances through the public API until the first job of an ordinary user had run on the host;
-(2) floor: `floor.sh`, only the commands nobody can leave out, over one SSH connection;
-(3) the ratio, per round and median. Rounds are interleaved and the host is taken back in between (the product by its
-own decommission, whose time is shown too). Seconds belong to the machine; the ratio is what a gate may look at.
+Both on the same hosts, in one run; rounds are interleaved, each leaves the hosts as it found them, and the ratio of a
+case is the median over the rounds. Seconds belong to the machine; the ratio is what a gate may look at. `seen` counts
+from the moment the controller took the operation, `asked` from the API request; the ratio is of `seen`.
 
-    python bench/bringup.py [--rounds 3] [--max-ratio 3] [-o json]
+    python bench/bringup.py [--rounds 3] [--only deploy --only add] [--wide 32] [--gate] [-o json]
 
-Needs root (it boots its own lab host, core and controller, and takes them down again).
+Needs root (it boots its own lab hosts, core and controller, and takes them down again).
 """
 
 import asyncio
 import json
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import asyncssh
 from cyclopts import App, Parameter
-from gpuaas_lab.hosts import Lab
-from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
-from gpuaas_lab.stack.platform import Stack, program
-from gpuaas_lab.stack.seed import Demo, entitle, seed
+from product import Stage, Took, stage
 
-HERE = Path(__file__).parent
-HOST, SSH_PORT = "gpu1", 2222
 app = App(help=__doc__)
+Say = Callable[[str], None]
+INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+PER_HOST = 3  # inotify instances of a booted lab host
 
 
 @dataclass(frozen=True)
-class Round:
-    """Seconds."""
+class Case:
+    title: str
+    most: float  # the ratio it may have
+    where: str  # which hosts it needs
 
-    floor_first_srun: float
-    product_first_srun: float
-    product_running: float
-    product_decommission: float
+
+CASES = {
+    "one": Case("deploy on one host", 3.0, "narrow"),
+    "deploy": Case("deploy 1+3, packages there", 3.0, "narrow"),
+    "accounting": Case("accounting ready, with account and user", 1.8, "narrow"),
+    "add": Case("add a worker", 3.0, "narrow"),
+    "remove": Case("drain and remove an idle worker", 3.0, "narrow"),
+    "converge": Case("a converge with nothing to do", 2.0, "narrow"),
+    "adds": Case("eight adds at once, to one add of ours", 2.5, "narrow"),
+    "bundle": Case("deploy 1+3, packages from the platform", 1.5, "bare"),
+    "wide": Case("deploy 1+N", 2.0, "wide"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """Seconds; `changed` names steps that acted where nothing was to do."""
+
+    case: str
+    floor: float
+    took: Took
+    changed: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float:
-        return self.product_first_srun / self.floor_first_srun
-
-
-@dataclass(frozen=True)
-class Bench:
-    lab: Lab
-    demo: Demo
-    allocation_id: str
-    address: str
-    key: asyncssh.SSHKey
-
-    @property
-    def project(self) -> str:
-        return self.demo.projects["research"]
+        return self.took.seen / self.floor
 
 
 @app.default
 def main(
     *,
     rounds: int = 3,
+    only: list[str] | None = None,
+    wide: int = 32,
     port: int = 18199,
-    max_ratio: float | None = None,
+    lab: str = "bench",
+    gate: bool = False,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> None:
     """Run the comparison.
 
     Parameters
     ----------
-    max_ratio
-        Exit 1 if the median ratio is above this.
+    only
+        Cases to run; all of them by default (of a group, all are run and these are shown).
+    wide
+        How many workers the wide cluster has.
+    lab
+        The name of the lab it boots.
+    gate
+        Exit 1 if a median ratio is above what its case may have.
     """
+    wanted = only or list(CASES)
+    if unknown := set(wanted) - CASES.keys():
+        sys.exit(f"No case {unknown.pop()!r}; there are {', '.join(CASES)}.")
     say = (lambda line: print(line, file=sys.stderr, flush=True)) if output == "json" else print
-    with bench(port, say) as stage:
-        done = []
-        for number in range(1, rounds + 1):
-            done.append(one_round(stage, number))
-            say(line(f"round {number}", done[-1]))
-    report(done, output)
-    median = statistics.median(r.ratio for r in done)
-    if max_ratio is not None and median > max_ratio:
-        sys.exit(f"The median ratio {median:.2f} is above {max_ratio}.")
+    rows = [row for row in _all(wanted, rounds, wide, port, lab, say) if row.case in wanted]
+    report(rows, output)
+    late = [name for name in wanted if median(rows, name) > CASES[name].most]
+    if gate and late:
+        sys.exit(f"Above their ratio: {', '.join(late)}.")
 
 
-def one_round(stage: Bench, number: int) -> Round:
+def _all(wanted: list[str], rounds: int, wide: int, port: int, lab: str, say: Say) -> Iterator[Row]:
+    groups = {CASES[name].where for name in wanted}
+    sizes = {"narrow": 12, "bare": 4, "wide": wide + 1}
+    rounds_of = {"narrow": narrow, "bare": bundle, "wide": widely}
+    for group in (one for one in sizes if one in groups):
+        _check_room(sizes[group])
+        with stage(lab, sizes[group], port, say, bare=group == "bare") as at:
+            for number in range(1, rounds + 1):
+                for row in rounds_of[group](at, floor_first=bool(number % 2)):
+                    say(line(row, f"round {number}"))
+                    yield row
+
+
+def _check_room(hosts: int) -> None:
+    """A host that finds no inotify instance boots half and hangs."""
+    most = int(INSTANCES.read_text())
+    if hosts * PER_HOST > most:
+        words = f"sysctl -w fs.inotify.max_user_instances={hosts * PER_HOST * 2}"
+        sys.exit(f"{hosts} hosts need about {hosts * PER_HOST} inotify instances, and this machine has {most}: {words}")
+
+
+def narrow(at: Stage, *, floor_first: bool) -> list[Row]:
     """Floor first in odd rounds, product first in even ones: neither always has the warm cache."""
-    if number % 2:
-        floor = asyncio.run(run_floor(stage))
-        return Round(floor, *run_product(stage, number))
-    product = run_product(stage, number)
-    return Round(asyncio.run(run_floor(stage)), *product)
+    head, workers, fresh = at.places[0], at.places[1:4], at.places[4:12]
+
+    async def by_hand() -> dict[str, float]:
+        floor = at.floor
+        one = await floor.deploy(head, [head])
+        await floor.clean([head])
+        moments = await floor.deploy(head, workers)
+        took = {"one": one["job"], "deploy": moments["job"], "accounting": moments["accounting"]}
+        took["converge"] = await floor.look(head, workers)
+        took["add"] = await floor.add(head, fresh[0])
+        took["remove"] = await floor.remove(head, fresh[0])
+        await floor.clean([head, *workers, fresh[0]])
+        return took
+
+    def by_product() -> dict[str, tuple[Took, tuple[str, ...]]]:
+        instance, alone = at.deploy(head, [head])
+        at.decommission(instance)
+        instance, several = at.deploy(head, workers)
+        unchanged, changed = at.converge(instance)
+        took = {"one": alone["job"], "deploy": several["job"], "accounting": several["accounting"]}
+        took["add"] = at.add(instance, fresh[:1])
+        took["remove"] = at.remove(instance, fresh[0])
+        took["adds"] = at.add(instance, fresh)
+        at.decommission(instance)
+        return {name: (one, ()) for name, one in took.items()} | {"converge": (unchanged, tuple(changed))}
+
+    floor = asyncio.run(by_hand()) if floor_first else {}
+    product = by_product()
+    floor = floor or asyncio.run(by_hand())
+    floor["adds"] = product["add"][0].seen
+    return [Row(name, floor[name], *product[name]) for name in CASES if name in product]
 
 
-async def run_floor(stage: Bench) -> float:
-    """One connection, one script; from the first packet to the answer of srun."""
-    started = time.time()
-    async with asyncssh.connect(
-        stage.address,
-        SSH_PORT,
-        username="root",
-        client_keys=[stage.key],
-        known_hosts=None,
-        config=None,
-        agent_path=None,
-    ) as connection:
-        words = f"ADDRESS={stage.address}\n{(HERE / 'floor.sh').read_text()}"
-        done = await connection.run("bash -s", input=words, timeout=60)
-        took = time.time() - started
-        await connection.run("bash -s", input=(HERE / "floor-clean.sh").read_text(), timeout=60)
-    if done.exit_status != 0 or str(done.stdout).strip() != HOST:
-        sys.exit(f"The floor script failed: {done.stdout} {done.stderr}")
-    return took
+def bundle(at: Stage, *, floor_first: bool) -> list[Row]:
+    return _deployed(at, "bundle", floor_first, at.packages)
 
 
-def run_product(stage: Bench, number: int) -> tuple[float, float, float]:
-    """The first job's time is written by the host itself; lab hosts share our clock."""
-    boss, project = stage.demo.boss, stage.project
-    started = time.time()
-    asked = boss.deploy(
-        project,
-        name=f"bench-{number}",
-        app_slug="slurm",
-        topology="single_node",
-        inputs={},
-        placement_intent={"controller": [stage.allocation_id]},
-    )
-    wait(stage, asked.operation.id)
-    running = time.time() - started
-    detail = boss.get_instance(project, asked.instance.id).adapter_detail or {}
-    first = detail["first_job_at_ms"] / 1000 - started
-    again = time.time()
-    wait(stage, boss.decommission(project, asked.instance.id).operation.id)
-    return first, running, time.time() - again
+def widely(at: Stage, *, floor_first: bool) -> list[Row]:
+    return _deployed(at, "wide", floor_first, None)
 
 
-def wait(stage: Bench, operation_id: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        operation = stage.demo.boss.get_operation(stage.project, operation_id)
-        if operation.status == "succeeded":
-            return
-        if operation.status in ("failed", "canceled", "needs_attention"):
-            sys.exit(f"{operation.kind} {operation.status}: {operation.error}")
-        time.sleep(0.05)
-    sys.exit(f"{operation_id} did not end within {seconds:.0f} s")
+def _deployed(at: Stage, case: str, floor_first: bool, packages: bytes | None) -> list[Row]:
+    head, *workers = at.places
+
+    async def by_hand() -> float:
+        took = (await at.floor.deploy(head, workers, packages))["job"]
+        await at.floor.clean(at.places)
+        return took
+
+    floor = asyncio.run(by_hand()) if floor_first else 0.0
+    instance, took = at.deploy(head, workers)
+    at.decommission(instance)
+    return [Row(case, floor or asyncio.run(by_hand()), took["job"])]
 
 
-@contextmanager
-def bench(port: int, say) -> Iterator[Bench]:
-    """An own lab of one host, an own core and controller; all of it is gone afterwards."""
-    lab = Lab("bench")
-    with tempfile.TemporaryDirectory(prefix="gpuaas-bench-") as root:
-        lab.up(1, gpus=2, api_ports=[port])
-        space = lab.controller_namespace("ctl")
-        stack = Stack(Path(root), port, gateway=space.gateway)
-        try:
-            demo = start(stack, f"http://{space.gateway}:{port}")
-            nodes = enrol_hosts(lab, demo, f"http://{space.gateway}:{port}")
-            allocation = allocate(demo, "research", nodes[HOST])
-            stack.start_controller(space.prefix, list(demo.identities.values()))
-            address = lab.status()[0].address
-            say(f"core, controller and host {HOST} ({address}) are up; load {os.getloadavg()[0]:.1f}")
-            time.sleep(2)  # the controller's first long poll is out
-            yield Bench(lab, demo, allocation, address, side_door(lab))
-        finally:
-            stack.stop()
-            lab.down()
+def median(rows: list[Row], case: str) -> float:
+    return statistics.median(row.ratio for row in rows if row.case == case)
 
 
-def start(stack: Stack, controller_api: str) -> Demo:
-    stack.start_core()
-    demo = seed(stack.api, stack.credentials, stack.identities, controller_api)
-    env = os.environ | {"GPUAAS_API": stack.api, "GPUAAS_TOKEN": stack.signed_in_token("admin")}
-    subprocess.run([program("gpuaas-slurm"), "publish"], env=env, check=True, timeout=60, stdout=subprocess.DEVNULL)
-    entitle(demo, "slurm")
-    return demo
-
-
-def side_door(lab: Lab) -> asyncssh.SSHKey:
-    """An enrolled host takes certificates only, so the floor gets an sshd of its own, with a key for this run."""
-    key = asyncssh.generate_private_key("ssh-ed25519")
-    lab.push(HOST, "/root/.bench-keys", key.export_public_key(), 0o600)
-    options = ["-p", str(SSH_PORT), "-h", "/etc/ssh/ssh_host_ed25519_key", "-o", "AuthorizedKeysFile=/root/.bench-keys"]
-    words = ["systemd-run", "-q", "--unit=bench-sshd", "/usr/sbin/sshd", "-D", "-f", "/dev/null", *options]
-    lab.exec(HOST, [*words, "-o", "StrictModes=no"], timeout=20)
-    time.sleep(0.5)
-    return key
-
-
-def line(name: str, r: Round) -> str:
+def line(row: Row, name: str) -> str:
+    changed = f"   changed: {', '.join(row.changed)}" if row.changed else ""
     return (
-        f"{name:8s}  floor {r.floor_first_srun:6.2f} s   product {r.product_first_srun:6.2f} s   ratio {r.ratio:5.2f}"
-        f"   (running after {r.product_running:.2f} s, decommission {r.product_decommission:.2f} s)"
+        f"{name:9s} {CASES[row.case].title:42s} floor {row.floor:6.2f} s   seen {row.took.seen:6.2f} s"
+        f"   asked {row.took.asked:6.2f} s   ratio {row.ratio:5.2f}{changed}"
     )
 
 
-def report(done: list[Round], output: str) -> None:
-    names = {
-        "floor_first_srun": "bare script to first srun",
-        "product_first_srun": "API request to first srun",
-        "product_running": "API request to running (sbatch, sacct and GPU proven)",
-        "product_decommission": "API request to deleted, with evidence",
+def report(rows: list[Row], output: str) -> None:
+    summary = {
+        name: {
+            "title": CASES[name].title,
+            "floor_s": statistics.median(row.floor for row in mine),
+            "seen_s": statistics.median(row.took.seen for row in mine),
+            "asked_s": statistics.median(row.took.asked for row in mine),
+            "ratio": median(rows, name),
+            "ratio_min": min(row.ratio for row in mine),
+            "ratio_max": max(row.ratio for row in mine),
+            "most": CASES[name].most,
+            "changed": sorted({step for row in mine for step in row.changed}),
+        }
+        for name in CASES
+        if (mine := [row for row in rows if row.case == name])
     }
-    columns = {key: [getattr(r, key) for r in done] for key in names} | {"ratio": [r.ratio for r in done]}
-    summary = {k: {"median": statistics.median(v), "min": min(v), "max": max(v)} for k, v in columns.items()}
     if output == "json":
-        print(json.dumps({"rounds": [asdict(r) | {"ratio": r.ratio} for r in done], "summary": summary}, indent=2))
+        print(json.dumps(summary, indent=2))
         return
-    print()
-    for key, sentence in names.items():
-        s = summary[key]
-        print(f"{sentence:56s} {s['median']:6.2f} s  ({s['min']:.2f} - {s['max']:.2f})")
-    s = summary["ratio"]
-    print(f"{'ratio, product to floor (median of rounds)':56s} {s['median']:6.2f}    ({s['min']:.2f} - {s['max']:.2f})")
+    print(f"\n{'':42s} {'floor':>7s} {'seen':>7s} {'asked':>7s} {'ratio':>6s} {'(min-max)':>13s} {'may be':>7s}")
+    for one in summary.values():
+        spread = f"({one['ratio_min']:.2f}-{one['ratio_max']:.2f})"
+        verdict = "" if one["ratio"] <= one["most"] else "  ABOVE"
+        print(
+            f"{one['title']:42s} {one['floor_s']:7.2f} {one['seen_s']:7.2f} {one['asked_s']:7.2f} {one['ratio']:6.2f}"
+            f" {spread:>13s} {one['most']:7.1f}{verdict}"
+        )
 
 
 if __name__ == "__main__":

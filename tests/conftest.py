@@ -11,8 +11,8 @@ from ground import Ground, lab_name, standing
 @pytest.fixture(scope="session")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     root: Path = tmp_path_factory.mktemp("ground")
-    with standing(root, lab_name("journeys"), hosts=5) as made:
-        made.bring("gpu1", "gpu2", "gpu4", "gpu5")
+    with standing(root, lab_name("journeys"), hosts=6) as made:
+        made.bring("gpu1", "gpu2", "gpu4", "gpu5", "gpu6")
         made.bring("gpu3", project="training")
         cli_context(made.stack)
         yield made

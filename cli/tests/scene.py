@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from departure import departure
 from fake_platform import Call, Platform, Stream, wire
 from gpuaas_sdk import models as m
 
@@ -50,6 +51,7 @@ class Scene:
             updated_at=LONG_AGO,
         )
         self.operation = self.make_operation(status="succeeded")
+        self.certificates: list[dict[str, Any]] = [departure()]
         self.steps: list[dict[str, Any]] = []
         self.cuts: list[int] = []
         self.verdict = wire(m.AuditVerdict, ok=True, sentence="7 rows are as they were written.", rows=7)
@@ -133,6 +135,7 @@ class Scene:
             on("POST", f"{p}/instances/inst_1/{verb}", accepted)
         self._member_routes(page, planned)
         on("POST", f"{p}/operations/op_1/retry", accepted)
+        on("GET", f"{p}/departure-certificates", lambda _: page(*self.certificates))
         on("POST", f"{p}/operations/op_1/cancel", lambda _: (200, {**self.operation, "cancel_requested": True}))
         self._access_routes(page)
         self._catalog_routes(page)

@@ -62,6 +62,7 @@ LOOKING = [
     ("operation", "list"),
     ("operation", "show", "op_1"),
     ("operation", "show", "train"),
+    ("operation", "certificate", "op_1"),
     ("operation", "cancel", "op_1"),
     ("access", "train"),
     ("instance", "watch", "train"),

@@ -46,6 +46,20 @@ def test_the_files_of_a_worker_apart_from_the_controller(facts: HostFacts) -> No
     compare("worker.txt", rendered(make(INSTANCE, "training", {}, spread, PROJECT), "alloc_00000002", both))
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_files_of_a_cluster_with_one_worker_beside_the_controller(facts: HostFacts, number: int) -> None:
+    both = {"alloc_00000001": facts, "alloc_00000002": dataclasses.replace(facts, hostname="gpu2")}
+    mixed = [
+        member("controller", 1),
+        member("worker", 2),
+        member("worker", 3, ordinal=1, allocation="alloc_00000002", address="10.88.0.12"),
+    ]
+    compare(
+        f"mixed_host{number}.txt",
+        rendered(make(INSTANCE, "training", {}, mixed, PROJECT), f"alloc_0000000{number}", both),
+    )
+
+
 def test_only_the_accounting_file_is_closed_and_it_holds_no_password(plan: Plan, facts: HostFacts) -> None:
     files = {f.path: f for f in cluster_files(plan, "alloc_00000001", {"alloc_00000001": facts})}
     dbd = files["/etc/slurm/slurmdbd.conf"]

@@ -52,6 +52,7 @@ def _say_good(operation: OperationView, instance: InstanceView) -> None:
     print()
     if operation.kind == "decommission":
         print(f"{instance.name} is gone. {_sentence(instance)}".strip())
+        say_next((f"gpuaas operation certificate {operation.id}", "what was proven of each machine"))
         return
     print(f"{instance.name} is {instance.health.status}: {_sentence(instance)}")
     say_next(

@@ -73,6 +73,7 @@ Machine access
 When something happens
   gpuaas operation list                  what was done
   gpuaas operation show ID|NAME          how far it is, or why it failed
+  gpuaas operation certificate ID|NAME   what was proven of the machines it left
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
   gpuaas operation take-claim ID|NAME    away from a controller that hangs

@@ -636,6 +636,76 @@ class DenyView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
+class DepartedHost(msgspec.Struct, kw_only=True):
+    node_id: str
+    name: str
+    address: str
+    allocation_id: str
+
+
+class DepartedInstance(msgspec.Struct, kw_only=True):
+    id: str
+    name: str
+    app_slug: str
+    version: str
+
+
+class DepartedMember(msgspec.Struct, kw_only=True):
+    id: str
+    component_key: str
+    ordinal: int
+
+
+class DepartureAccess(msgspec.Struct, kw_only=True):
+    """What the platform knows of ways in that were opened for this departure, now."""
+
+    open_grants: int
+    grants_not_yet_refused: int
+
+
+class DepartureCertificateView(msgspec.Struct, kw_only=True):
+    id: str
+    instance_id: str
+    operation_id: str
+    allocation_id: str
+    node_id: str
+    statement: DepartureStatement
+    digest: str
+    access: DepartureAccess
+    issued_at: str
+
+
+class DepartureCheck(msgspec.Struct, kw_only=True):
+    check: str
+    ok: bool
+    detail: str
+
+
+class DepartureOperation(msgspec.Struct, kw_only=True):
+    id: str
+    kind: str
+    requested_by: str
+    requested_at: str
+    controller: str | None
+    correlation_id: str
+
+
+class DepartureStatement(msgspec.Struct, kw_only=True):
+    """What was proven, by whom, for whom. It never changes; its canonical JSON has the digest beside it."""
+
+    format: int
+    certificate_id: str
+    issued_at: str
+    org_id: str
+    project_id: str
+    host: DepartedHost
+    instance: DepartedInstance
+    members: list[DepartedMember]
+    operation: DepartureOperation
+    checks: list[DepartureCheck]
+    evidence: dict[str, Any]
+
+
 class DisabledEntitlementView(msgspec.Struct, kw_only=True):
     project_id: str
     app_slug: str

@@ -54,8 +54,11 @@ RECONCILERS: dict[str, Reconcile] = {
 }
 
 
-async def run(identities: list[Path], state: Path, holder: str, concurrency: int = 4) -> None:
-    """Until SIGTERM or SIGINT; the loops then hand back what they hold."""
+async def run(identities: list[Path], state: Path, holder: str, concurrency: int = 16) -> None:
+    """Until SIGTERM or SIGINT; the loops then hand back what they hold.
+
+    Operations mostly wait for hosts, so 16 at once per project cost little, and nobody waits behind a slow host.
+    """
     import asyncssh  # noqa: F401  (half a second of import: at start, not when the first operation waits)
 
     stop = asyncio.Event()

@@ -1,7 +1,7 @@
 """From an instance and its members to what shall run where. Pure; the reconcilers call it first.
 
 Everything is computed from members: a single-node cluster is the case in which controller and worker share an
-allocation. Nothing below assumes that they do.
+allocation; one of several workers may share it, too. Nothing below assumes that they do.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""`gpuaas operation list|show|retry|cancel|take-claim|abandon`."""
+"""`gpuaas operation list|show|certificate|retry|cancel|take-claim|abandon`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import evidence, findings, show
+from ..certificates import print_certificate, unaltered
 from ..endings import say_next
 from ..moments import sequence_now
 from ..options import Common, Flag
@@ -106,6 +107,37 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
     findings.preflight(found.adapter_detail)
     if error:
         evidence.tell(found.adapter_detail)
+
+
+@app.command
+def certificate(operation: str, /, *, common: Common = Common()) -> int:
+    """What was proven of each machine that a decommission, remove or replace left.
+
+    Exit 1 if there is none, or if one was changed.
+
+    Example: gpuaas operation certificate op_01hx…
+    Example: gpuaas operation certificate train -o json > train-is-gone.json
+
+    Parameters
+    ----------
+    operation
+        Its id, or an instance's name for the latest one of it.
+    """
+    with session(common) as at:
+        about = at.operation(operation)
+        call = sdk.Calls.list_departure_certificates
+        found = list(at.client.every(call, at.project_id, operation_id=about.id))
+    if common.json:
+        show.as_json(found)
+    elif not found:
+        why = f" {about.error.message}" if about.error else ""
+        print(f"There is none: the {about.kind} {about.id} is {about.status}.{why}")
+        if about.error:
+            say_next((f"gpuaas operation retry {about.id}", about.error.way_out))
+    else:
+        for one in found:
+            print_certificate(one)
+    return 0 if found and all(unaltered(one) is not False for one in found) else 1
 
 
 @app.command

@@ -62,7 +62,8 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
     keys = {component["key"] for component in manifest["components"]}
     for number, topology in enumerate(manifest["topologies"]):
         for key, rule in topology["components"].items():
-            if key not in keys or rule.get("shares_with", key) not in (keys | {None}):
+            named = {key, rule.get("shares_with") or key, rule.get("may_share_with") or key}
+            if not named <= keys:
                 found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
     return found + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
 

@@ -4,7 +4,6 @@ A check answers with the problem that would be raised, or with nothing. It looks
 manifest offers, at the state, and at operations under way. Permission is asked by the edge.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +11,18 @@ from sqlalchemy import Row
 
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
-from .errors import ActionNotSupported, MemberNeeded, NotCancelable, NothingToRollBack, NotRetryable, OperationLive
+from .errors import (
+    ActionNotSupported,
+    MachineShared,
+    MemberNeeded,
+    NotCancelable,
+    NothingToRollBack,
+    NotRetryable,
+    OperationLive,
+)
 from .placement import rules_of
-from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, RETRYABLE
+from .reads import Staying
+from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, REPLACE, RETRYABLE
 
 Manifest = dict[str, Any]
 Live = Sequence[Row[Any]]
@@ -56,9 +64,8 @@ def half_upgraded(instance: Row[Any], last: Row[Any] | None) -> bool:
 
 
 def of_member(
-    kind: str, member: Row[Any], instance: Row[Any], manifest: Manifest, live: Live, staying: Counter[str]
+    kind: str, member: Row[Any], instance: Row[Any], manifest: Manifest, live: Live, staying: Staying
 ) -> Problem | None:
-    """`staying`: how many of each component are not on their way out."""
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology)
     if unsupported:
@@ -70,14 +77,22 @@ def of_member(
     return (
         _not_running(instance)
         or _blocked(live, member.id)
+        or (_shares(member, staying) if kind in (REMOVE, REPLACE) else None)
         or (_needed(member, instance, manifest, staying) if kind == REMOVE else None)
     )
 
 
-def _needed(member: Row[Any], instance: Row[Any], manifest: Manifest, staying: Counter[str]) -> Problem | None:
+def _shares(member: Row[Any], staying: Staying) -> Problem | None:
+    """Who leaves a machine must prove that nothing is left there: not possible where another member stays."""
+    if staying.machines[member.allocation_id] < 2:
+        return None
+    return MachineShared(f"Another member of the instance is on {member.node_name!r}, too.")
+
+
+def _needed(member: Row[Any], instance: Row[Any], manifest: Manifest, staying: Staying) -> Problem | None:
     component = member.component_key
     least = rules_of(manifest, instance.topology)[component]["min"]
-    if staying[component] - 1 >= least:
+    if staying.components[component] - 1 >= least:
         return None
     return MemberNeeded(f"The topology {instance.topology!r} needs at least {least} {component!r}.")
 

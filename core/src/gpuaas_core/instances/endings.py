@@ -5,13 +5,12 @@ from typing import Any
 from sqlalchemy import Row
 
 from ..access.context import Context
-from .errors import EvidenceMissing, MembersNotReady
+from .departures import Evidence, certify, check_evidence
+from .errors import MembersNotReady
 from .holds import release_unused
 from .reads import member_row, members_of
 from .record import move_instance, move_member
 from .states import DECOMMISSION, DEPLOY, KINDS, MEMBER, OF_INSTANCE, REMOVE, REPLACE, undone
-
-Evidence = dict[str, Any] | None
 
 
 def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence, **observed: Any) -> None:
@@ -23,6 +22,7 @@ def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: E
         for member in left:
             move_member(ctx, instance, member, "removed", operation_id=row.id)
         release_unused(ctx, instance.id)
+        certify(ctx, instance, row, [*gone, *left], evidence)
     elif row.kind == DEPLOY:
         _check_all_ready(ctx, instance)
     move_instance(ctx, instance, KINDS[row.kind].done, operation_id=row.id, **observed)
@@ -30,7 +30,9 @@ def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: E
 
 def finish_member(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence) -> None:
     if row.kind == REMOVE:
-        check_evidence({member_row(ctx.tx, instance.id, row.member_id).allocation_id}, evidence)
+        leaving = member_row(ctx.tx, instance.id, row.member_id)
+        check_evidence({leaving.allocation_id}, evidence)
+        certify(ctx, instance, row, [leaving], evidence)
     _settle(ctx, instance, row, KINDS[row.kind].done)
     if row.kind == REPLACE:
         _remove_replaced(ctx, instance, row, evidence)
@@ -42,6 +44,7 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: 
     if old.state == "removed" and old.last_operation_id != row.id:
         return  # somebody gave it up while this was worked on
     check_evidence({old.allocation_id}, evidence)
+    certify(ctx, instance, row, [old], evidence)
     if old.state == "removed":
         return
     if old.state != "removing":
@@ -55,12 +58,6 @@ def _settle(ctx: Context, instance: Row[Any], row: Row[Any], action: str) -> Non
     member = member_row(ctx.tx, instance.id, row.member_id)
     if member.state != "removed":
         move_member(ctx, instance, member, action, operation_id=row.id)
-
-
-def check_evidence(allocations: set[str], evidence: Evidence) -> None:
-    missing = allocations - set(evidence or {})
-    if missing:
-        raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
 
 
 def _check_all_ready(ctx: Context, instance: Row[Any]) -> None:

@@ -63,6 +63,11 @@ class MembersNotReady(Problem):
     way_out = "Report each member of the instance as ready in `members`, or fail the operation."
 
 
+class EvidenceNotClean(Problem):
+    status, code, title = 422, "teardown_not_clean", "The evidence says that something is left"
+    way_out = "Remove what the failed checks name, look again, and complete; or end the operation with an error."
+
+
 class EvidenceMissing(Problem):
     status, code, title = 422, "teardown_evidence_missing", "Teardown evidence is missing"
     way_out = "Send `evidence` with an entry for each allocation the instance was placed on."
@@ -101,6 +106,11 @@ class VersionUnchanged(Problem):
 class MemberNeeded(Problem):
     status, code, title = 409, "member_needed", "The instance cannot do without this member"
     way_out = "Add another member of the component first, replace this one, or decommission the instance."
+
+
+class MachineShared(Problem):
+    status, code, title = 409, "machine_shared", "The member shares its machine with another one"
+    way_out = "Drain it to keep work away from that machine; it leaves when the instance is decommissioned."
 
 
 class MachineNotClean(Problem):

@@ -106,10 +106,12 @@ def check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
 
 def _check_disjoint(rules: dict[str, dict[str, Any]], full: Placement) -> None:
     owner: dict[str, str] = {}
-    for key, chosen in full.items():
+    for key, chosen in sorted(full.items(), key=lambda one: bool(rules[one[0]].get("may_share_with"))):
         if rules[key].get("shares_with"):
             continue
         for allocation in chosen:
+            if allocation in owner and rules[key].get("may_share_with") == owner[allocation]:
+                continue  # people asked for it by naming the machine twice
             if allocation in owner:
                 raise PlacementInvalid(f"The allocation {allocation!r} is named for {owner[allocation]!r} and {key!r}.")
             owner[allocation] = key

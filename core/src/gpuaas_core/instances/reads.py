@@ -1,10 +1,12 @@
 """Rows of instances, members, operations and orphans, for the services and for `views`."""
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, Row, Select, bindparam, func, select
+from sqlalchemy import Connection, Engine, Row, Select, bindparam, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
@@ -13,6 +15,7 @@ from ..kit.problems import NotFound
 from .states import LIVE
 from .tables import allocation_holds, instances, members, operations, orphans
 
+LEAVING = ("removing", "removed")
 # Asked whenever an instance is shown, so built once.
 _INSTANCE = select(instances).where(
     instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
@@ -89,11 +92,23 @@ def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> li
     return list(tx.execute(query, {"instance": instance_id}))
 
 
-def staying_in(tx: Connection, instance_id: str) -> Counter[str]:
-    """How many of each component are there and not on their way out."""
+@dataclass(frozen=True)
+class Staying:
+    """Members that are not on their way out: how many of each component, and how many on each machine."""
+
+    components: Counter[str]
+    machines: Counter[str]
+
+    @classmethod
+    def of(cls, there: Iterable[Any]) -> "Staying":
+        rows = [one for one in there if one.state not in LEAVING]
+        return cls(Counter(one.component_key for one in rows), Counter(one.allocation_id for one in rows))
+
+
+def staying_in(tx: Connection, instance_id: str) -> Staying:
     m = members.c
-    there = (m.instance_id == instance_id) & m.state.not_in(["removing", "removed"])
-    return Counter(dict(tx.execute(select(m.component_key, func.count()).where(there).group_by(m.component_key)).all()))
+    mine = select(m.component_key, m.allocation_id, m.state).where(m.instance_id == instance_id)
+    return Staying.of(tx.execute(mine.where(m.state.not_in(LEAVING))).all())
 
 
 def member_row(tx: Connection, instance_id: str, member_id: str) -> Row[Any]:

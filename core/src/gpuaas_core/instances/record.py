@@ -32,6 +32,7 @@ declare(
         "apps.member.changed": "A member changed its state.",
         "apps.member.removed": "A member is gone from its host.",
         "apps.member.abandoned": "Somebody gave a member up without evidence; see its orphan record.",
+        "apps.departure.certified": "It was proven that nothing is left on a machine; `digest` is of what was proven.",
         "apps.orphan.recorded": "Something may be left on a machine: nobody has proven that it is gone.",
         "apps.orphan.resolved": "Somebody has looked at what was left on a machine.",
         "apps.operation.queued": "Work waits for the app's controller.",

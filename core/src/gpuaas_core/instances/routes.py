@@ -8,8 +8,9 @@ from ..edge.call import Caller, needs
 from ..edge.etags import tagged
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import changes, reads, recovery, schemas, service, views
-from .tables import instances, operations, orphans
+from . import changes, departures, reads, recovery, schemas, service, views
+from .departure_schemas import DepartureCertificateView
+from .tables import departure_certificates, instances, operations, orphans
 
 router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"])
 _ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.AcceptedView}
@@ -221,6 +222,26 @@ async def take_claim(call: Caller, project_id: str, operation_id: str, body: sch
 async def abandon_operation(call: Caller, project_id: str, operation_id: str, body: schemas.Justified) -> Response:
     """Gives up without evidence. A teardown ends as `deleted`, and each machine gets an orphan record."""
     return await call.write(lambda ctx: recovery.abandon(ctx, project_id, operation_id, body.reason))
+
+
+@router.get("/departure-certificates", **needs("apps.instance.read", "project"))
+async def list_departure_certificates(
+    call: Caller,
+    project_id: str,
+    instance_id: Annotated[str | None, Query(max_length=40)] = None,
+    operation_id: Annotated[str | None, Query(max_length=40)] = None,
+    allocation_id: Annotated[str | None, Query(max_length=40)] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Page[DepartureCertificateView]:
+    """What was proven of machines when instances and members left them."""
+    wanted = {"instance_id": instance_id, "operation_id": operation_id, "allocation_id": allocation_id}
+    query = departures.certificates_of(project_id, **wanted)
+    return await call.read(
+        lambda ctx: page(
+            ctx, query, departure_certificates.c.id, limit, cursor, lambda row: departures.view(ctx.tx, row, ctx.now)
+        )
+    )
 
 
 @router.get("/orphans", **needs("apps.orphan.read", "project"))

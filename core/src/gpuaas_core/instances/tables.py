@@ -155,3 +155,21 @@ orphans = Table(
     Index("ix_orphans_project", "project_id", "id"),
     Index("ix_orphans_node", "node_id"),
 )
+
+# What was proven when an instance or one member left a machine. Never changed.
+departure_certificates = Table(
+    "departure_certificates",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("tenant_id", String(40), nullable=False),
+    Column("project_id", String(40), nullable=False),
+    Column("instance_id", String(40), ForeignKey("instances.id"), nullable=False),
+    Column("operation_id", String(40), nullable=False),  # may be forgotten before the certificate is
+    Column("allocation_id", String(40), nullable=False),
+    Column("node_id", String(40), nullable=False),
+    Column("statement", JSON, nullable=False),
+    Column("digest", String(80), nullable=False),
+    Column("issued_at", BigInteger, nullable=False),
+    Index("ix_departure_certificates_project", "project_id", "id"),
+    Index("ix_departure_certificates_operation", "operation_id"),
+)

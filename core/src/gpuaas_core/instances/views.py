@@ -1,6 +1,5 @@
 """What everybody is shown of instances, members and operations, with what can be done about them now."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,16 @@ from ..kit.problems import Problem
 from . import actions, schemas
 from .errors import NotRetryable
 from .placement import rules_of
-from .reads import instance_row, last_operation, live_operations, manifest_of, member_of, members_query, staying_in
+from .reads import (
+    Staying,
+    instance_row,
+    last_operation,
+    live_operations,
+    manifest_of,
+    member_of,
+    members_query,
+    staying_in,
+)
 from .states import KINDS, OF_INSTANCE, OF_MEMBER
 from .tables import instances, members
 
@@ -27,7 +35,7 @@ def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMB
     live = live_operations(tx, row.id)
     manifest = manifest_of(tx, row)
     shown, total = _members(tx, row, most)
-    seen = Members(row, manifest, live, Counter(one.component_key for one in shown if one.state != "removing"))
+    seen = Members(row, manifest, live, Staying.of(shown))
     facts = dict(row._mapping) | {
         "org_id": row.tenant_id,
         "health": {"status": row.health_status, "sentence": row.health_sentence},
@@ -70,8 +78,8 @@ class Members:
     instance: Row[Any]
     manifest: actions.Manifest
     live: actions.Live
-    staying: Counter[str]
-    _alike: dict[tuple[str, str], list[schemas.ActionView]] = field(default_factory=dict)
+    staying: Staying
+    _alike: dict[tuple[str, str, bool], list[schemas.ActionView]] = field(default_factory=dict)
 
     def view(self, row: Row[Any]) -> schemas.MemberView:
         own = next((one.id for one in self.live if row.id in (one.member_id, one.old_member_id)), None)
@@ -81,7 +89,7 @@ class Members:
         return schemas.MemberView.model_construct(**own_facts, **facts)  # from our own columns: nothing to check
 
     def _actions(self, row: Row[Any], own: str | None) -> list[schemas.ActionView]:
-        alike = (row.state, row.component_key)
+        alike = (row.state, row.component_key, self.staying.machines[row.allocation_id] > 1)
         if own is not None:
             return self._asked(row)
         if alike not in self._alike:

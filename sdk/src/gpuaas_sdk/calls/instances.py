@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import AcceptedView, InstanceView, OperationView, OrphanView, PlannedView
+from ..models import AcceptedView, DepartureCertificateView, InstanceView, OperationView, OrphanView, PlannedView
 from ..request import Page, Request, at, get, post
 
 _INSTANCE = "/v1/projects/{}/instances/{}"
@@ -158,6 +158,22 @@ class InstanceCalls:
     def abandon_operation(self, project_id: str, operation_id: str, *, reason: str) -> Request[OperationView]:
         """Give up without evidence; a teardown counts as done and leaves orphan records."""
         return post(OperationView, "/v1/projects/{}/operations/{}/abandon", project_id, operation_id, reason=reason)
+
+    @call
+    def list_departure_certificates(
+        self,
+        project_id: str,
+        *,
+        instance_id: str | None = None,
+        operation_id: str | None = None,
+        allocation_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Request[Page[DepartureCertificateView]]:
+        """What was proven of machines when instances and members left them."""
+        query = {"instance_id": instance_id, "operation_id": operation_id, "allocation_id": allocation_id}
+        path = "/v1/projects/{}/departure-certificates"
+        return get(Page[DepartureCertificateView], path, project_id, **query, limit=limit, cursor=cursor)
 
     @call
     def list_orphans(

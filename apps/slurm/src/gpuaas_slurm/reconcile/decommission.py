@@ -8,10 +8,11 @@ from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.state.journal import Key
-from gpuaas_slurm.steps import teardown
+from gpuaas_slurm.steps import nodes, teardown
 
 
 async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
@@ -58,4 +59,15 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
         raise StepFailed("teardown_incomplete", f"No evidence was kept for {host.name}.", {"host": host.name})
     best = max(found, key=lambda row: len(row["checks"]))  # a resumed process may find no trace left to look at
     notes = {"check": "notes", "ok": True, "detail": "the app's own notes are gone from the host"}
-    return {"host": host.name, "checks": [*best["checks"], notes], "at": best["at"]}
+    return {"host": host.name, "app_version": __version__, "checks": [*best["checks"], notes], "at": best["at"]}
+
+
+async def departed(tools: Tools, host: Host, head: Host, seat: Seat) -> dict[str, Any]:
+    """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
+    standing = await nodes.standing(head, seat)
+    if standing.known:
+        words = f"Slurm still shows the node {seat.node} ({standing.state}): its slurmd came back while it was removed."
+        raise StepFailed("teardown_incomplete", words, {"node": seat.node, "host": host.name})
+    evidence = proven(tools, host)
+    gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {seat.node}"}
+    return evidence | {"node": seat.node, "checks": [*evidence["checks"], gone]}

@@ -1,5 +1,6 @@
 """What deploy and decommission share: reaching hosts with bounded patience, turning what goes wrong into outcomes."""
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -88,16 +89,19 @@ def reporter(work: Work) -> Reporter:
 
 @asynccontextmanager
 async def reach(work: Work, tools: Tools, allocations: Iterable[str]) -> AsyncIterator[dict[str, Host]]:
-    """One connection per host of the instance, open for the whole reconcile."""
+    """One connection per host of the instance, all made at once, open for the whole reconcile."""
     claim = Claim(work.instance.id, work.operation.id, work.claim_epoch, work.operation.member_id or "")
     names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}
     async with AsyncExitStack() as stack:
+        wanted = list(dict.fromkeys(allocations))
+        opening = (stack.enter_async_context(tools.connect(work, one)) for one in wanted)
+        machines = await asyncio.gather(*opening, return_exceptions=True)
         hosts: dict[str, Host] = {}
-        for allocation_id in allocations:
-            try:
-                machine = await stack.enter_async_context(tools.connect(work, allocation_id))
-            except MachineUnreachable as error:
-                raise Unreached(allocation_id, error) from error
+        for allocation_id, machine in zip(wanted, machines, strict=True):
+            if isinstance(machine, MachineUnreachable):
+                raise Unreached(allocation_id, machine) from machine
+            if isinstance(machine, BaseException):
+                raise machine
             tools.journal.reached(work.operation.id, allocation_id)
             hosts[allocation_id] = Host(machine, claim, allocation_id, *names.get(allocation_id, ("host", "")))
         yield hosts
@@ -117,17 +121,24 @@ def declared_gpus(work: Work, allocation_id: str) -> tuple[str, ...]:
 
 
 async def facts_of(hosts: dict[str, Host]) -> dict[str, HostFacts]:
-    """Take charge of every host and read what it is like."""
+    """Take charge of every host and read what it is like. All are heard before the first failure is told."""
+    looks = await asyncio.gather(*(_facts(host) for host in hosts.values()), return_exceptions=True)
     found: dict[str, HostFacts] = {}
-    for allocation_id, host in hosts.items():
-        facts, answer = await look(host, round(time.time() * 1000))
-        if facts is None:
-            if full := no_space(answer):
-                raise StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
-            why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
-            raise StepFailed("step_failed", f"{host.name} could not be looked at: {why}", {"host": host.name})
+    for allocation_id, facts in zip(hosts, looks, strict=True):
+        if isinstance(facts, BaseException):
+            raise facts
         found[allocation_id] = facts
     return found
+
+
+async def _facts(host: Host) -> HostFacts:
+    facts, answer = await look(host, round(time.time() * 1000))
+    if facts is not None:
+        return facts
+    if full := no_space(answer):
+        raise StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
+    why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
+    raise StepFailed("step_failed", f"{host.name} could not be looked at: {why}", {"host": host.name})
 
 
 async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:

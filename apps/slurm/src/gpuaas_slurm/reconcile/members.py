@@ -15,7 +15,7 @@ from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.breaker import tried
-from gpuaas_slurm.reconcile.decommission import checks, proven
+from gpuaas_slurm.reconcile.decommission import checks, departed
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
 from gpuaas_slurm.reconcile.emptying import emptied, reported
 from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, paused, pausing, reach, reporter
@@ -252,6 +252,8 @@ async def _remove(work: Work, tools: Tools) -> Outcome:
 async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list[MemberReport]) -> Outcome:
     """Empty it, stop it, delete it from Slurm, clean the host, prove it: in this order, so that it cannot come back."""
     wanted = [plan.controller.allocation_id, seat.allocation_id]
+    if seat.allocation_id == plan.controller.allocation_id:  # the platform does not ask for it
+        raise BadPlan(f"{seat.host} also runs the controller, which cannot go with the worker.")
     async with reach(work, tools, wanted) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         standing = await emptied(work, said, head, seat)
@@ -267,7 +269,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         await said.sent()
         return Done(
             f"{seat.host} is no longer part of {plan.cluster}, and nothing of the cluster is left on it.",
-            evidence={seat.allocation_id: proven(tools, host)},
+            evidence={seat.allocation_id: await departed(tools, host, head, seat)},
             members=[*more, MemberReport(member_id=seat.member_id, state="removed")],
             adapter_detail={"node": seat.node, "steps": runner.timeline},
         )

@@ -1,4 +1,6 @@
-"""The app's own journal of acts on hosts: SQLite, on disk before the next thing happens (survives kill -9).
+"""The app's own journal of acts on hosts: SQLite, written before the next thing happens (survives kill -9).
+
+Not forced to the disk each time (3 ms, twice per step and host): a power cut can lose the last rows, nothing else.
 
 A row is written before an act (`acting`) and after its verification (`verified`). The host is the truth, so a resumed
 process always probes; the journal tells how often something was tried, what was found and how long it took.
@@ -61,12 +63,12 @@ class Journal:
         self._clock = clock
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.row_factory = sqlite3.Row
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=5000"):
             self._db.execute(f"PRAGMA {pragma}")
         self._db.executescript(SCHEMA)
 
     def acting(self, key: Key) -> int:
-        """Opens a new attempt, on disk before the act starts."""
+        """Opens a new attempt, written before the act starts."""
         attempt = self._last_attempt(key) + 1
         self._insert(key, attempt, "acting", None, {})
         return attempt

@@ -38,6 +38,12 @@ strays() {{
   for p in /proc/[0-9]*; do grep -qsz '^SLURM_JOB_ID=' "$p/environ" && echo "${{p#/proc/}}"; done
   return 0
 }}
+strays_named() {{
+  local p
+  for p in $(strays | sort -u); do
+    echo "$(cat "/proc/$p/comm") of $(grep -oEm1 '[^/]*[.](service|scope)' "/proc/$p/cgroup" || echo nobody);"
+  done 2>/dev/null | tr '\\n' ' '
+}}
 """
 
 
@@ -69,10 +75,13 @@ def stop_services() -> Step:
         probe=f'! touched || {{ ! systemctl -q is-active {SLURM_UNITS} && [ -z "$(strays)" ]; }}',
         act=f"""
 systemctl stop {SLURM_UNITS} || true
-for pid in $(strays | sort -u); do kill -KILL "$pid" 2>/dev/null || true; done
+quiet() {{ [ -z "$(strays)" ]; }}
+end_strays() {{ strays | sort -u | xargs -r kill -KILL 2>/dev/null; quiet; }}
+wait_until 10 end_strays || refuse teardown_incomplete "$(hostname -s) is not clean, they come back: $(strays_named)"
 systemctl reset-failed {SLURM_UNITS} 2>/dev/null || true
 """,
         within=20,
+        code="teardown_incomplete",
         unit="slurmctld",
     )
 
@@ -200,10 +209,10 @@ line() {{ tr '\\n' ' ' | cut -c1-200; }}
 running() {{ systemctl list-units --no-legend --plain --state=active,activating,reloading,failed 'slurm*' | line; }}
 spool() {{ find /var/lib/slurm/slurmctld /var/lib/slurm/slurmd -mindepth 1 | line; }}
 user_left() {{ grep -q '^user {UNIX_USER}$' "$OWN/before" || id {UNIX_USER} 2>/dev/null; }}
-check configuration "$(our_files | line)" "no file has the mark of this instance"
+check configuration "$(our_files | line)" "no file, unit or drop-in has the mark of this instance"
 if touched; then
   check directory "$(ls -d /etc/gpuaas-slurm 2>/dev/null)" "the directory of the app's files is gone"
-  check processes "$(strays | line)" "no Slurm daemon, step or job process runs"
+  check processes "$(strays_named | line)" "no Slurm daemon, step or job process runs"
   check services "$(running)" "no Slurm service is active"
   check ports "$(ss -ltnH 'sport = :6817 or sport = :6818 or sport = :6819' | line)" "nothing listens on 6817 to 6819"
   check key "$(ls "$OWN/munge.key.sha256" 2>/dev/null | line)" "the munge key of the cluster is gone"

@@ -1,0 +1,145 @@
+"""Departure certificates: what was proven when an instance, or one member, left a machine. Written by `endings`, with
+the end of the operation, and never changed.
+
+The statement is the app's evidence together with what only the platform knows: which machine, whose instance, who
+asked. Its digest is over canonical JSON, so that whoever kept a copy can compare it years later. What can still change,
+the ways into the machine, is looked up when the certificate is shown.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, insert, select
+
+from ..access.context import Context
+from ..capacity.tables import nodes
+from ..custody import grants
+from ..custody.tables import access_grants
+from ..kit.clock import rfc3339
+from ..kit.ids import new_id
+from ..kit.wire import canonical
+from .departure_schemas import DepartureCertificateView
+from .errors import EvidenceMissing, EvidenceNotClean
+from .record import instance_facts
+from .tables import departure_certificates
+
+FORMAT = 1  # of the statement: another number when a field comes or goes, or copies could not be compared
+Evidence = dict[str, Any] | None
+
+
+def check_evidence(allocations: set[str], evidence: Evidence) -> None:
+    """Something for every machine, and nothing that contradicts it."""
+    missing = allocations - set(evidence or {})
+    if missing:
+        raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
+    for allocation_id in sorted(allocations):
+        left = [one for one in checks_in((evidence or {})[allocation_id]) if not one["ok"]]
+        if left:
+            words = "; ".join(f"{one['check']}: {one['detail']}" for one in left)
+            raise EvidenceNotClean(f"Of {allocation_id} the evidence itself says: {words}."[:1000])
+
+
+def checks_in(said: Any) -> list[dict[str, Any]]:
+    """Rows of `check`, `ok` and `detail`, which apps are free to send; anything else is kept as it is, unread."""
+    rows = said.get("checks") if isinstance(said, dict) else None
+    return [
+        {"check": str(row["check"]), "ok": row.get("ok") is True, "detail": str(row.get("detail") or "")}
+        for row in (rows if isinstance(rows, list) else [])
+        if isinstance(row, dict) and "check" in row
+    ]
+
+
+def certify(ctx: Context, instance: Row[Any], row: Row[Any], left: Iterable[Row[Any]], evidence: Evidence) -> None:
+    """One certificate per machine that the members left."""
+    by_machine: dict[str, list[Row[Any]]] = {}
+    for member in left:
+        by_machine.setdefault(member.allocation_id, []).append(member)
+    for allocation_id, gone in by_machine.items():
+        _issue(ctx, instance, row, gone, (evidence or {})[allocation_id])
+
+
+def _issue(ctx: Context, instance: Row[Any], row: Row[Any], gone: list[Row[Any]], said: Any) -> None:
+    certificate_id, member = new_id("dep"), gone[0]
+    statement = _statement(ctx, certificate_id, instance, row, gone, said)
+    digest = digest_of(statement)
+    place = {"allocation_id": member.allocation_id, "node_id": member.node_id}
+    ctx.tx.execute(
+        insert(departure_certificates).values(
+            id=certificate_id,
+            tenant_id=instance.tenant_id,
+            project_id=instance.project_id,
+            instance_id=instance.id,
+            operation_id=row.id,
+            statement=statement,
+            digest=digest,
+            issued_at=ctx.now,
+            **place,
+        )
+    )
+    facts = {"operation_id": row.id, "certificate_id": certificate_id, "digest": digest} | place
+    ctx.emit("apps.departure.certified", certificate_id, instance_facts(instance) | facts)
+
+
+def _statement(
+    ctx: Context, certificate_id: str, instance: Row[Any], row: Row[Any], gone: list[Row[Any]], said: Any
+) -> dict[str, Any]:
+    member = gone[0]
+    return {
+        "format": FORMAT,
+        "certificate_id": certificate_id,
+        "issued_at": rfc3339(ctx.now),
+        "org_id": instance.tenant_id,
+        "project_id": instance.project_id,
+        "host": {
+            "node_id": member.node_id,
+            "name": member.node_name,
+            "address": member.address,
+            "allocation_id": member.allocation_id,
+        },
+        "instance": {
+            "id": instance.id,
+            "name": instance.name,
+            "app_slug": instance.app_slug,
+            "version": instance.version,
+        },
+        "members": [{"id": one.id, "component_key": one.component_key, "ordinal": one.ordinal} for one in gone],
+        "operation": {
+            "id": row.id,
+            "kind": row.kind,
+            "requested_by": row.requested_by,
+            "requested_at": rfc3339(row.created_at),
+            "controller": row.claimed_by,
+            "correlation_id": row.correlation_id,
+        },
+        "checks": checks_in(said),
+        "evidence": said if isinstance(said, dict) else {"said": said},
+    }
+
+
+def digest_of(statement: dict[str, Any]) -> str:
+    return "sha256:" + hashlib.sha256(canonical(statement).encode()).hexdigest()
+
+
+def certificates_of(project_id: str, **wanted: str | None) -> Select[Any]:
+    c = departure_certificates.c
+    query = select(departure_certificates).where(c.project_id == project_id)
+    return query.where(*(c[name] == value for name, value in wanted.items() if value))
+
+
+def view(tx: Connection, row: Row[Any], now: int) -> DepartureCertificateView:
+    return DepartureCertificateView.model_validate(dict(row._mapping) | {"access": _access(tx, row, now)})
+
+
+def _access(tx: Connection, row: Row[Any], now: int) -> dict[str, int]:
+    """Of the operation that left: earlier ones ended before it, and their grants with them."""
+    g = access_grants.c
+    mine = (g.operation_id == row.operation_id) & (g.allocation_id == row.allocation_id)
+    count = select(func.count()).select_from(access_grants)
+    late = count.join(nodes, nodes.c.id == row.node_id).where(
+        mine, g.expires_at > now, g.revoked_generation > nodes.c.trust_applied
+    )
+    return {
+        "open_grants": tx.execute(count.where(mine, grants.live(now))).scalar_one(),
+        "grants_not_yet_refused": tx.execute(late).scalar_one(),
+    }
