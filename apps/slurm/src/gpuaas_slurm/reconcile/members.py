@@ -227,7 +227,8 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         standing = await _emptied(work, tools, said, head, seat)
         if not isinstance(standing, nodes.Standing):
             return standing
-        going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=standing.state)
+        last_seen = standing.state if standing.known else None  # what an earlier life saw stays
+        going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=last_seen)
         await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
         await facts_of({seat.allocation_id: host})
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
@@ -244,7 +245,8 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
 
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
     stop, *rest = [step() for step in teardown.ORDER if step is not teardown.stop_jobs]
-    return [(Task(host, stop),), (Task(head, nodes.delete(seat)),), *((Task(host, step),) for step in rest)]
+    gone = (Task(head, nodes.delete(seat)),)
+    return [(Task(host, stop),), gone, *((Task(host, step),) for step in rest), (Task(head, nodes.forget(seat)),)]
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:

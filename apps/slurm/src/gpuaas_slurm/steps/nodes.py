@@ -13,6 +13,7 @@ from gpuaas_slurm.slurm import parse, shell
 from gpuaas_slurm.steps.base import Step
 
 OURS = "gpuaas:"
+JOURNAL_LINES = 1000  # that a host keeps of its own journal, whatever comes and goes
 
 # One answer: what Slurm says of the node, and whose jobs hold it, each with the time it may still take.
 LOOK = """
@@ -121,6 +122,26 @@ printf '%s|%s\\n' "$(now_ms)" "$said" >"$REPORT/accept"
         unit="slurmctld",
         code="job_proof_failed",
         undo="forget",
+    )
+
+
+def forget(seat: Seat) -> Step:
+    """What the controller's host knows of a worker's operations goes with the worker; last, since every command of its
+    operation notes its claim again."""
+    member = validate.word("id", seat.member_id)
+    return Step(
+        name="forget_member",
+        title="Removing the worker's notes from the controller's host",
+        phase="removing",
+        probe=f'[ ! -e "$OWN/epoch.{member}" ] && [ ! -e "$OWN/report/{member}" ]',
+        act=f"""
+rm -rf "$OWN/epoch.{member}" "$OWN/report/{member}"
+if [ "$(wc -l <"$BASE/journal.jsonl")" -gt {2 * JOURNAL_LINES} ]; then
+  tail -n {JOURNAL_LINES} "$BASE/journal.jsonl" >"$BASE/journal.new.$$"
+  mv "$BASE/journal.new.$$" "$BASE/journal.jsonl"
+fi
+old_marks_go
+""",
     )
 
 
