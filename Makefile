@@ -52,6 +52,10 @@ format: setup ## Format the code
 contracts: setup ## Generate contracts/ and the SDK's models from the code
 	@$(BIN)/gpuaas-core contracts contracts && $(BIN)/python -m gpuaas_sdk.generate
 
+.PHONY: soak
+soak: setup apt-lab ## The repeated proofs in full: 50 fresh instances, 50 cycles of a worker, kills in the middle of commands (half an hour)
+	@GPUAAS_SOAK=1 $(BIN)/pytest -q -s -m lab tests/test_first_sbatch.py tests/test_cycles.py tests/test_sieve.py
+
 .PHONY: bench
 bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, in one run
 	@$(BIN)/python bench/bringup.py

@@ -31,6 +31,11 @@ def lab_name(wanted: str) -> str:
     return os.environ.get("GPUAAS_LAB_NAME", wanted) + os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "-")
 
 
+def times(*, usual: int, soak: int) -> int:
+    """How often a test repeats itself: `make soak` sets GPUAAS_SOAK."""
+    return soak if os.environ.get("GPUAAS_SOAK") else usual
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -114,6 +114,7 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
         }
         with structlog.contextvars.bound_contextvars(**words):
             log.info("reconcile starts", operation_kind=work.operation.kind)
+            tools.journal.forget_old()
             started = moment()
             outcome = await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))

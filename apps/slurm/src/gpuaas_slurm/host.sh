@@ -5,7 +5,7 @@ export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
 BASE=/var/lib/gpuaas-slurm
 OWN=$BASE/$INSTANCE
 RUN=/run/gpuaas-slurm
-REPORT=$OWN/report/$OPERATION
+REPORT=$OWN/report/${SCOPE:+$SCOPE/}$OPERATION
 
 now_ms() { local t=${EPOCHREALTIME/./}; echo "${t%???}"; }
 say() { printf '@%s %s\n' "$1" "$2"; }
@@ -63,6 +63,9 @@ fence() {
 
 # alone: no act runs on this host any more, not even one of this claim whose connection broke. Held until the end.
 alone() { flock -u 9 && flock -x -w 60 9 || exit 74; }
+
+# Marks of claims are of use while a late command can come: a certificate lives five minutes, a command not much longer.
+old_marks_go() { find "$RUN" -type f -mmin +60 -delete; }
 
 journal() {
   printf '{"operation":"%s","epoch":%s,"step":"%s","at":"%s"}\n' \

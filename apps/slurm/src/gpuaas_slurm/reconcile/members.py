@@ -15,7 +15,7 @@ from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.breaker import tried
-from gpuaas_slurm.reconcile.decommission import checks, departed
+from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
 from gpuaas_slurm.reconcile.emptying import emptied, reported
 from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, paused, pausing, reach, reporter
@@ -259,7 +259,8 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         standing = await emptied(work, said, head, seat)
         if not isinstance(standing, nodes.Standing):
             return standing
-        going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=standing.state)
+        last_seen = standing.state if standing.known else None  # what an earlier life saw stays
+        going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=last_seen)
         await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
         await facts_of({seat.allocation_id: host})
         # From here there is no way back: a cancel that comes now comes too late.
@@ -277,7 +278,8 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
 
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
     stop, *rest = [step() for step in teardown.ORDER if step is not teardown.stop_jobs]
-    return [(Task(host, stop),), (Task(head, nodes.delete(seat)),), *((Task(host, step),) for step in rest)]
+    gone = (Task(head, nodes.delete(seat)),)
+    return [(Task(host, stop),), gone, *((Task(host, step),) for step in rest), (Task(head, nodes.forget(seat)),)]
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:

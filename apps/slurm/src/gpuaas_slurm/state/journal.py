@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS setbacks (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS worked (version TEXT NOT NULL PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
 """
+KEPT_OPERATIONS = 100
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,15 @@ class Journal:
 
     def acting(self, key: Key) -> int:
         """Opens a new attempt, written before the act starts."""
-        attempt = self._last_attempt(key) + 1
+        attempt = self._last(key)[0] + 1
         self._insert(key, attempt, "acting", None, {})
         return attempt
 
     def probed(self, key: Key) -> None:
-        """The step was found done; a row only if no earlier attempt already says so."""
-        self._insert(key, self._last_attempt(key) + 1, "probed", self._clock(), {})
+        """The step was found done; a row only if the last attempt does not say so already."""
+        attempt, phase = self._last(key)
+        if phase not in ("probed", "verified"):
+            self._insert(key, attempt + 1, "probed", self._clock(), {})
 
     def verified(self, key: Key, attempt: int, detail: dict[str, Any] | None = None) -> None:
         self._close(key, attempt, "verified", detail or {})
@@ -139,15 +142,24 @@ class Journal:
     def now(self) -> float:
         return self._clock()
 
+    def forget_old(self, keep: int = KEPT_OPERATIONS) -> None:
+        """Only the newest operations stay (their ids are ordered by time), so that the file does not grow for ever."""
+        newest = "SELECT DISTINCT operation_id FROM steps ORDER BY operation_id DESC LIMIT 1 OFFSET ?"
+        row = self._db.execute(newest, (keep,)).fetchone()
+        if row is not None:
+            self._db.execute("DELETE FROM steps WHERE operation_id <= ?", tuple(row))
+            self._db.execute("DELETE FROM waits WHERE operation_id <= ?", tuple(row))
+
     def close(self) -> None:
         self._db.close()
 
-    def _last_attempt(self, key: Key) -> int:
+    def _last(self, key: Key) -> tuple[int, str]:
         row = self._db.execute(
-            "SELECT max(attempt) AS n FROM steps WHERE operation_id=? AND allocation_id=? AND step=?",
+            "SELECT attempt, phase FROM steps WHERE operation_id=? AND allocation_id=? AND step=?"
+            " ORDER BY attempt DESC LIMIT 1",
             (key.operation_id, key.allocation_id, key.step),
         ).fetchone()
-        return row["n"] or 0
+        return (row["attempt"], row["phase"]) if row else (0, "")
 
     def _insert(self, key: Key, attempt: int, phase: str, finished: float | None, detail: dict[str, Any]) -> None:
         self._db.execute(

@@ -19,6 +19,7 @@ OURS = "gpuaas:"
 MOST_JOBS = 50  # of those that hold a node, told one by one
 LEAVING = ("drained", "draining")
 REGISTERED = "(idle[*]?|mix[*]?|alloc[*]?|comp|drain|drng|maint|resv)"  # whatever anybody did to it since
+JOURNAL_LINES = 1000  # that a host keeps of its own journal, whatever comes and goes
 
 # One answer: what Slurm says of the node, and whose jobs hold it, each with the time it ends at the latest. A scheduler
 # that does not answer is an error, never a node without jobs.
@@ -164,6 +165,26 @@ def _answered(answer: Answer, head: Host, step: str) -> Answer:
     if answer.exit != 0:
         raise explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
     return answer
+
+
+def forget(seat: Seat) -> Step:
+    """What the controller's host knows of a worker's operations goes with the worker; last, since every command of its
+    operation notes its claim again."""
+    member = validate.word("id", seat.member_id)
+    return Step(
+        name="forget_member",
+        title="Removing the worker's notes from the controller's host",
+        phase="removing",
+        probe=f'[ ! -e "$OWN/epoch.{member}" ] && [ ! -e "$OWN/report/{member}" ]',
+        act=f"""
+rm -rf "$OWN/epoch.{member}" "$OWN/report/{member}"
+if [ "$(wc -l <"$BASE/journal.jsonl")" -gt {2 * JOURNAL_LINES} ]; then
+  tail -n {JOURNAL_LINES} "$BASE/journal.jsonl" >"$BASE/journal.new.$$"
+  mv "$BASE/journal.new.$$" "$BASE/journal.jsonl"
+fi
+old_marks_go
+""",
+    )
 
 
 def delete(seat: Seat) -> Step:

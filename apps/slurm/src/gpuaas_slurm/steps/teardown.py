@@ -199,7 +199,7 @@ def forget() -> Step:
         title="Removing the app's own notes from the host",
         phase="removing",
         probe='[ ! -e "$OWN" ]',
-        act='rm -rf "$OWN"\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
+        act='rm -rf "$OWN"\nold_marks_go\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
     )
 
 

@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0024_departures"
-down_revision = "0016_single_use"
+revision = "0018_departures"
+down_revision = "0017_observations"
 branch_labels = None
 depends_on = None
 
