@@ -171,7 +171,11 @@ class InstanceCalls:
         cursor: str | None = None,
     ) -> Request[Page[DepartureCertificateView]]:
         """What was proven of machines when instances and members left them."""
-        query = {"instance_id": instance_id, "operation_id": operation_id, "allocation_id": allocation_id}
+        query: dict[str, Any] = {
+            "instance_id": instance_id,
+            "operation_id": operation_id,
+            "allocation_id": allocation_id,
+        }
         path = "/v1/projects/{}/departure-certificates"
         return get(Page[DepartureCertificateView], path, project_id, **query, limit=limit, cursor=cursor)
 
