@@ -129,6 +129,9 @@ async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, ho
     except StepFailed as error:
         answers = conditions.ask(known, host.claim.instance_id, (*conditions.PREFLIGHT, *more))
         error.detail.setdefault("checks", answers)
+        if error.code == "job_proof_failed":
+            last = [line for line in str(error.detail.get("output", "")).splitlines() if line.strip()][-1:]
+            error.message = f"The job that was to prove {seat.host} did not work: {' '.join(last) or 'it said nothing'}"
         raise
 
 

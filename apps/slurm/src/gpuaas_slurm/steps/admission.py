@@ -5,7 +5,9 @@ names the operation, and a reservation keeps everybody else away while the drain
 exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
 """
 
-from gpuaas_slurm.errors import explain
+from typing import Any
+
+from gpuaas_slurm.errors import explain, seen
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.files import File
@@ -131,8 +133,10 @@ port_open 6817 || refuse step_failed 'The scheduler does not answer.'
 [ -s {accepted} ] || [ -z "$(timeout 5 sinfo -h -n {node} -o %N)" ] || say outside yes
 exit 0
 """
+# What a person needs to see of it is looked at before it is stopped.
 STOP = """
 fence || exit 1
+(exec 5>&1; OUT=/dev/null; diagnose)
 systemctl stop slurmd.service || true
 exit 0
 """
@@ -156,8 +160,10 @@ async def outside(head: Host, seat: Seat) -> bool:
     return answer.one("outside") == "yes"
 
 
-async def stop(host: Host) -> None:
-    await host.script(STOP, step="stop_worker", within=30)
+async def stop(host: Host) -> dict[str, Any]:
+    """How its services were, and the last words of slurmd."""
+    answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
+    return seen(answer)
 
 
 async def take_off(head: Host, seat: Seat) -> None:
