@@ -49,7 +49,8 @@ class Cluster:
         self.slurm("scontrol", "update", f"nodename={self.node(host)}", "state=drain", f"reason={reason}")
 
     def person_undrains(self, host: str) -> None:
-        self.slurm("scontrol", "update", f"nodename={self.node(host)}", "state=undrain")
+        how = "idle" if self.state(host).startswith("drain=") else "undrain"  # see UNDRAIN in the app's steps/nodes.py
+        self.slurm("scontrol", "update", f"nodename={self.node(host)}", f"state={how}")
 
     def job(self, host: str, *options: str, seconds: int = 600) -> str:
         """Runs there when this returns."""
@@ -270,6 +271,7 @@ def test_of_two_removes_at_once_one_is_refused_and_one_that_cannot_go_on_leaves_
         assert "gpuaas:" not in cluster.state(SPARE)
     finally:
         ground.lab.mend(SPARE)
+    ground.on_host(SPARE, "systemctl", "restart", "slurmd")  # or Slurm notices with its next ping
     again = cluster.retry(failed)
     cluster.says(again, f"Waiting for job {job}")
     cluster.slurm("scancel", "-u", "gpuaas")
@@ -314,8 +316,13 @@ def test_a_worker_that_fails_its_proof_leaves_slurm_with_evidence_and_can_be_giv
     shown = ground.cli("operation", "show", first.id, "--project", "research").stdout
     assert "failed step" in shown
     assert "printenv" in shown
+    cluster.person_drains(SECOND)
+    cluster.ended(cluster.boss.restart_instance(*cluster.where).operation)
+    assert (cluster.state(SECOND), len(cluster.nodes())) == ("drain=fan is loud", 2), "the whole goes on without it"
+    assert cluster.member(SPARE).state == "failed"
+    cluster.person_undrains(SECOND)
     gone = cluster.boss.tombstone_member(*cluster.where, cluster.member(SPARE).id, reason="tried enough")
-    with pytest.raises(ApiError, match="clean"):
+    with pytest.raises(ApiError, match="nobody has looked"):
         cluster.add(SPARE)
     cluster.boss.resolve_orphan(ground.research, gone.orphan_id, reason="looked at it")
     cluster.ended(cluster.add(SPARE), "job_proof_failed")

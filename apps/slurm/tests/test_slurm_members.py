@@ -73,7 +73,7 @@ def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: H
     whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
     files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
     options = next(file for file in files if file.path == admission.OPTIONS)
-    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(options).data or b"")
+    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
     dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
     lines = dropin.text.splitlines()
     own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))
@@ -84,12 +84,12 @@ def test_the_scripts_of_admission_are_valid_shell(plan: Plan, facts: HostFacts) 
     seat, host = plan.workers[0], catalog.example_host()
     options = File(admission.OPTIONS, units.slurmd_env(plan, seat, facts))
     steps = [
-        admission.close_door(options),
+        admission.close_door(seat, options),
         admission.join(seat),
         admission.admit(plan, seat),
         admission.accept(plan, seat, 2),
         admission.accept(plan, seat, 0),
-        admission.open_door(),
+        admission.open_door(seat),
         nodes.delete(seat),
         nodes.restart(True, seat),
     ]

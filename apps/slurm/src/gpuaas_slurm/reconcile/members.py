@@ -146,11 +146,15 @@ def _joining(
     return [
         (Task(host, prepare.preflight()),),
         (Task(host, prepare.files(files)),),
-        (*prepared(plan, host, uid), Task(host, daemons.join_key(the_key)), Task(host, admission.close_door(options))),
+        (
+            *prepared(plan, host, uid),
+            Task(host, daemons.join_key(the_key)),
+            Task(host, admission.close_door(seat, options)),
+        ),
         (Task(host, admission.join(seat)),),
         (Task(head, admission.admit(plan, seat)),),
         (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
-        (Task(host, admission.open_door()),),
+        (Task(host, admission.open_door(seat)),),
     ]
 
 

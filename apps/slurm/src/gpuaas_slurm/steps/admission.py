@@ -17,7 +17,11 @@ from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
 LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
-OPEN = '"$OWN/open_door"'  # on the worker
+
+
+def opened(seat: Seat) -> str:
+    """On the worker, by node: its host may have been another member's before."""
+    return f'"$OWN/open_door.{seat.node}"'
 
 
 def accepted(seat: Seat) -> str:
@@ -25,7 +29,7 @@ def accepted(seat: Seat) -> str:
     return f'"$OWN/accepted.{seat.node}"'
 
 
-def close_door(options: File) -> Step:
+def close_door(seat: Seat, options: File) -> Step:
     """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
@@ -34,7 +38,7 @@ def close_door(options: File) -> Step:
         name="close_door",
         title="Closing the worker to jobs until it is accepted",
         phase="preparing",
-        probe=f"[ -s {DOOR} ] || [ -f {OPEN} ]",
+        probe=f"grep -qs -- '-N {seat.node} ' {DOOR} || [ -f {opened(seat)} ]",
         act=f"cat >{DOOR}.new\nmv {DOOR}.new {DOOR}",
         data=closed.encode(),
         undo="remove_files",
@@ -50,6 +54,7 @@ def join(seat: Seat) -> Step:
         probe=f"active slurmd && {there}",
         act=f"""
 systemctl reset-failed slurmd.service 2>/dev/null || true
+if systemctl show -P NeedDaemonReload slurmd.service | grep -q yes; then systemctl daemon-reload; fi
 systemctl restart slurmd.service
 there() {{ {there}; }}
 wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
@@ -116,13 +121,13 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
     )
 
 
-def open_door() -> Step:
+def open_door(seat: Seat) -> Step:
     return Step(
         name="open_door",
         title="Opening the worker to jobs",
         phase="proving",
-        probe=f"[ ! -e {DOOR} ] && [ -f {OPEN} ]",
-        act=f"date >{OPEN}\nrm -f {DOOR}",
+        probe=f"[ ! -e {DOOR} ] && [ -f {opened(seat)} ]",
+        act=f"date >{opened(seat)}\nrm -f {DOOR}",
         undo="forget",
     )
 
