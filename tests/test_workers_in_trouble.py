@@ -49,7 +49,8 @@ class Cluster:
         self.slurm("scontrol", "update", f"nodename={self.node(host)}", "state=drain", f"reason={reason}")
 
     def person_undrains(self, host: str) -> None:
-        self.slurm("scontrol", "update", f"nodename={self.node(host)}", "state=undrain")
+        how = "idle" if self.state(host).startswith("drain=") else "undrain"  # see UNDRAIN in the app's steps/nodes.py
+        self.slurm("scontrol", "update", f"nodename={self.node(host)}", f"state={how}")
 
     def job(self, host: str, *options: str, seconds: int = 600) -> str:
         """Runs there when this returns."""
@@ -235,7 +236,7 @@ def test_a_persons_drain_survives_ours_its_cancel_and_the_death_of_the_controlle
 def test_a_persons_drain_survives_a_restart_and_a_slurmd_killed_hard_keeps_its_job(
     ground: Ground, cluster: Cluster
 ) -> None:
-    job = cluster.job(SECOND, seconds=12)
+    job = cluster.job(SECOND, seconds=6)
     before = ground.on_host(SECOND, "systemctl", "show", "-P", "MainPID", "slurmd").strip()
     ground.on_host(SECOND, "kill", "-9", before)
     cluster.held_at("again_worker.before_act")
@@ -255,21 +256,28 @@ def test_a_persons_drain_survives_a_restart_and_a_slurmd_killed_hard_keeps_its_j
 def test_of_two_removes_at_once_one_is_refused_and_one_that_cannot_go_on_leaves_no_drain(
     ground: Ground, cluster: Cluster
 ) -> None:
-    """With a job on it and no deadline it waits; then its host loses power, comes back, and a retry takes it away."""
+    """With a deadline it gives up, without one it waits; then its host is cut off, and a retry takes it away."""
     job = cluster.job(SPARE)
+    cluster.ended(cluster.ask("remove_member", SPARE, deadline_s=0), "drain_deadline")
+    assert cluster.job_state(job) == "RUNNING"
+    cluster.nothing_left()
     accepted, refused = removed_twice(cluster)
     assert refused.code in ("operation_live", "wrong_state")
     cluster.says(accepted, f"Waiting for job {job}")
     assert f"gpuaas:{accepted.id}:" in cluster.state(SPARE)
-    ground.lab.poweroff(SPARE)
-    failed = cluster.ended(accepted, "host_unreachable")
-    assert "gpuaas:" not in cluster.state(SPARE)
-    ground.lab.boot(SPARE)
-    wait_until(lambda: cluster.state(SPARE).startswith(("idle", "mix", "alloc", "comp")), 120, "the host to be back")
-    cluster.ended(cluster.retry(failed))
+    ground.lab.cut(SPARE)
+    try:
+        failed = cluster.ended(accepted, "host_unreachable")
+        assert "gpuaas:" not in cluster.state(SPARE)
+    finally:
+        ground.lab.mend(SPARE)
+    ground.on_host(SPARE, "systemctl", "restart", "slurmd")  # or Slurm notices with its next ping
+    again = cluster.retry(failed)
+    cluster.says(again, f"Waiting for job {job}")
+    cluster.slurm("scancel", "-u", "gpuaas")
+    cluster.ended(again)
     assert len(cluster.nodes()) == 2
     cluster.nothing_left()
-    cluster.slurm("scancel", "-u", "gpuaas")
 
 
 def removed_twice(cluster: Cluster) -> tuple[OperationView, ApiError]:
@@ -300,14 +308,21 @@ def test_a_worker_that_fails_its_proof_leaves_slurm_with_evidence_and_can_be_giv
     first = cluster.ended(cluster.add(SPARE), "job_proof_failed")
     detail = first.adapter_detail or {}
     assert (detail["step"], detail["checks"][0]["ok"], bool(detail["units"])) == ("accept", True, True)
+    assert detail["worker"]["host"] == SPARE
+    assert {"slurmd.service", "munge.service"} <= {unit["unit"] for unit in detail["worker"]["units"]}
     assert key[:40] not in json.dumps(detail)
     assert len(cluster.nodes()) == 2, "it takes no work"
     cluster.nothing_left()
     shown = ground.cli("operation", "show", first.id, "--project", "research").stdout
     assert "failed step" in shown
     assert "printenv" in shown
+    cluster.person_drains(SECOND)
+    cluster.ended(cluster.boss.restart_instance(*cluster.where).operation)
+    assert (cluster.state(SECOND), len(cluster.nodes())) == ("drain=fan is loud", 2), "the whole goes on without it"
+    assert cluster.member(SPARE).state == "failed"
+    cluster.person_undrains(SECOND)
     gone = cluster.boss.tombstone_member(*cluster.where, cluster.member(SPARE).id, reason="tried enough")
-    with pytest.raises(ApiError, match="clean"):
+    with pytest.raises(ApiError, match="nobody has looked"):
         cluster.add(SPARE)
     cluster.boss.resolve_orphan(ground.research, gone.orphan_id, reason="looked at it")
     cluster.ended(cluster.add(SPARE), "job_proof_failed")

@@ -93,7 +93,7 @@ class Bed:
             SimpleNamespace(
                 instance=instance,
                 operation=SimpleNamespace(
-                    id=named, kind=kind, correlation_id="cor-lab-0001", member_id=None, params={}
+                    id=named, kind=kind, correlation_id="cor-lab-0001", member_id=None, old_member_id=None, params={}
                 ),
                 claim_epoch=epoch,
                 project_id=instance.project_id,

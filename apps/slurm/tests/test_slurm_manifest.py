@@ -44,6 +44,11 @@ def test_bad_inputs_are_refused_by_the_platform_already(inputs: dict[str, object
     assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(inputs))
 
 
+def test_whatever_waits_for_jobs_may_wait_for_as_long_as_a_person_may_ask() -> None:
+    for kind in ("drain_member", "remove_member", "replace_member"):
+        assert MANIFEST["operations"][kind]["deadline_s"] == 7 * 24 * 3600
+
+
 def test_topologies_name_known_components() -> None:
     keys = {c["key"] for c in MANIFEST["components"]}
     for topology in MANIFEST["topologies"]:

@@ -1,17 +1,19 @@
 """What the app makes of Slurm's answers about one worker, and of the hosts a worker comes to."""
 
+import subprocess
 from dataclasses import replace
 
 import pytest
 from gpuaas_slurm import conditions, validate
 from gpuaas_slurm.facts import FIRST_UID, HostFacts, common_uid
-from gpuaas_slurm.hosts import parse
+from gpuaas_slurm.hosts import parse, preamble
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile.members import confinement
-from gpuaas_slurm.render.files import SHARED, cluster_files, joining_files
+from gpuaas_slurm.render import units
+from gpuaas_slurm.render.files import SHARED, File, cluster_files, joining_files
 from gpuaas_slurm.render.slurm_conf import slurm_conf
 from gpuaas_slurm.runner import named
-from gpuaas_slurm.steps import admission, nodes
+from gpuaas_slurm.steps import admission, catalog, nodes, teardown
 
 ALICE = "@job 12|alice|team-a|1:02:03|RUNNING|2026-11-16T09:03:34"
 BOB = "@job 13|bob|team-b|UNLIMITED|RUNNING|N/A"
@@ -71,11 +73,31 @@ def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: H
     whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
     files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
     options = next(file for file in files if file.path == admission.OPTIONS)
-    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(options).data or b"")
+    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
     dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
     lines = dropin.text.splitlines()
     own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))
     assert own < door, "the later file wins"
+
+
+def test_the_scripts_of_admission_are_valid_shell(plan: Plan, facts: HostFacts) -> None:
+    seat, host = plan.workers[0], catalog.example_host()
+    options = File(admission.OPTIONS, units.slurmd_env(plan, seat, facts))
+    steps = [
+        admission.close_door(seat, options),
+        admission.join(seat),
+        admission.admit(plan, seat),
+        admission.accept(plan, seat, 2),
+        admission.accept(plan, seat, 0),
+        admission.open_door(seat),
+        nodes.delete(seat),
+        nodes.restart(True, seat),
+    ]
+    for step in steps:
+        text = preamble(host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+        done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
+        assert done.returncode == 0, f"{step.name}: {done.stderr}"
+        assert step.undo in (*(made().name for made in teardown.ORDER), ""), step.name
 
 
 def test_completing_without_a_job_is_still_waited_for() -> None:

@@ -113,11 +113,8 @@ class StepFailed(Exception):
 
 def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
     """Why a step failed, from what its script said. A full disk hides behind many faces, so it is looked for first."""
-    logs, output = [scrub(line) for line in answer.said.get("log", [])[-20:]], scrub(answer.text[-2000:])
-    detail: dict[str, Any] = {"step": step, "host": host, "exit": answer.exit, "output": output, "log": logs}
-    units = (line.split("|") for line in answer.said.get("unit_state", []))
-    detail["units"] = [dict(zip(("unit", "active", "sub", "result", "restarts"), one, strict=False)) for one in units]
-    detail["host_journal"] = answer.said.get("act", [])[-8:]
+    output = scrub(answer.text[-2000:])
+    detail = {"step": step, "host": host, "exit": answer.exit, "output": output, **seen(answer)}
     if full := no_space(answer):
         return StepFailed(
             "disk_full", f"The file system {full} of {host} is full ({title[0].lower()}{title[1:]}).", detail
@@ -125,11 +122,21 @@ def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> S
     if said := answer.one("fail"):
         own_code, _, sentence = said.partition("|")
         return StepFailed(own_code if own_code in WAYS_OUT else code, sentence, detail)
-    if known := recognised("\n".join([*logs, output]), host):
+    if known := recognised("\n".join([*detail["log"], output]), host):
         return StepFailed(*known, detail)
-    words = [line for line in [*logs, *output.splitlines()] if line.strip()] or ["nothing was said"]
+    words = [line for line in [*detail["log"], *output.splitlines()] if line.strip()] or ["nothing was said"]
     last = words[-1]
     return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)
+
+
+def seen(answer: Answer) -> dict[str, Any]:
+    """What host.sh `diagnose` found on the host."""
+    units = (line.split("|") for line in answer.said.get("unit_state", []))
+    return {
+        "log": [scrub(line) for line in answer.said.get("log", [])[-20:]],
+        "units": [dict(zip(("unit", "active", "sub", "result", "restarts"), one, strict=False)) for one in units],
+        "host_journal": answer.said.get("act", [])[-8:],
+    }
 
 
 def no_space(answer: Answer) -> str | None:

@@ -80,7 +80,6 @@ diagnose() {
     systemctl show -p ActiveState,SubState,Result "$UNIT.service" 2>/dev/null | sed 's/^/@log /'
     journalctl -q -o cat -u "$UNIT.service" -n 15 --no-pager 2>/dev/null | sed 's/^/@log /'
     [ "$UNIT" = mariadb ] && tail -n 10 /var/log/mysql/error.log 2>/dev/null | sed 's/^/@log /'
-    tail -n 8 "/var/log/slurm/$UNIT.log" 2>/dev/null | cut -c1-300 | sed 's/^/@log /'
   fi
   systemctl show -p Id -p ActiveState -p SubState -p Result -p NRestarts {munge,mariadb,slurmdbd,slurmctld,slurmd}.service 2>/dev/null |
     awk -F= '{v[$1]=$2} /^$/ {row()} END {row()}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ..call import call
 from ..models import AcceptedView, BatchView, MemberRemovedView, MemberView, PlannedView
 from ..request import Page, Request, get, post
 
-AtDeadline = Literal["give_back", "requeue"]
 _MEMBERS = "/v1/projects/{}/instances/{}/members"
 _MEMBER = "/v1/projects/{}/instances/{}/members/{}"
 
@@ -57,7 +54,7 @@ class MemberCalls:
         *,
         reason: str | None = None,
         deadline_s: int | None = None,
-        at_deadline: AtDeadline | None = None,
+        at_deadline: str | None = None,
     ) -> Request[AcceptedView]:
         """Nothing new begins there; `deadline_s` is how long the app may wait for what goes on, `at_deadline` what
         happens to it then (`give_back` the member by default, or `requeue` the work)."""
@@ -85,7 +82,7 @@ class MemberCalls:
         *,
         reason: str | None = None,
         deadline_s: int | None = None,
-        at_deadline: AtDeadline | None = None,
+        at_deadline: str | None = None,
     ) -> Request[AcceptedView]:
         """It is emptied first, as by a drain."""
         body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
@@ -105,7 +102,7 @@ class MemberCalls:
         allocation_id: str,
         reason: str | None = None,
         deadline_s: int | None = None,
-        at_deadline: AtDeadline | None = None,
+        at_deadline: str | None = None,
     ) -> Request[AcceptedView]:
         """A new member on the new allocation, then the old one is emptied and goes: one operation."""
         body = {"allocation_id": allocation_id, "reason": reason}

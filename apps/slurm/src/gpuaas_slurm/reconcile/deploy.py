@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.models import MemberView
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle
@@ -44,8 +45,14 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
 async def make_plan(work: Work, tools: Tools) -> Plan:
     instance = work.instance
     slug = await tools.project_slug(work)
-    there = [member for member in instance.members if member.state != "removed"]
+    there = [member for member in instance.members if member.state != "removed" and takes_part(work, member)]
     return plan.make(instance.id, instance.name, instance.inputs, there, instance.project_id, slug)
+
+
+def takes_part(work: Work, member: MemberView) -> bool:
+    """A worker that was never accepted is nobody's concern but its own operation's; it stays closed to jobs."""
+    concerned = member.id in (work.operation.member_id, work.operation.old_member_id)
+    return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
 
 async def check_hosts(

@@ -11,8 +11,9 @@ from typing import Any
 import structlog
 from gpuaas_sdk import Failed, Work
 
+from gpuaas_slurm.evidence import bounded
 from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.ground import Tools, Unreached, guarded, reach
 from gpuaas_slurm.steps import admission, nodes
@@ -28,36 +29,41 @@ async def ended(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) ->
     if not isinstance(outcome, Failed):
         return outcome
     left = await guarded(work, tools, lambda: _let_go(work, tools))
-    if left is None:
-        return outcome
-    log.warning("the operation leaves something in Slurm", why=getattr(left, "why", ""))
-    return replace(outcome, why=f"{outcome.why} Its drain in Slurm could not be undone now: {left.why}")
+    if isinstance(left, dict):
+        return replace(outcome, adapter_detail=bounded({**(outcome.adapter_detail or {}), **left})) if left else outcome
+    log.warning("the operation leaves something in Slurm", why=left.why)
+    return replace(outcome, why=f"{outcome.why} What it holds in Slurm could not be let go now: {left.why}")
 
 
-async def _let_go(work: Work, tools: Tools) -> None:
+async def _let_go(work: Work, tools: Tools) -> dict[str, Any]:
+    """What there was to see on a worker that is taken out."""
+    found: dict[str, Any] = {}
     plan = await make_plan(work, tools)
     seats = {seat.member_id: seat for seat in plan.workers}
     operation = work.operation
     async with reach(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
         if operation.kind in COMING and (new := seats.get(operation.member_id or "")):
-            await _not_accepted(work, tools, head, new)
+            found = await _not_accepted(work, tools, head, new)
         if old := seats.get((operation.old_member_id if operation.kind in COMING else operation.member_id) or ""):
-            await _given_back(work, tools, plan, head, old)
+            await _given_back(work, tools, head, old)
+    return found
 
 
-async def _not_accepted(work: Work, tools: Tools, head: Host, seat: Seat) -> None:
+async def _not_accepted(work: Work, tools: Tools, head: Host, seat: Seat) -> dict[str, Any]:
     if not await admission.outside(head, seat):
-        return
+        return {}
+    found: dict[str, Any] = {}
     try:
         async with reach(work, tools, [seat.allocation_id]) as hosts:
-            await admission.stop(hosts[seat.allocation_id])
+            found = {"worker": {"host": seat.host, **await admission.stop(hosts[seat.allocation_id])}}
     except Unreached as error:
         log.warning("its slurmd could not be stopped; it is closed to jobs", host=seat.host, error=str(error))
     await admission.take_off(head, seat)
+    return found
 
 
-async def _given_back(work: Work, tools: Tools, plan: Plan, head: Host, seat: Seat) -> None:
+async def _given_back(work: Work, tools: Tools, head: Host, seat: Seat) -> None:
     """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
     standing = await nodes.standing(head, seat)
     if not standing.drained_for(work.operation.id):

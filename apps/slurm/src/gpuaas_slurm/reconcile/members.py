@@ -132,6 +132,9 @@ async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, ho
     except StepFailed as error:
         answers = conditions.ask(known, host.claim.instance_id, (*conditions.PREFLIGHT, *more))
         error.detail.setdefault("checks", answers)
+        if error.code == "job_proof_failed":
+            last = [line for line in str(error.detail.get("output", "")).splitlines() if line.strip()][-1:]
+            error.message = f"The job that was to prove {seat.host} did not work: {' '.join(last) or 'it said nothing'}"
         raise
 
 
@@ -149,12 +152,12 @@ def _joining(
         (
             *prepared(plan, host, uid),
             Task(host, daemons.join_key(the_key, hashlib.sha256(key).hexdigest())),
-            Task(host, admission.close_door(options)),
+            Task(host, admission.close_door(seat, options)),
         ),
         (Task(host, admission.join(seat)),),
         (Task(head, admission.admit(plan, seat)),),
         (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
-        (Task(host, admission.open_door()),),
+        (Task(host, admission.open_door(seat)),),
     ]
 
 

@@ -4,7 +4,7 @@ Its workers may be full of people's jobs by then, so nothing here waits for a jo
 shows it idle or working.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 
@@ -73,6 +73,12 @@ def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) ->
     ]
 
 
+def reports(work: Work, states: Mapping[str, str]) -> list[MemberReport]:
+    """Everybody stays what it was: a drained worker drained, a failed one failed until its own operation mends it."""
+    stay = [m for m in work.members() if m.state in ("ready", "drained") and m.id in states]
+    return [MemberReport(member_id=m.id, state=m.state, runtime_state=states[m.id]) for m in stay]
+
+
 async def _stop(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
@@ -84,7 +90,7 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
         return Done(
             f"{plan.cluster} is stopped; its jobs wait in the queue until it is started.",
             "unknown",
-            members=[MemberReport(member_id=m.id, state="ready", runtime_state="stopped") for m in work.members()],
+            members=reports(work, {m.id: "stopped" for m in work.members()}),
             adapter_detail={"steps": runner.timeline},
         )
 
@@ -107,6 +113,6 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str) -> O
         return Done(
             f"{plan.cluster} {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
             "degraded" if bad else "healthy",
-            members=[MemberReport(member_id=m, state="ready", runtime_state=state) for m, state in states.items()],
+            members=reports(work, states),
             adapter_detail={"app_version": __version__, "steps": runner.timeline},
         )

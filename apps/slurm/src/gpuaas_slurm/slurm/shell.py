@@ -5,6 +5,7 @@ Gates look at the port first: a Slurm client that finds no daemon sleeps for who
 
 from gpuaas_slurm.plan import Plan, Seat
 
+LESS = "gres/gpu|Low "
 DBD_ANSWERS = "active slurmdbd && port_open 6819"
 CTLD_ANSWERS = "active slurmctld && port_open 6817 && timeout 5 scontrol ping | grep -q 'is UP'"
 
@@ -41,8 +42,11 @@ def node_reason(seat: Seat) -> str:
 
 
 def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
+    """Slurm counts on it. Who drained it stays the owner of that drain; only what Slurm itself drained, because less
+    came than was announced (its reasons begin so), is not ready."""
     port = "port_open 6817 && " if beside_scheduler else ""
-    return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
+    asked = f"timeout 5 sinfo -h -n {seat.node} -o '%t %E'"
+    return f"active slurmd && {port}{asked} | grep -Ev ' ({LESS})' | grep -Eq '^(idle|mix|alloc|comp|drain|drng) '"
 
 
 def as_user(plan: Plan, command: str) -> str:

@@ -5,7 +5,9 @@ names the operation, and a reservation keeps everybody else away while the drain
 exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
 """
 
-from gpuaas_slurm.errors import explain
+from typing import Any
+
+from gpuaas_slurm.errors import explain, seen
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.files import File
@@ -15,7 +17,11 @@ from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
 LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
-OPEN = '"$OWN/open_door"'  # on the worker
+
+
+def opened(seat: Seat) -> str:
+    """On the worker, by node: its host may have been another member's before."""
+    return f'"$OWN/open_door.{seat.node}"'
 
 
 def accepted(seat: Seat) -> str:
@@ -23,7 +29,7 @@ def accepted(seat: Seat) -> str:
     return f'"$OWN/accepted.{seat.node}"'
 
 
-def close_door(options: File) -> Step:
+def close_door(seat: Seat, options: File) -> Step:
     """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
@@ -32,7 +38,7 @@ def close_door(options: File) -> Step:
         name="close_door",
         title="Closing the worker to jobs until it is accepted",
         phase="preparing",
-        probe=f"[ -s {DOOR} ] || [ -f {OPEN} ]",
+        probe=f"grep -qs -- '-N {seat.node} ' {DOOR} || [ -f {opened(seat)} ]",
         act=f"cat >{DOOR}.new\nmv {DOOR}.new {DOOR}",
         data=closed.encode(),
         undo="remove_files",
@@ -48,6 +54,7 @@ def join(seat: Seat) -> Step:
         probe=f"active slurmd && {there}",
         act=f"""
 systemctl reset-failed slurmd.service 2>/dev/null || true
+if systemctl show -P NeedDaemonReload slurmd.service | grep -q yes; then systemctl daemon-reload; fi
 systemctl restart slurmd.service
 there() {{ {there}; }}
 wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
@@ -114,13 +121,13 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
     )
 
 
-def open_door() -> Step:
+def open_door(seat: Seat) -> Step:
     return Step(
         name="open_door",
         title="Opening the worker to jobs",
         phase="proving",
-        probe=f"[ ! -e {DOOR} ] && [ -f {OPEN} ]",
-        act=f"date >{OPEN}\nrm -f {DOOR}",
+        probe=f"[ ! -e {DOOR} ] && [ -f {opened(seat)} ]",
+        act=f"date >{opened(seat)}\nrm -f {DOOR}",
         undo="forget",
     )
 
@@ -131,8 +138,10 @@ port_open 6817 || refuse step_failed 'The scheduler does not answer.'
 [ -s {accepted} ] || [ -z "$(timeout 5 sinfo -h -n {node} -o %N)" ] || say outside yes
 exit 0
 """
+# What a person needs to see of it is looked at before it is stopped.
 STOP = """
 fence || exit 1
+(exec 5>&1; OUT=/dev/null; diagnose)
 systemctl stop slurmd.service || true
 exit 0
 """
@@ -156,8 +165,10 @@ async def outside(head: Host, seat: Seat) -> bool:
     return answer.one("outside") == "yes"
 
 
-async def stop(host: Host) -> None:
-    await host.script(STOP, step="stop_worker", within=30)
+async def stop(host: Host) -> dict[str, Any]:
+    """How its services were, and the last words of slurmd."""
+    answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
+    return seen(answer)
 
 
 async def take_off(head: Host, seat: Seat) -> None:

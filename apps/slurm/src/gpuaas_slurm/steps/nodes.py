@@ -40,10 +40,14 @@ timeout 5 scontrol update nodename={node} state=drain reason='{reason}' || exit 
 exit 0
 """
 # Looked at once more: a person may have drained it since. `whose` is the beginning of the reason that may be undone.
+# After `undrain` a node counts as not responding until the next round of pings, and a job that comes in between can
+# wait for half a minute; after `idle`, which is right for a node without jobs, it does not.
 UNDRAIN = """
 fence || exit 1
-reason=$(timeout 5 sinfo -h -n {node} -o %E | head -1)
-case $reason in {whose}*|none) timeout 5 scontrol update nodename={node} state=undrain || exit 1 ;; esac
+how=undrain
+seen=$(timeout 5 sinfo -h -n {node} -o '%t|%E' | head -1)
+[ "${{seen%%|*}}" != drain ] || how=idle
+case ${{seen#*|}} in {whose}*|none) timeout 5 scontrol update nodename={node} state=$how || exit 1 ;; esac
 exit 0
 """
 REQUEUE = """
