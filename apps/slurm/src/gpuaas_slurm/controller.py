@@ -11,10 +11,10 @@ from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, ServiceAcco
 from gpuaas_sdk.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
-from gpuaas_slurm.reconcile import members, whole
+from gpuaas_slurm.reconcile import members, versions, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.state.journal import Journal
 
 log = structlog.get_logger()
@@ -83,7 +83,7 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
         with structlog.contextvars.bound_contextvars(**words):
             log.info("reconcile starts", operation_kind=work.operation.kind)
             started = moment()
-            outcome = await reconcile(work, tools)
+            outcome = await guarded(work, tools, lambda: versions.check(work)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
             _tell_span(tools, work, started, outcome)
             return outcome

@@ -35,9 +35,11 @@ def node_state(seat: Seat) -> str:
     return f"timeout 5 sinfo -h -n {seat.node} -o %t"
 
 
-def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
+def node_ready(seat: Seat, *, beside_scheduler: bool, drained_too: bool = False) -> str:
+    """`drained_too`: somebody's drain is no fault of a worker that was part of the cluster before."""
     port = "port_open 6817 && " if beside_scheduler else ""
-    return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
+    states = "idle|mix|alloc" + ("|drain|drng" if drained_too else "")
+    return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '({states})'"
 
 
 def as_user(plan: Plan, command: str) -> str:

@@ -140,9 +140,9 @@ def scheduler(plan: Plan) -> Step:
     )
 
 
-def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
+def worker(seat: Seat, *, beside_scheduler: bool, drained_too: bool = False) -> Step:
     """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it."""
-    ready = shell.node_ready(seat, beside_scheduler=beside_scheduler)
+    ready = shell.node_ready(seat, beside_scheduler=beside_scheduler, drained_too=drained_too)
     return Step(
         name="worker",
         title="Starting the worker and waiting until it is idle",
