@@ -227,7 +227,7 @@ def test_every_script_of_a_change_is_valid_shell() -> None:
     conf, hosts = cluster_files(made, "alloc_00000001", seen)[0], {"alloc_00000001": catalog.example_host()}
     stages = [*candidate.stages(made, hosts, seen, conf), *candidate.taken_up(made, hosts, seen)]
     steps = [task.step for stage in stages for task in stage]
-    assert [step.name for step in steps] == ["candidate", "set_aside", "forget_nodes", "reread", "drain_again"]
+    assert [step.name for step in steps] == ["candidate", "set_aside", "forget_nodes", "reread"]
     for step in steps:
         done = subprocess.run(
             ["bash", "-n"], input=step.script(), text=True, capture_output=True, timeout=10, check=False

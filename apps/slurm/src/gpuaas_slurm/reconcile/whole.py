@@ -5,8 +5,10 @@ shows it idle or working.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.errors import MachineError
 from gpuaas_sdk.models import MemberView
 
 from gpuaas_slurm import __version__
@@ -134,12 +136,19 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             facts = await facts_of(hosts)
         if before:
             await before(hosts, facts)
-        if not await runner.run(recipe(plan, hosts, facts)):
+        head = hosts[plan.controller.allocation_id]
+        try:
+            finished = await runner.run(recipe(plan, hosts, facts))
+        except StepFailed:
+            with suppress(MachineError):
+                await candidate.let_go(plan, head)
+            raise
+        if not finished:
+            if work.cancel_requested:
+                await candidate.let_go(plan, head)
             return paused(work)
         await said.sent()
-        seen = {
-            seat.member_id: await nodes.standing(hosts[plan.controller.allocation_id], seat) for seat in plan.workers
-        }
+        seen = {seat.member_id: await nodes.standing(head, seat) for seat in plan.workers}
         states = {m.id: seen[m.id].state if m.id in seen else "running" for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
         running = await versions.of(hosts)

@@ -36,10 +36,12 @@ def node_state(seat: Seat) -> str:
 
 
 def node_ready(seat: Seat, *, beside_scheduler: bool, drained_too: bool = False) -> str:
-    """`drained_too`: somebody's drain is no fault of a worker that was part of the cluster before."""
+    """`drained_too`: somebody's drain is no fault of a worker that was part of the cluster before (Slurm's own is)."""
     port = "port_open 6817 && " if beside_scheduler else ""
-    states = "idle|mix|alloc" + ("|drain|drng" if drained_too else "")
-    return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '({states})'"
+    if not drained_too:
+        return f"active slurmd && {port}{node_state(seat)} | grep -Eqx '(idle|mix|alloc)'"
+    said = f"timeout 5 sinfo -h -n {seat.node} -o '%t %E' | grep -Ev '^(drain|drng) (gres/gpu|Low )'"
+    return f"active slurmd && {port}{said} | grep -Eq '^(idle|mix|alloc|drain|drng) '"
 
 
 def as_user(plan: Plan, command: str) -> str:

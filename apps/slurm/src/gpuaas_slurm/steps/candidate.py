@@ -17,7 +17,19 @@ from gpuaas_slurm.settings import NEEDS_RESTART
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.base import Stage, Step, Task
 
-THERE = "there() { timeout 5 scontrol -o show partition | sed -n 's/^PartitionName=\\([^ ]*\\).*/\\1/p'; }"
+# Whatever was held back for a change that does not come: workers that we drained, partitions that were to go.
+GIVE_BACK = """
+OURS='other GPU types'
+there() { timeout 5 scontrol -o show partition | sed -n 's/^PartitionName=\\([^ ]*\\).*/\\1/p'; }
+give_back() {
+  timeout 5 sinfo -h -N -o '%N|%E' | sort -u | while IFS='|' read -r n why; do
+    case $why in gpuaas:*": $OURS") timeout 5 scontrol update nodename=$n state=undrain || true ;; esac
+  done
+  for p in $(there); do
+    case " $PARTITIONS " in *" $p "*) ;; *) timeout 5 scontrol update partitionname=$p state=up || true ;; esac
+  done
+}
+"""
 
 # NODES and PARTITIONS: those that join anew, and all that shall be there afterwards.
 WEIGH = """
@@ -27,33 +39,31 @@ said=$(SLURM_CONF="$OWN/candidate/slurm.conf" timeout 10 scontrol show hostnames
   why=$(sed -n 's/^scontrol: error: //p' <<<"$said" | tail -1)
   refuse settings_refused "Slurm does not take the new settings: ${why:-it gave no reason}. The former are in force."
 }
-known= drained= frozen= OURS='other GPU types'
-give_back() {
-  for n in $drained; do timeout 5 scontrol update nodename=$n state=undrain || true; done
-  for p in $frozen; do timeout 5 scontrol update partitionname=$p state=up || true; done
-}
+known= kept=
+refused() { give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }
 if port_open 6817; then
   for n in $NODES; do
     IFS='|' read -r state why < <(timeout 5 sinfo -h -n $n -o '%t|%E') || continue  # Slurm does not know it
     known="$known $n"
     case $state in
-      dr*) case $why in gpuaas:*": $OURS") ;; *) printf '%s\\n' "$why" >"$OWN/drained.$n" ;; esac ;;
-      *) timeout 5 scontrol update nodename=$n state=drain reason="gpuaas:$OPERATION: $OURS"
-         drained="$drained $n" ;;
+      dr*) case $why in
+             gpuaas:*": $OURS" | gres/gpu* | 'Low '*) ;;  # ours, or Slurm's own that ends with its cause
+             *) kept="$kept $n"; printf '%s\\n' "$why" >"$OWN/drained.$n" ;;
+           esac ;;
+      *) timeout 5 scontrol update nodename=$n state=drain reason="gpuaas:$OPERATION: $OURS" ;;
     esac
   done
   for n in $known; do
     jobs=$(timeout 5 squeue -h -w $n -o '%A of %u' | awk 'NR<4' | paste -sd, -)
-    [ -z "$jobs" ] || { give_back; refuse workers_busy "Jobs run on a worker whose GPUs get another type: $jobs."; }
-    empty() { [[ $(timeout 5 sinfo -h -n $n -o %t) == drain* ]]; }  # not drng: nothing of a job is left
-    wait_until 10 empty || { give_back; refuse workers_busy "A job is still being cleaned up on the worker $n."; }
+    [ -z "$jobs" ] || refused workers_busy "Jobs run on a worker whose GPUs get another type: $jobs."
+    empty() { [[ ! $(timeout 5 sinfo -h -n $n -o %t) =~ ^(drng|comp|mix|alloc) ]]; }
+    wait_until 10 empty || refused workers_busy "A job is still being cleaned up on the worker $n."
   done
   for p in $(there); do
     case " $PARTITIONS " in *" $p "*) continue ;; esac
     timeout 5 scontrol update partitionname=$p state=inactive
-    frozen="$frozen $p"
     jobs=$(timeout 5 squeue -h -p $p -o '%A of %u' | awk 'NR<4' | paste -sd, -)
-    [ -z "$jobs" ] || { give_back; refuse partition_in_use "Partition $p has jobs that would be lost with it: $jobs."; }
+    [ -z "$jobs" ] || refused partition_in_use "Partition $p has jobs that would be lost with it: $jobs."
   done
 fi
 """
@@ -78,18 +88,15 @@ done <<'FEATURES'
 {features}
 FEATURES
 timeout 20 scontrol reconfigure
-{there}
+{give_back}
 knows() {{ [ "$(there | sort)" = "$(printf '%s\\n' {names} | sort)" ]; }}
 wait_until 10 knows
-date >"$REPORT/reread"
-"""
-
-DRAIN_AGAIN = """
-for kept in "$OWN"/drained.*; do
+for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
   [ -f "$kept" ] || continue
-  timeout 5 scontrol update nodename=${kept##*/drained.} state=drain reason="$(cat "$kept")"
+  timeout 5 scontrol update nodename="${{kept##*/drained.}}" state=drain reason="$(cat "$kept")"
   rm -f "$kept"
 done
+date >"$REPORT/reread"
 """
 
 
@@ -123,11 +130,19 @@ def weigh(plan: Plan, conf: File, anew: tuple[Seat, ...] = ()) -> Step:
         title="Having Slurm look at the new settings",
         phase="checking",
         probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
-        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{THERE}{WEIGH}\necho '{mark}' >\"$REPORT/candidate\"",
+        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\necho '{mark}' >\"$REPORT/candidate\"",
         data=conf.text.encode(),
         unit="slurmctld",
         code="settings_refused",
         undo="forget",
+    )
+
+
+async def let_go(plan: Plan, head: Host) -> None:
+    """After a change that was called off or failed on its way: nothing of ours is held back any longer."""
+    names = " ".join(one.name for one in plan.partitions)
+    await head.script(
+        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! port_open 6817 || give_back\nexit 0\n", step="let_go"
     )
 
 
@@ -160,8 +175,7 @@ done
 
 def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
     """After the files are there and every service runs."""
-    head = hosts[plan.controller.allocation_id]
-    return [(Task(head, reread(plan, facts)),), (Task(head, drain_again()),)]
+    return [(Task(hosts[plan.controller.allocation_id], reread(plan, facts)),)]
 
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
@@ -176,22 +190,10 @@ def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
             started=started_with(plan),
             conf=SLURM_CONF,
             answers=shell.CTLD_ANSWERS,
-            there=THERE,
+            give_back=GIVE_BACK,
             features="\n".join(f"{node} {kinds}" for node, kinds in known if kinds),
             names=" ".join(one.name for one in plan.partitions),
         ),
         within=20,
-        unit="slurmctld",
-    )
-
-
-def drain_again() -> Step:
-    """Somebody's drain outlives our change."""
-    return Step(
-        name="drain_again",
-        title="Draining again what was drained before",
-        phase="starting",
-        probe='! compgen -G "$OWN/drained.*"',
-        act=DRAIN_AGAIN,
         unit="slurmctld",
     )

@@ -30,6 +30,7 @@ def without_proofs(
     """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
+    anew = candidate.joins_anew(plan, facts) if running else ()
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
         *files_only(plan, hosts, facts, running=running),
@@ -37,8 +38,14 @@ def without_proofs(
         (Task(head, daemons.accounting()), *(Task(host, daemons.join_key(lambda: key_of(head))) for host in apart)),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan)),),
-        tuple(started(plan, hosts[w.allocation_id], w, drained_too=running) for w in plan.workers),
+        tuple(_worker(plan, hosts[w.allocation_id], w, running=running, anew=w in anew) for w in plan.workers),
     ]
+
+
+def _worker(plan: Plan, host: Host, seat: Seat, *, running: bool, anew: bool) -> Task:
+    """One that joins anew was there when the hosts were looked at, so its start is asked for."""
+    task = started(plan, host, seat, drained_too=running)
+    return Task(host, daemons.restarted(task.step)) if anew else task
 
 
 def files_only(
