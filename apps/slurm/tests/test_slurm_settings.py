@@ -5,13 +5,17 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jsonschema
 import pytest
+from gpuaas_sdk import Work
 from gpuaas_slurm import manifest, settings
+from gpuaas_slurm.errors import NOTHING_CHANGED, StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
+from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.steps import candidate, catalog
 from gpuaas_slurm.validate import BadWord
@@ -233,3 +237,17 @@ def test_every_script_of_a_change_is_valid_shell() -> None:
             ["bash", "-n"], input=step.script(), text=True, capture_output=True, timeout=10, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "undone"), [(code, True) for code in sorted(NOTHING_CHANGED)] + [("step_failed", False)]
+)
+async def test_a_refusal_before_anything_was_changed_says_that_nothing_was(code: str, undone: bool) -> None:
+    operation = SimpleNamespace(id="op_00000001", kind="reconfigure")
+    work = cast(Work, SimpleNamespace(operation=operation, members=lambda: []))
+
+    async def refuse() -> None:
+        raise StepFailed(code, "It cannot be.")
+
+    outcome = await guarded(work, cast(Tools, None), refuse)
+    assert (outcome.code, outcome.undone) == (code, undone)
