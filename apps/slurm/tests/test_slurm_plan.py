@@ -30,7 +30,12 @@ def test_every_worker_has_a_name_of_its_own() -> None:
 
 
 def test_names_left_out_follow_the_instance_and_the_project(plan: Plan) -> None:
-    assert (plan.cluster, plan.account, plan.partition, plan.minutes) == ("training", "team-a", "main", 90)
+    assert (plan.cluster, plan.account, plan.partition, plan.partitions[0].minutes) == (
+        "training",
+        "team-a",
+        "main",
+        90,
+    )
 
 
 def test_a_project_without_a_usable_slug_gets_an_account_from_its_id() -> None:

@@ -1,4 +1,4 @@
 """The Slurm app of GPUaaS: its own process, state and release; it meets the platform only through gpuaas_sdk."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 APP_SLUG = "slurm"

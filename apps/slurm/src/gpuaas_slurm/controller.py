@@ -24,10 +24,10 @@ from gpuaas_sdk import (
 from gpuaas_sdk.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
-from gpuaas_slurm.reconcile import keys, members, whole
+from gpuaas_slurm.reconcile import keys, members, versions, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.reconcile.observe import observe
 from gpuaas_slurm.state.journal import Journal
 
@@ -116,7 +116,7 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
             log.info("reconcile starts", operation_kind=work.operation.kind)
             tools.journal.forget_old()
             started = moment()
-            outcome = await reconcile(work, tools)
+            outcome = await guarded(work, tools, lambda: versions.check(work)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
             _tell_span(tools, work, started, outcome)
             return outcome

@@ -14,6 +14,7 @@ KEYS = (
     "Restart the worker (`gpuaas member restart`), or the instance if it is the controller's host: it gets the key anew"
 )
 RETRY = "then run `gpuaas operation retry {operation}`; or decommission the instance."
+RETRY_UPDATE = "then run `gpuaas operation retry {operation}`; or update the instance with the inputs it had."
 WAYS_OUT: dict[str, tuple[str, bool]] = {
     "host_unreachable": ("Check that the host is on and its network works, " + RETRY, True),
     "host_identity_wrong": (
@@ -50,7 +51,17 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         " choose another allocation; or wait until `closes_at`.",
         True,
     ),
-    "inputs_invalid": ("Decommission the instance and deploy it with other inputs.", False),
+    "inputs_invalid": ("Update the instance with other inputs: `gpuaas instance update`; or decommission it.", False),
+    "settings_refused": (
+        "Update the instance with other values (`gpuaas instance update`); until then the former ones are in force.",
+        False,
+    ),
+    "controller_version": (
+        "Run that version of the controller for this project instead of this one, " + RETRY,
+        True,
+    ),
+    "partition_in_use": ("Wait for these jobs, move or cancel them, " + RETRY_UPDATE, True),
+    "workers_busy": ("Wait for these jobs, or drain the workers first (`gpuaas member drain`), " + RETRY_UPDATE, True),
     "teardown_incomplete": (
         "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
         True,
@@ -59,6 +70,17 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
 UNREACHABLE_TEARDOWN = (
     "Bring the host back and run `gpuaas operation retry {operation}`. Abandoning a host that never comes back is not"
     " available yet."
+)
+# Found out before anything was changed: what ran still runs as it did.
+NOTHING_CHANGED = frozenset(
+    {
+        "controller_version",
+        "inputs_invalid",
+        "cluster_name_fixed",
+        "settings_refused",
+        "partition_in_use",
+        "workers_busy",
+    }
 )
 NO_SPACE = re.compile(
     r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full|enough free space"

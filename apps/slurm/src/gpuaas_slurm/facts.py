@@ -47,6 +47,8 @@ if [ -f /etc/slurm/slurm.conf ]; then
   say conf "$(sed -n 's/^# Managed by GPUaaS: instance //p' /etc/slurm/slurm.conf | head -1)"
   say conf_cluster "$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)"
 fi
+[ -f "$OWN/packages.before" ] && say packaged yes
+say options "$(sed -n 's/^SLURMD_OPTIONS=//p' /etc/gpuaas-slurm/slurmd.env 2>/dev/null)"
 [ -d /var/lib/mysql/slurm_acct_db ] && say schema yes
 given=$(cat "$OWN/munge.key.sha256" 2>/dev/null)
 [ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "${{given:-none}}" ] || say key "${{given%% *}}"
@@ -71,10 +73,12 @@ class HostFacts:
     gpus: tuple[str, ...] = ()
     declared_gpus: tuple[str, ...] = ()  # what the platform says this machine has
     missing: tuple[str, ...] = ()
+    packaged: bool = False  # some of its packages came with the cluster
     disk_kb: dict[str, int] = field(default_factory=dict)
     ports: dict[int, str] = field(default_factory=dict)
     conf_instance: str | None = None
     conf_cluster: str = ""
+    options: str = ""  # of its slurmd, where it is a worker already
     schema: bool = False
     owners: tuple[str, ...] = ()
     units: dict[str, str] = field(default_factory=dict)
@@ -124,10 +128,12 @@ def read(answer: Answer, clock_ms: int) -> HostFacts:
         memory_mb=int(answer.one("memory_mb", "1024")),
         gpus=tuple(sorted((validate.word("device", d) for d in answer.said.get("gpu", [])), key=_natural)),
         missing=tuple(answer.said.get("missing", [])),
+        packaged=answer.one("packaged") == "yes",
         disk_kb={path: int(kb) for path, kb in pairs["disk"]},
         ports={int(port): who for port, who in pairs["port"] if port.isdigit()},
         conf_instance=answer.one("conf") if "conf" in answer.said else None,
         conf_cluster=answer.one("conf_cluster"),
+        options=answer.one("options"),
         schema=answer.one("schema") == "yes",
         owners=tuple(answer.said.get("owner", [])),
         key=answer.one("key") if re.fullmatch("[0-9a-f]{64}", answer.one("key")) else "",

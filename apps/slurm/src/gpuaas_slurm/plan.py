@@ -8,10 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from gpuaas_slurm import validate
+from gpuaas_slurm import settings, validate
+from gpuaas_slurm.validate import BadWord
 
 UNIX_USER = "gpuaas"
-INPUTS = {"cluster_name", "partition", "default_time_limit_minutes", "gpu_type"}
+INPUTS = {
+    "cluster_name",
+    "partition",
+    "partitions",
+    "default_time_limit_minutes",
+    "max_time_limit_minutes",
+    "gpu_type",
+    "gpu_types",
+    "slurm_conf",
+}
+PARTITION = {"name", "gpu_type", "default_time_limit_minutes", "max_time_limit_minutes", "priority_tier"}
+GPU_RULE = {"model", "type"}
+MAX = "max_time_limit_minutes"
+MOST_MINUTES = 43200
 
 
 class MemberLike(Protocol):
@@ -29,6 +43,8 @@ class MemberLike(Protocol):
     def node_name(self) -> Any: ...
     @property
     def address(self) -> Any: ...
+    @property
+    def facts(self) -> Any: ...
 
 
 class BadPlan(ValueError):
@@ -44,6 +60,7 @@ class Seat:
     ordinal: int
     host: str
     address: str
+    models: tuple[tuple[str, str], ...] = ()  # of its GPUs, by device file, as the machine reports them
 
     @property
     def node(self) -> str:
@@ -53,21 +70,39 @@ class Seat:
 
 
 @dataclass(frozen=True)
+class Partition:
+    """A queue. Without a GPU type it has all workers."""
+
+    name: str
+    minutes: int
+    most_minutes: int | None = None
+    gpu_type: str | None = None
+    tier: int | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     instance_id: str
     cluster: str
     account: str
     partition: str
-    minutes: int
     gpu_type: str
     controller: Seat
     workers: tuple[Seat, ...]
+    partitions: tuple[Partition, ...]  # the default one first
+    types: tuple[tuple[str, str], ...] = ()  # part of a GPU's model -> what jobs call it
+    settings: tuple[tuple[str, str], ...] = ()  # further lines of slurm.conf
     user: str = UNIX_USER
 
     @property
     def allocations(self) -> tuple[str, ...]:
         """Every allocation once, the controller's first."""
         return tuple(dict.fromkeys([self.controller.allocation_id, *(w.allocation_id for w in self.workers)]))
+
+    def type_of(self, seat: Seat, device: str) -> str:
+        """What jobs call this GPU: the first rule that fits what the machine says of it."""
+        model = dict(seat.models).get(device, "").lower()
+        return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
 
     def workers_on(self, allocation_id: str) -> tuple[Seat, ...]:
         return tuple(w for w in self.workers if w.allocation_id == allocation_id)
@@ -83,16 +118,63 @@ def make(
 ) -> Plan:
     validate.known_keys(inputs, INPUTS)
     seats = _seats(members)
+    types = _types(inputs.get("gpu_types", []))
+    gpu_type = validate.word("gpu_type", inputs.get("gpu_type", "gpu"))
     return Plan(
         instance_id=validate.word("id", instance_id),
         cluster=validate.word("cluster_name", inputs.get("cluster_name") or _cluster_from(name, instance_id)),
         account=validate.word("account", account_for(project_id, project_slug)),
         partition=validate.word("partition", inputs.get("partition", "main")),
-        minutes=validate.whole("default_time_limit_minutes", inputs.get("default_time_limit_minutes", 60), 1, 43200),
-        gpu_type=validate.word("gpu_type", inputs.get("gpu_type", "gpu")),
+        gpu_type=gpu_type,
         controller=seats["controller"][0],
         workers=tuple(seats["worker"]),
+        partitions=_partitions(inputs, {gpu_type, *(kind for _, kind in types)}),
+        types=types,
+        settings=settings.read(inputs.get("slurm_conf", {})),
     )
+
+
+def _partitions(inputs: dict[str, Any], gpu_types: set[str]) -> tuple[Partition, ...]:
+    """`partition` names the default one; `partitions` says more of it, or adds others."""
+    default = validate.word("partition", inputs.get("partition", "main"))
+    rows = validate.rows("partitions", inputs.get("partitions", []), PARTITION, 16)
+    made = [_partition(inputs, row, gpu_types) for row in rows]
+    names = [one.name for one in made]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadWord("partitions", twice, "the name of one partition only")
+    if default not in names:
+        made.insert(0, _partition(inputs, {"name": default}, gpu_types))
+    made.sort(key=lambda one: one.name != default)
+    if made[0].gpu_type:
+        raise BadWord("gpu_type", made[0].gpu_type, "left out for the default partition, which has all workers")
+    return tuple(made)
+
+
+def _partition(inputs: dict[str, Any], row: dict[str, Any], gpu_types: set[str]) -> Partition:
+    name = validate.word("partition", row.get("name"))
+    minutes = _minutes("default_time_limit_minutes", row, inputs) or 60
+    most = _minutes(MAX, row, inputs)
+    if most is not None and minutes > most:
+        if any("default_time_limit_minutes" in said for said in (row, inputs if most != row.get(MAX) else {})):
+            raise BadWord("default_time_limit_minutes", minutes, f"at most {most}, the maximum of partition {name}")
+        minutes = most  # nobody asked for more: a maximum alone is enough to say
+    kind = row.get("gpu_type")
+    if kind is not None and validate.word("gpu_type", kind) not in gpu_types:
+        raise BadWord("gpu_type", kind, f"what some GPUs are called here: {', '.join(sorted(gpu_types))}")
+    tier = row.get("priority_tier")
+    return Partition(
+        name, minutes, most, kind, None if tier is None else validate.whole("priority_tier", tier, 1, 65000)
+    )
+
+
+def _minutes(what: str, row: dict[str, Any], inputs: dict[str, Any]) -> int | None:
+    value = row.get(what, inputs.get(what))
+    return None if value is None else validate.whole(what, value, 1, MOST_MINUTES)
+
+
+def _types(value: object) -> tuple[tuple[str, str], ...]:
+    rows = validate.rows("gpu_types", value, GPU_RULE, 16)
+    return tuple((validate.text("model", r.get("model"), 80), validate.word("gpu_type", r.get("type"))) for r in rows)
 
 
 def account_for(project_id: str, project_slug: str | None) -> str:
@@ -127,4 +209,10 @@ def _seat(member: MemberLike) -> Seat:
         ordinal=validate.whole("ordinal", member.ordinal, 0, 9999),
         host=str(member.node_name or member.address),  # only ever shown to people
         address=validate.address(member.address),
+        models=_models(member.facts),
     )
+
+
+def _models(facts: Any) -> tuple[tuple[str, str], ...]:
+    gpus = (facts or {}).get("gpus") or []
+    return tuple((str(gpu.get("path", "")), str(gpu.get("model", ""))) for gpu in gpus if isinstance(gpu, dict))

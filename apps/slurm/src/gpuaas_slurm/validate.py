@@ -33,6 +33,7 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
     ),
     "device": (re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9_/-]{0,60}"), "a device file below /dev"),
     "id": (re.compile(r"[a-z]{2,8}_[a-z0-9]{8,40}"), "a platform id"),
+    "feature": (re.compile(r"[a-z][a-z0-9_]{0,30}(,[a-z][a-z0-9_]{0,30}){0,7}"), "GPU types with commas between them"),
     "sha256": (re.compile(r"[0-9a-f]{64}"), "a SHA-256 digest in hex"),
     "step": (re.compile(r"[a-z][a-z_]{1,40}"), "a step name"),
     "unit": (re.compile(r"[a-z]{2,20}"), "a service name"),
@@ -75,6 +76,22 @@ def known_keys(inputs: dict[str, Any], allowed: set[str]) -> None:
     for key in inputs:
         if key not in allowed:
             raise BadWord("inputs", key, f"one of {', '.join(sorted(allowed))}")
+
+
+def rows(what: str, value: object, keys: set[str], most: int) -> list[dict[str, Any]]:
+    """A list of small objects with known keys."""
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(one, dict) for one in value):
+        raise BadWord(what, value, f"a list of at most {most} objects")
+    for one in value:
+        known_keys(one, keys)
+    return value
+
+
+def text(what: str, value: object, most: int) -> str:
+    """Words that are only compared and never written anywhere."""
+    if not isinstance(value, str) or not 0 < len(value) <= most:
+        raise BadWord(what, value, f"1 to {most} characters")
+    return value
 
 
 def slug(text: str, fallback: str) -> str:

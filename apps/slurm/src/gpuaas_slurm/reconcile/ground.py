@@ -13,7 +13,7 @@ from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
 from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
 
 from gpuaas_slurm import evidence
-from gpuaas_slurm.errors import UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
+from gpuaas_slurm.errors import NOTHING_CHANGED, UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
 from gpuaas_slurm.facts import HostFacts, look
 from gpuaas_slurm.hosts import LOCKED_EXIT, Claim, Host, MachineLike, StaleOnHost
 from gpuaas_slurm.plan import BadPlan
@@ -198,4 +198,5 @@ def _failed(work: Work, tools: Tools, error: StepFailed) -> Failed:
     # Of a cluster that ran before, the platform says itself what this operation was about.
     members = [MemberReport(member_id=m.id, state="failed") for m in work.members() if work.operation.kind == "deploy"]
     retryable = WAYS_OUT.get(error.code, ("", True))[1]
-    return Failed(error.code, message, way_out, retryable, detail, members)
+    undone = error.code in NOTHING_CHANGED
+    return Failed(error.code, message, way_out, retryable, detail, members, undone)

@@ -14,7 +14,7 @@ from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.steps.base import Task
+from gpuaas_slurm.steps.base import Step, Task
 
 
 async def provide(
@@ -32,6 +32,17 @@ async def provide(
     stage = tuple(Task(host, packages.install(found.sha256)) for host in lacking)
     await runner.run([stage])
     return True
+
+
+async def newer(work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> dict[str, Step]:
+    """For an upgrade: the set lies on every host whose packages came with us, and this is how it is installed there.
+    A host that brought its own packages keeps them: they are its owner's to renew."""
+    ours = [host for allocation_id, host in hosts.items() if facts[allocation_id].packaged]
+    found = await tools.package_set(work) if ours else None
+    if found is None:
+        return {}
+    await _bring(work, tools, ours, found.id, found.sha256)
+    return {host.allocation_id: packages.renew(found.sha256) for host in ours}
 
 
 async def _bring(work: Work, tools: Tools, lacking: Sequence[Host], artifact_id: str, sha256: str) -> None:

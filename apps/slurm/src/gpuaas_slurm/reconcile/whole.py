@@ -4,24 +4,27 @@ Its workers may be full of people's jobs by then, so nothing here waits for a jo
 shows it idle or working.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.errors import MachineError
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile import packages, versions
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.steps import deploy, halt, nodes
-from gpuaas_slurm.steps.base import Stage
+from gpuaas_slurm.steps import candidate, deploy, halt, nodes
+from gpuaas_slurm.steps.base import Stage, Step, Task
 
 Outcome = Done | Again | Failed
 Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
+Before = Callable[[dict[str, Host], dict[str, HostFacts]], Awaitable[None]]
 
 
 async def stop(work: Work, tools: Tools) -> Outcome:
@@ -29,7 +32,7 @@ async def stop(work: Work, tools: Tools) -> Outcome:
 
 
 async def start(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _brought(work, tools, deploy.without_proofs, "runs again"))
+    return await guarded(work, tools, lambda: _brought(work, tools, _there, "runs again"))
 
 
 async def restart(work: Work, tools: Tools) -> Outcome:
@@ -38,14 +41,17 @@ async def restart(work: Work, tools: Tools) -> Outcome:
 
 
 async def reconfigure(work: Work, tools: Tools) -> Outcome:
+    """What each input's effect promises: the manifest says it, steps/candidate.py keeps it."""
     return await guarded(work, tools, lambda: _brought(work, tools, _changed, "has its new settings"))
 
 
 async def upgrade(work: Work, tools: Tools) -> Outcome:
     """The accounting database is kept aside first; then slurmdbd, slurmctld and the workers, in this order."""
-    return await guarded(
-        work, tools, lambda: _brought(work, tools, _renewed, f"is on version {__version__} of the app")
-    )
+    return await guarded(work, tools, lambda: _upgraded(work, tools))
+
+
+def _there(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+    return deploy.without_proofs(plan, hosts, facts, running=True)
 
 
 def _again(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
@@ -55,28 +61,62 @@ def _again(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> l
 
 
 def _changed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
-    head = hosts[plan.controller.allocation_id]
+    _same_name(plan, facts)
+    return [
+        *deploy.without_proofs(plan, hosts, facts, running=True),
+        *candidate.taken_up(plan, hosts, facts),
+    ]
+
+
+def _same_name(plan: Plan, facts: dict[str, HostFacts]) -> None:
     known = facts[plan.controller.allocation_id].conf_cluster
     if known and known != plan.cluster:
         raise StepFailed(
             "cluster_name_fixed", f"The cluster is called {known}; its name cannot change to {plan.cluster}."
         )
-    return [*deploy.without_proofs(plan, hosts, facts), *halt.reread_stages(plan, head)]
 
 
-def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], newer: dict[str, Step]) -> list[Stage]:
+    """Workers get their packages last: an old slurmd beside a new slurmctld works, the other way round it does not."""
+    _same_name(plan, facts)
     head = hosts[plan.controller.allocation_id]
+    first = [Task(head, newer[head.allocation_id])] if head.allocation_id in newer else []
+    then = [Task(hosts[a], step) for a, step in newer.items() if a != head.allocation_id]
+    *control, workers = halt.restart_stages(plan, hosts)
     return [
         *halt.dump_stages(head),
-        *deploy.files_only(plan, hosts, facts),
-        *halt.restart_stages(plan, hosts),
+        *deploy.files_only(plan, hosts, facts, running=True),
+        *deploy.services_only(plan, hosts, facts),
+        *([tuple(first)] if first else []),
+        *control,
+        *([tuple(then)] if then else []),
+        workers,
+        *candidate.taken_up(plan, hosts, facts),
     ]
 
 
-def reports(work: Work, states: Mapping[str, str]) -> list[MemberReport]:
+def reports(
+    work: Work, states: Mapping[str, str], running: Mapping[str, versions.Versions] | None = None
+) -> list[MemberReport]:
     """Everybody stays what it was: a drained worker drained, a failed one failed until its own operation mends it."""
     stay = [m for m in work.members() if m.state in ("ready", "drained") and m.id in states]
-    return [MemberReport(member_id=m.id, state=m.state, runtime_state=states[m.id]) for m in stay]
+    said = {m.id: running[str(m.allocation_id)].of_component(m.component_key) for m in stay} if running else {}
+    return [
+        MemberReport(member_id=m.id, state=m.state, runtime_state=states[m.id], runtime_version=said.get(m.id))
+        for m in stay
+    ]
+
+
+async def _upgraded(work: Work, tools: Tools) -> Outcome:
+    newer: dict[str, Step] = {}
+
+    async def bring(hosts: dict[str, Host], facts: dict[str, HostFacts]) -> None:
+        newer.update(await packages.newer(work, tools, hosts, facts))
+
+    def recipe(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
+        return _renewed(plan, hosts, facts, newer)
+
+    return await _brought(work, tools, recipe, f"is on version {__version__} of the app", before=bring)
 
 
 async def _stop(work: Work, tools: Tools) -> Outcome:
@@ -95,24 +135,39 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
         )
 
 
-async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str) -> Outcome:
+async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, before: Before | None = None) -> Outcome:
     plan = await make_plan(work, tools)
     async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
         facts = await facts_of(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
-        if not await runner.run(recipe(plan, hosts, facts)):
+        if before:
+            await before(hosts, facts)
+        head = hosts[plan.controller.allocation_id]
+        try:
+            finished = await runner.run(recipe(plan, hosts, facts))
+        except StepFailed:
+            with suppress(MachineError):
+                await candidate.let_go(plan, head)
+            raise
+        if not finished:
+            if work.cancel_requested:
+                await candidate.let_go(plan, head)
             return paused(work)
         await said.sent()
-        seen = {
-            seat.member_id: await nodes.standing(hosts[plan.controller.allocation_id], seat) for seat in plan.workers
-        }
+        seen = {seat.member_id: await nodes.standing(head, seat) for seat in plan.workers}
         states = {m.id: seen[m.id].state if m.id in seen else "running" for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
+        running = await versions.of(hosts)
         return Done(
             f"{plan.cluster} {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
             "degraded" if bad else "healthy",
-            members=reports(work, states),
-            adapter_detail={"app_version": __version__, "steps": runner.timeline},
+            runtime_version=running[plan.controller.allocation_id].slurm("slurmctld"),
+            members=reports(work, states, running),
+            adapter_detail={
+                "app_version": __version__,
+                "versions": {hosts[a].name: one.said for a, one in running.items()},
+                "steps": runner.timeline,
+            },
         )

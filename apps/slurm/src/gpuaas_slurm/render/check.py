@@ -1,5 +1,8 @@
 """A checker for the candidate slurm.conf: 22.05 has no test flag and slurmctld dies of a bad file, so we look first."""
 
+from gpuaas_slurm.settings import ALLOWED
+from gpuaas_slurm.slurm.parse import fields
+
 KNOWN = frozenset(
     word
     for line in """
@@ -8,9 +11,10 @@ KNOWN = frozenset(
     ProctrackType TaskPlugin JobAcctGatherType JobAcctGatherFrequency ReturnToService SlurmdTimeout SelectType
     SelectTypeParameters DefMemPerCPU SchedulerType SchedulerParameters GresTypes AccountingStorageType
     AccountingStorageHost AccountingStoragePort AccountingStorageEnforce AccountingStorageTRES EnforcePartLimits
-    MaxNodeCount TreeWidth PartitionName""".splitlines()
+    MaxNodeCount TreeWidth NodeSet PartitionName""".splitlines()
     for word in line.split()
-)
+) | frozenset(ALLOWED)
+SEVERAL = ("NodeSet", "PartitionName")
 
 
 class BadConfig(ValueError):
@@ -26,6 +30,19 @@ def slurm_conf(text: str) -> None:
         if key not in KNOWN or not sep or not value.strip():
             raise BadConfig(f"slurm.conf would hold the line {line!r}")
         seen.append(key)
-    twice = {key for key in seen if seen.count(key) > 1 and key != "PartitionName"}
+    twice = {key for key in seen if seen.count(key) > 1 and key not in SEVERAL}
     if twice or "PartitionName" not in seen or "ClusterName" not in seen:
         raise BadConfig(f"slurm.conf is not whole: twice {sorted(twice)}, {len(seen)} settings")
+    _partitions([fields(line) for line in text.splitlines()])
+
+
+def _partitions(lines: list[dict[str, str]]) -> None:
+    """A client of Slurm does not look at these, and slurmctld dies of them."""
+    sets = [line["NodeSet"] for line in lines if "NodeSet" in line]
+    made = [line for line in lines if "PartitionName" in line]
+    names = [line["PartitionName"] for line in made]
+    lost = [line["PartitionName"] for line in made if line.get("Nodes") not in ("ALL", *sets)]
+    if lost or len(set(names)) < len(names) or len(set(sets)) < len(sets):
+        raise BadConfig(f"slurm.conf would hold a partition twice or without its workers: {', '.join(lost or names)}")
+    if [line.get("Default") for line in made].count("YES") != 1:
+        raise BadConfig("slurm.conf needs exactly one default partition")

@@ -46,8 +46,12 @@ User - '{plan.user}':DefaultAccount='{plan.account}':Fairshare=1
 def gres_conf(plan: Plan, seats: tuple[Seat, ...], gpus: tuple[str, ...]) -> str:
     """One line per GPU of this host; Debian's Slurm has no NVML, so files are named. A host knows only its own, so
     that a worker that comes later changes no file of the others."""
-    kind = f"Name=gpu Type={plan.gpu_type} Flags=nvidia_gpu_env"
-    lines = [f"NodeName={s.node} {kind} File={validate.word('device', device)}" for s in seats for device in gpus]
+    lines = [
+        f"NodeName={s.node} Name=gpu Type={plan.type_of(s, device)} Flags=nvidia_gpu_env"
+        f" File={validate.word('device', device)}"
+        for s in seats
+        for device in gpus
+    ]
     return header(plan.instance_id) + "".join(line + "\n" for line in lines)
 
 
@@ -63,8 +67,20 @@ def mariadb_conf(plan: Plan) -> str:
     return header(plan.instance_id) + "[mariadbd]\ninnodb_buffer_pool_size=512M\ninnodb_lock_wait_timeout=900\n"
 
 
+def gres(plan: Plan, seat: Seat, facts: HostFacts) -> str:
+    """gpu:a100:2, or gpu:a100:1,gpu:h100:1 on a machine with both."""
+    kinds = [plan.type_of(seat, device) for device in facts.gpus]
+    return ",".join(f"gpu:{kind}:{kinds.count(kind)}" for kind in dict.fromkeys(kinds))
+
+
+def features(plan: Plan, seat: Seat, facts: HostFacts) -> str:
+    """The GPU types once more, for partitions that choose workers by type. Empty without GPUs."""
+    kinds = dict.fromkeys(plan.type_of(seat, device) for device in facts.gpus)
+    return validate.word("feature", ",".join(kinds)) if kinds else ""
+
+
 def slurmd_options(plan: Plan, seat: Seat, facts: HostFacts) -> str:
     conf = f"RealMemory={facts.usable_memory_mb}"
     if facts.gpus:
-        conf += f" Gres=gpu:{plan.gpu_type}:{len(facts.gpus)}"
+        conf += f" Gres={gres(plan, seat, facts)} Feature={features(plan, seat, facts)}"
     return f'-Z -N {seat.node} --conf "{conf}"'

@@ -5,7 +5,7 @@ Reasons for the less obvious lines: research/performance.md sections 3-5 and res
 
 from gpuaas_slurm import validate
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.plan import Partition, Plan
 
 PROCTRACK = {
     "cgroup/v2": ("proctrack/cgroup", "task/cgroup,task/affinity"),
@@ -70,9 +70,33 @@ EnforcePartLimits=ALL
 # Workers join by themselves (slurmd -Z)
 MaxNodeCount=64
 TreeWidth=65533
-PartitionName={plan.partition} Nodes=ALL Default=YES DefaultTime={plan.minutes} MaxTime=INFINITE State=UP
 """
+        + _partitions(plan)
+        + _chosen(plan)
     )
+
+
+def _partitions(plan: Plan) -> str:
+    """A worker shows its GPU types as features, so a partition by type needs no list of workers."""
+    kinds = sorted({one.gpu_type for one in plan.partitions if one.gpu_type})
+    sets = "".join(f"NodeSet=gpu_{kind} Feature={kind}\n" for kind in kinds)
+    return sets + "".join(_partition(one, first=one is plan.partitions[0]) for one in plan.partitions)
+
+
+def _partition(one: Partition, *, first: bool) -> str:
+    nodes = f"gpu_{one.gpu_type}" if one.gpu_type else "ALL"
+    tier = f" PriorityTier={one.tier}" if one.tier is not None else ""
+    return (
+        f"PartitionName={one.name} Nodes={nodes} Default={'YES' if first else 'NO'} DefaultTime={one.minutes}"
+        f" MaxTime={one.most_minutes or 'INFINITE'}{tier} State=UP\n"
+    )
+
+
+def _chosen(plan: Plan) -> str:
+    """The operator's own, from the list in settings.py."""
+    if not plan.settings:
+        return ""
+    return "\n# Chosen by the operator\n" + "".join(f"{name}={value}\n" for name, value in plan.settings)
 
 
 def weakest(workers: tuple[HostFacts, ...]) -> str:

@@ -44,7 +44,13 @@ def quickack(plan: Plan) -> str:
 def slurmctld_dropin(plan: Plan) -> str:
     """Without slurmdbd it goes on after half a minute ('-'): it can live on what it has cached."""
     wait = WAIT.format(tries=300, test=LISTENS_HERE.format(port=6819))
-    return unit_dropin(plan, "munge.service slurmdbd.service") + f"ExecStartPre=-/bin/bash -c '{wait}'\n"
+    keep = f"ExecStartPre=-/bin/cp /etc/slurm/slurm.conf {started_with(plan)}\n"
+    return unit_dropin(plan, "munge.service slurmdbd.service") + f"ExecStartPre=-/bin/bash -c '{wait}'\n" + keep
+
+
+def started_with(plan: Plan) -> str:
+    """The settings that the running slurmctld started with, whoever started it: some keys count only then."""
+    return f"/var/lib/gpuaas-slurm/{plan.instance_id}/started.conf"
 
 
 def slurmd_dropin(plan: Plan, seat: Seat) -> str:

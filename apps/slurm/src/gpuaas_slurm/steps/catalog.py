@@ -21,6 +21,7 @@ class Member:
     allocation_id: str = "alloc_00000001"
     node_name: str = "gpu1"
     address: str = "10.88.0.11"
+    facts: Any = None
 
 
 class NoMachine(MachineLike):

@@ -11,8 +11,8 @@ from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
-from gpuaas_slurm.render.files import SHARED, cluster_files
-from gpuaas_slurm.steps import daemons, prepare, proof
+from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
+from gpuaas_slurm.steps import candidate, daemons, prepare, proof
 from gpuaas_slurm.steps.base import Stage, Step, Task
 
 KEY = "/etc/munge/munge.key"
@@ -24,14 +24,17 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
     return [*without_proofs(plan, hosts, facts), *_proofs(plan, hosts[plan.controller.allocation_id], gpus)]
 
 
-def without_proofs(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
+def without_proofs(
+    plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
+) -> list[Stage]:
     """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
     apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
+    anew = candidate.joins_anew(plan, facts) if running else ()
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
-        *files_only(plan, hosts, facts),
+        *files_only(plan, hosts, facts, running=running),
         tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
         (
             Task(head, daemons.accounting()),
@@ -39,13 +42,31 @@ def without_proofs(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, Ho
         ),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan)),),
-        tuple(started(plan, hosts[w.allocation_id], w) for w in plan.workers),
+        tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers),
     ]
 
 
-def files_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
+def _worker(plan: Plan, host: Host, seat: Seat, *, anew: bool) -> Task:
+    """One that joins anew was there when the hosts were looked at, so its start is asked for."""
+    task = started(plan, host, seat)
+    return Task(host, daemons.restarted(task.step)) if anew else task
+
+
+def files_only(
+    plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
+) -> list[Stage]:
+    """Slurm looks at them first where it runs already, and where the operator chose settings of its own."""
     made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
-    return [tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations)]
+    conf = next(file for file in made[plan.controller.allocation_id] if file.path == SLURM_CONF)
+    look = candidate.stages(plan, hosts, facts, conf) if running or plan.settings else []
+    return [*look, tuple(Task(hosts[a], prepare.files(made[a])) for a in plan.allocations)]
+
+
+def services_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
+    """systemd has read the drop-ins as they are now."""
+    uid = common_uid(facts.values())
+    tasks = [task for a in plan.allocations for task in prepared(plan, hosts[a], uid) if task.step.name == "services"]
+    return [tuple(tasks)]
 
 
 def _proofs(plan: Plan, head: Host, gpus: int) -> list[Stage]:

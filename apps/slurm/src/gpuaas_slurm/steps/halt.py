@@ -6,7 +6,6 @@ from gpuaas_slurm.facts import UNITS
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.other_conf import DATABASE
-from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps import daemons, teardown
 from gpuaas_slurm.steps.base import Stage, Step, Task
 from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
@@ -81,32 +80,6 @@ def restart_stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
             )
             for w in plan.workers
         ),
-    ]
-
-
-def reread_stages(plan: Plan, head: Host) -> list[Stage]:
-    """slurmctld 22.05 dies of a bad file at this moment, so a client of Slurm's own reads the candidate first."""
-    return [
-        (
-            Task(
-                head,
-                Step(
-                    name="reread",
-                    title="Having Slurm read its new settings",
-                    phase="starting",
-                    probe=f'[ -f "$REPORT/reread" ] && {shell.CTLD_ANSWERS}',
-                    act=f"""
-timeout 10 scontrol show config >/dev/null
-timeout 20 scontrol reconfigure
-knows() {{ timeout 5 scontrol show partition {plan.partition} | grep -q PartitionName={plan.partition}; }}
-wait_until 10 knows
-date >"$REPORT/reread"
-""",
-                    within=20,
-                    unit="slurmctld",
-                ),
-            ),
-        )
     ]
 
 

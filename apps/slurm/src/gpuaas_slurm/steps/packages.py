@@ -20,13 +20,16 @@ came_with_us() {{ comm -13 "$OWN/packages.before" <(installed); }}
 policy_gone() {{ if grep -qs "^{MARK}" /usr/sbin/policy-rc.d; then rm -f /usr/sbin/policy-rc.d; fi; }}
 """
 
-# A file the host already has for this purpose is left alone: its services are then stopped after they came.
-ACT = f"""
+REMEMBER = """
 if [ ! -f "$OWN/packages.before" ]; then
   installed >"$OWN/packages.before.new"
   if [ -e /var/lib/mysql ]; then touch "$OWN/mysql.before"; fi
   mv "$OWN/packages.before.new" "$OWN/packages.before"
 fi
+"""
+
+# A file the host already has for this purpose is left alone: its services are then stopped after they came.
+INSTALL = f"""
 repo=$OWN/packages
 rm -rf "$repo" && mkdir -p "$repo/lists/partial" "$repo/cache/archives/partial"
 tar -x -C "$repo" -f "$SET"
@@ -43,19 +46,24 @@ apt="$apt -o DPkg::Lock::Timeout=60"
 dpkg --configure -a || true  # a former act may have been cut off in the middle; apt mends what is left
 $apt update
 $apt -y --no-remove -o Dpkg::Options::=--force-confold install {" ".join(WANTED)}
+rm -rf "$repo"
+"""
+
+STOP = f"""
 for u in {" ".join(UNITS)}; do
   if came_with_us | grep -qxE "$u(-server)?"; then
     systemctl stop $u.service 2>/dev/null || true
     rm -f {WANTS}/$u.service
   fi
 done
-rm -rf "$repo"
 """
 
+SOUND = f"""
+[ "$?" = 0 ] && [ -z "$(dpkg --audit)" ] && ! grep -qs "^{MARK}" /usr/sbin/policy-rc.d
+"""
 PROBE = f"""
 for p in {" ".join(PROGRAMS)}; do command -v "$p" || return 1; done
-[ -z "$(dpkg --audit)" ] && ! grep -qs "^{MARK}" /usr/sbin/policy-rc.d
-"""
+{SOUND}"""
 
 
 def path_of(sha256: str) -> str:
@@ -68,11 +76,29 @@ def install(sha256: str) -> Step:
         title="Installing the packages that the host lacks",
         phase="preparing",
         probe=PROBE,
-        act=f"SET={path_of(sha256)}\n{INSTALLED}{ACT}",
+        act=f"SET={path_of(sha256)}\n{INSTALLED}{REMEMBER}{INSTALL}{STOP}{_note(sha256)}",
         within=300,
         undo="remove_packages",
         when=LACKING,
     )
+
+
+def renew(sha256: str) -> Step:
+    """On a host whose packages came with us: newer ones of the set. What runs goes on until it is restarted."""
+    return Step(
+        name="renew_packages",
+        title="Installing newer packages",
+        phase="preparing",
+        probe=f'[ "$(cat "$OWN/packages.set" 2>/dev/null)" = {validate.word("sha256", sha256)} ]\n{SOUND}',
+        act=f"SET={path_of(sha256)}\n{INSTALLED}{INSTALL}{_note(sha256)}",
+        within=300,
+        undo="remove_packages",
+        when="an upgrade finds a newer package set",
+    )
+
+
+def _note(sha256: str) -> str:
+    return f'echo {validate.word("sha256", sha256)} >"$OWN/packages.set"\n'
 
 
 def remove() -> Step:

@@ -1,0 +1,58 @@
+"""Which versions there really are: of the programs on each host, and of this process beside what is asked of it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuaas_sdk import Work
+
+from gpuaas_slurm import __version__
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.slurm import parse
+
+PROGRAMS = {"controller": "slurmctld", "worker": "slurmd"}
+# Asked of the programs, and beside them the packages they came in: a rebuilt package may print the same version.
+ASK = """
+for p in slurmctld slurmdbd slurmd; do say $p "$($p -V 2>/dev/null)"; done
+dpkg-query -W -f='@package ${Package}|${Version}\\n' slurmctld slurmdbd slurmd 2>/dev/null
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class Versions:
+    said: dict[str, str]  # program -> what it prints of itself; package:NAME -> the package's version
+
+    def slurm(self, program: str) -> str | None:
+        return parse.version(self.said.get(program, ""))
+
+    def of_component(self, component: str) -> str | None:
+        return self.slurm(PROGRAMS.get(component, "slurmctld"))
+
+
+async def of(hosts: Mapping[str, Host]) -> dict[str, Versions]:
+    answers = await asyncio.gather(*(host.script(ASK, step="versions") for host in hosts.values()))
+    return {
+        allocation_id: Versions(
+            {program: answer.one(program) for program in ("slurmctld", "slurmdbd", "slurmd") if answer.one(program)}
+            | {f"package:{line.partition('|')[0]}": line.partition("|")[2] for line in answer.said.get("package", [])}
+        )
+        for allocation_id, answer in zip(hosts, answers, strict=True)
+    }
+
+
+def wanted(work: Work) -> str | None:
+    """The version that must do this operation itself; None: any that knows the instance's version."""
+    operation = work.operation
+    if operation.kind in ("upgrade", "rollback"):
+        return operation.to_version
+    return work.instance.version if operation.kind == "deploy" else None
+
+
+async def check(work: Work) -> None:
+    """A deploy, an upgrade or a rollback is done by the version it names, or it is said that this is not it."""
+    version = wanted(work)
+    if version not in (None, __version__):
+        said = f"The {work.operation.kind} is to {version}, and this controller is gpuaas-slurm {__version__}."
+        raise StepFailed("controller_version", said, {"controller": __version__, "wanted": version})

@@ -1,0 +1,199 @@
+"""New settings for a cluster that has jobs: weighed before Slurm sees them, and then taken up as was promised.
+
+slurmctld 22.05 has no test flag and dies of a bad file, so a client of Slurm's own reads the candidate, written aside.
+A partition that goes takes its jobs with it (they end as NODE_FAIL), and a worker learns another GPU type only by
+joining anew: both are refused while jobs are there. A refusal leaves everything as it was.
+"""
+
+from collections.abc import Mapping
+
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.render.files import SLURM_CONF, File
+from gpuaas_slurm.render.other_conf import features, gres
+from gpuaas_slurm.render.units import started_with
+from gpuaas_slurm.settings import NEEDS_RESTART
+from gpuaas_slurm.slurm import shell
+from gpuaas_slurm.steps.base import Stage, Step, Task
+
+# Whatever was held back for a change that does not come: workers that we drained, partitions that were to go.
+GIVE_BACK = """
+OURS='other GPU types'
+there() { timeout 5 scontrol -o show partition | sed -n 's/^PartitionName=\\([^ ]*\\).*/\\1/p'; }
+give_back() {
+  timeout 5 sinfo -h -N -o '%N|%E' | sort -u | while IFS='|' read -r n why; do
+    case $why in gpuaas:*": $OURS") timeout 5 scontrol update nodename=$n state=undrain || true ;; esac
+  done
+  for p in $(there); do
+    case " $PARTITIONS " in *" $p "*) ;; *) timeout 5 scontrol update partitionname=$p state=up || true ;; esac
+  done
+}
+"""
+
+# NODES and PARTITIONS: those that join anew, and all that shall be there afterwards.
+WEIGH = """
+install -d -m 0700 "$OWN/candidate"
+cat >"$OWN/candidate/slurm.conf"
+said=$(SLURM_CONF="$OWN/candidate/slurm.conf" timeout 10 scontrol show hostnames x 2>&1 >/dev/null) || {
+  why=$(sed -n 's/^scontrol: error: //p' <<<"$said" | tail -1)
+  refuse settings_refused "Slurm does not take the new settings: ${why:-it gave no reason}. The former are in force."
+}
+known= kept=
+refused() { give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }
+if port_open 6817; then
+  for n in $NODES; do
+    IFS='|' read -r state why < <(timeout 5 sinfo -h -n $n -o '%t|%E') || continue  # Slurm does not know it
+    known="$known $n"
+    case $state in
+      dr*) case $why in
+             gpuaas:*": $OURS" | gres/gpu* | 'Low '*) ;;  # ours, or Slurm's own that ends with its cause
+             *) kept="$kept $n"; printf '%s\\n' "$why" >"$OWN/drained.$n" ;;
+           esac ;;
+      *) timeout 5 scontrol update nodename=$n state=drain reason="gpuaas:$OPERATION: $OURS" ;;
+    esac
+  done
+  for n in $known; do
+    jobs=$(timeout 5 squeue -h -w $n -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    [ -z "$jobs" ] || refused workers_busy "Jobs run on a worker whose GPUs get another type: $jobs."
+    empty() { [[ ! $(timeout 5 sinfo -h -n $n -o %t) =~ ^(drng|comp|mix|alloc) ]]; }
+    wait_until 10 empty || refused workers_busy "A job is still being cleaned up on the worker $n."
+  done
+  for p in $(there); do
+    case " $PARTITIONS " in *" $p "*) continue ;; esac
+    timeout 5 scontrol update partitionname=$p state=inactive
+    jobs=$(timeout 5 squeue -h -p $p -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    [ -z "$jobs" ] || refused partition_in_use "Partition $p has jobs that would be lost with it: $jobs."
+  done
+fi
+"""
+
+# Some keys count when slurmctld starts: it is restarted when those differ from what it started with. Features of a node
+# that joined before they existed are set here; of any other they are right already.
+REREAD = """
+chosen() {{ grep -E '^({restart})=' "$1" 2>/dev/null | sort; }}
+if [ "$(chosen {started})" != "$(chosen {conf})" ]; then
+  systemctl reset-failed slurmctld.service 2>/dev/null || true
+  systemctl restart slurmctld.service
+  answers() {{ {answers}; }}
+  wait_until 20 answers
+  settled() {{ ! timeout 5 sinfo -h -N -o %t | grep -qE 'unk|\\*'; }}
+  wait_until 15 settled || true  # a worker that is really away is told as such by whoever looks next
+  echo slurmctld >"$REPORT/restarted"
+fi
+while read -r node kinds; do
+  [ -n "$node" ] && [ "$(timeout 5 sinfo -h -n $node -o %f)" = '(null)' ] || continue
+  timeout 5 scontrol update nodename=$node features=$kinds
+done <<'FEATURES'
+{features}
+FEATURES
+timeout 20 scontrol reconfigure
+{give_back}
+knows() {{ [ "$(there | sort)" = "$(printf '%s\\n' {names} | sort)" ]; }}
+wait_until 10 knows
+for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
+  [ -f "$kept" ] || continue
+  timeout 5 scontrol update nodename="${{kept##*/drained.}}" state=drain reason="$(cat "$kept")"
+  rm -f "$kept"
+done
+date >"$REPORT/reread"
+"""
+
+
+def joins_anew(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[Seat, ...]:
+    """Workers whose GPUs are to be called otherwise than their slurmd says now."""
+    return tuple(seat for seat in plan.workers if _differs(plan, seat, facts[seat.allocation_id]))
+
+
+def _differs(plan: Plan, seat: Seat, facts: HostFacts) -> bool:
+    words = facts.options.replace('"', " ").replace("'", " ").split()
+    now = next((word.removeprefix("Gres=") for word in words if word.startswith("Gres=")), "")
+    return bool(facts.options) and now != (gres(plan, seat, facts) if facts.gpus else "")
+
+
+def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
+    """Before any file is written."""
+    head, anew = hosts[plan.controller.allocation_id], joins_anew(plan, facts)
+    made: list[Stage] = [(Task(head, weigh(plan, conf, anew)),)]
+    if anew:
+        made.append(tuple(Task(hosts[seat.allocation_id], set_aside()) for seat in anew))
+        made.append((Task(head, forget_nodes(anew)),))
+    return made
+
+
+def weigh(plan: Plan, conf: File, anew: tuple[Seat, ...] = ()) -> Step:
+    nodes, names = " ".join(seat.node for seat in anew), " ".join(one.name for one in plan.partitions)
+    mark = f"{conf.sha256} {nodes}"
+    in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
+    return Step(
+        name="candidate",
+        title="Having Slurm look at the new settings",
+        phase="checking",
+        probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
+        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\necho '{mark}' >\"$REPORT/candidate\"",
+        data=conf.text.encode(),
+        unit="slurmctld",
+        code="settings_refused",
+        undo="forget",
+    )
+
+
+async def let_go(plan: Plan, head: Host) -> None:
+    """After a change that was called off or failed on its way: nothing of ours is held back any longer."""
+    names = " ".join(one.name for one in plan.partitions)
+    await head.script(
+        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! port_open 6817 || give_back\nexit 0\n", step="let_go"
+    )
+
+
+def set_aside() -> Step:
+    return Step(
+        name="set_aside",
+        title="Stopping the worker, which is empty",
+        phase="stopping",
+        probe="! active slurmd",
+        act="systemctl stop slurmd.service",
+        unit="slurmd",
+    )
+
+
+def forget_nodes(seats: tuple[Seat, ...]) -> Step:
+    nodes = " ".join(seat.node for seat in seats)
+    return Step(
+        name="forget_nodes",
+        title="Having Slurm forget the worker's former GPUs",
+        phase="stopping",
+        probe=f'[ -z "$(for n in {nodes}; do timeout 5 sinfo -h -n $n -o %N; done)" ]',
+        act=f"""
+for n in {nodes}; do
+  [ -z "$(timeout 5 sinfo -h -n $n -o %N)" ] || timeout 10 scontrol delete nodename=$n
+done
+""",
+        unit="slurmctld",
+    )
+
+
+def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
+    """After the files are there and every service runs."""
+    return [(Task(hosts[plan.controller.allocation_id], reread(plan, facts)),)]
+
+
+def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
+    known = [(seat.node, features(plan, seat, facts[seat.allocation_id])) for seat in plan.workers]
+    return Step(
+        name="reread",
+        title="Having Slurm read its new settings",
+        phase="starting",
+        probe=f'[ -f "$REPORT/reread" ] && {shell.CTLD_ANSWERS}',
+        act=REREAD.format(
+            restart="|".join(NEEDS_RESTART),
+            started=started_with(plan),
+            conf=SLURM_CONF,
+            answers=shell.CTLD_ANSWERS,
+            give_back=GIVE_BACK,
+            features="\n".join(f"{node} {kinds}" for node, kinds in known if kinds),
+            names=" ".join(one.name for one in plan.partitions),
+        ),
+        within=20,
+        unit="slurmctld",
+    )
