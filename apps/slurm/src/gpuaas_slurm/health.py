@@ -67,6 +67,8 @@ class Worker:
 def _unknown(one: Worker) -> str:
     if one.node is not None:
         return ""
+    if one.member_state == "failed":
+        return f"The last operation on {one.seat.host} failed: {one.command('retry')}, or {one.command('remove')}."
     return f"Slurm does not know {one.seat.host} any more. Restart it: {one.command('restart')}."
 
 
@@ -222,6 +224,9 @@ def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker,
     if wrong:
         told = "; ".join(dict.fromkeys(wrong))
         return Condition("configuration", False, f"{told}. To put it back: {put_back(name)}.")
+    if not head.files_known:
+        said = f"Nobody wrote down how the files were. {put_back(name)} does, from now on."
+        return Condition("configuration", None, said)
     return Condition("configuration", True, "The files of the cluster are as the platform wrote them.")
 
 
