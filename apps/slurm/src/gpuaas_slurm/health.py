@@ -14,6 +14,7 @@ from gpuaas_slurm.steps.nodes import OURS
 
 TAKES_JOBS = ("idle", "busy")
 SLURM_ITSELF = "slurm"
+MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
@@ -212,7 +213,8 @@ def _workers(workers: tuple[Worker, ...]) -> Condition:
     count += f" Drained, as asked: {', '.join(asked)}." if asked else ""
     count += f" An operation works on {', '.join(in_work)}." if in_work else ""
     if troubles:
-        return Condition("worker", False, " ".join([count, *troubles]))
+        more = f"{len(troubles) - MOST_TOLD} more are in trouble." if len(troubles) > MOST_TOLD else ""
+        return Condition("worker", False, " ".join([count, *troubles[:MOST_TOLD], more]).strip())
     if not usable and not in_work:
         return Condition("worker", False, count)
     return Condition("worker", True, count)

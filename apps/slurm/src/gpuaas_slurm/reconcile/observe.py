@@ -27,6 +27,7 @@ from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()
 IN_TURN = 4  # workers' hosts asked at each look although Slurm shows nothing wrong with them
+MOST_TROUBLED = 16  # of the others Slurm's own word must do
 WITHIN_S = 25.0
 ON_THEIR_WAY = ("pending", "provisioning", "removing")
 
@@ -123,14 +124,15 @@ def _to_ask(sight: Sight, head: HeadSeen, known: list[Worker]) -> list[Worker]:
     if not head.reached:
         return []
     apart = [one for one in known if one.host is None and not one.in_work]
-    troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in TAKES_JOBS]
+    fine = (*TAKES_JOBS, "drained", "draining")
+    troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in fine]
     said: dict[str, HostSeen] = sight.look.memory.get("hosts", {})
     wrong = {key for key, seen in said.items() if not seen.reached or seen.files or abs(seen.skew_s) > SKEW_ALLOWED_S}
     troubled += [one for one in apart if one not in troubled and one.seat.member_id in wrong]
     quiet = [one for one in apart if one not in troubled]
     turn = sight.look.memory.get("turn", 0) % max(1, len(quiet))
     sight.look.memory["turn"] = turn + IN_TURN
-    return troubled + [*quiet[turn:], *quiet[:turn]][:IN_TURN]
+    return troubled[:MOST_TROUBLED] + [*quiet[turn:], *quiet[:turn]][:IN_TURN]
 
 
 async def _worker_host(sight: Sight, one: Worker) -> HostSeen | None:
