@@ -6,6 +6,7 @@ The controller's host answers for the cluster; a worker's host answers for its o
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
@@ -121,7 +122,7 @@ def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
     )
 
 
-def _of_host(answer: Answer, clock_ms: int) -> dict[str, object]:
+def _of_host(answer: Answer, clock_ms: int) -> dict[str, Any]:
     units = [line.split("|", 1) for line in answer.said.get("unit", []) if "|" in line]
     files = [(*line.split("|", 2), "", "")[:3] for line in answer.said.get("file", [])]
     return {
