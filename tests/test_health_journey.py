@@ -172,7 +172,7 @@ def test_work_on_another_worker_hides_nothing_and_the_bundle_counts_it(ground: G
     now = ground.instance(cluster.id)
     assert bundle(now)["versions"]["members"].keys() == {HEAD, FIRST, SECOND}
     assert {m.runtime_version for m in now.members} == {now.runtime_version}
-    ground.on_host(HEAD, "scontrol", "update", f"nodename={_of(now, FIRST)}", "state=resume")
+    ground.on_host(HEAD, "scontrol", "update", f"nodename={_of(now, FIRST)}", "state=undrain")
     assert drift(shown(ground, cluster, "healthy", "2 of 2 workers take jobs")) == []
 
 

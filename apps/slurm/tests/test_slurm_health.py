@@ -112,7 +112,7 @@ def test_a_host_that_does_not_answer_makes_nobody_say_that_all_is_well() -> None
         ({"host": HostSeen(units={"slurmd": "failed"})}, "degraded", "slurmd on gpu2 is failed"),
         ({"host": HostSeen(why="no answer"), "missed": 2}, "degraded", "gpu2 does not answer: it is off"),
         ({"node": node(FIRST.node, "down"), "host": HostSeen(why="no answer"), "missed": 1}, "degraded", "it is off"),
-        ({"node": node(FIRST.node, silent=True)}, "degraded", "gpu2 is silent in Slurm"),
+        ({"node": node(FIRST.node, silent=True), "silent": 2}, "degraded", "gpu2 is silent in Slurm"),
         ({"node": None}, "degraded", "Slurm does not know gpu2"),
         ({"node": drained()}, "degraded", "drained by root since 2026-11-16T08:00:00: fan is loud. That is left alone"),
         ({"node": drained("slurm", "gres/gpu count")}, "degraded", "Slurm itself drained gpu2"),
@@ -138,6 +138,7 @@ def test_files_that_nobody_wrote_down_are_not_called_right() -> None:
 
 def test_a_host_that_was_not_heard_once_may_only_be_slow() -> None:
     assert judged(head(), host=HostSeen(why="no answer"), missed=1).status == "healthy"
+    assert judged(head(), node=node(FIRST.node, silent=True), silent=1).status == "healthy"
 
 
 def test_a_drain_that_was_asked_for_is_no_trouble() -> None:

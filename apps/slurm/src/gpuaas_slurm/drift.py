@@ -75,7 +75,7 @@ def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
                 one.seat.host,
                 "slurm" if one.node.by == SLURM_ITSELF else "person",
                 f"Drained by {who}{since}: {one.node.reason}.",
-                revert=f"on the controller: scontrol update nodename={one.seat.node} state=resume",
+                revert=f"on the controller: scontrol update nodename={one.seat.node} state=undrain",
                 adopt=f"{one.command('drain')}: the platform counts it as drained",
             )
     for other in sorted(head.nodes.keys() - ours):

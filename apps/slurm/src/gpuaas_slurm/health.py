@@ -33,6 +33,7 @@ class Worker:
     host: HostSeen | None  # None: not looked at this time
     in_work: bool = False  # an operation of its own is under way
     missed: int = 0  # looks in a row at which its host did not answer
+    silent: int = 0  # looks in a row at which Slurm heard nothing of it; just given back, it is silent for a moment
 
     def command(self, verb: str) -> str:
         return f"`gpuaas member {verb} {self.instance} worker/{self.seat.ordinal}`"
@@ -83,15 +84,15 @@ def _drain(one: Worker) -> str:
         )
     if one.node.by == SLURM_ITSELF:
         said = f"Slurm itself drained {one.seat.host}{since}: {one.node.reason}. Mend that"
-        return f"{said}, then on the controller: {_undrain(one)}."
+        return f"{said}, then on the controller: {_undrain(one, 'resume')}."
     return (
         f"{one.seat.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
         f"That is left alone; to take it back, on the controller: {_undrain(one)}."
     )
 
 
-def _undrain(one: Worker) -> str:
-    return f"scontrol update nodename={one.seat.node} state=resume"
+def _undrain(one: Worker, state: str = "undrain") -> str:
+    return f"scontrol update nodename={one.seat.node} state={state}"
 
 
 def _host_away(one: Worker) -> str:
@@ -110,7 +111,7 @@ def _service_dead(one: Worker) -> str:
 
 
 def _not_up(one: Worker) -> str:
-    if one.node is None or (one.node.state in TAKES_JOBS and not one.node.silent):
+    if one.node is None or (one.node.state in TAKES_JOBS and one.silent < 2):
         return ""
     why = f": {one.node.reason}" if one.node.reason else ""
     state = "silent" if one.node.silent else one.node.state

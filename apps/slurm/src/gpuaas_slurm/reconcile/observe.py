@@ -148,14 +148,15 @@ async def _worker_host(sight: Sight, one: Worker) -> HostSeen | None:
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
     """What a host said stays said until it is asked again; one that was not heard once may only be slow."""
-    said, missed = memory.setdefault("hosts", {}), memory.setdefault("missed", {})
+    said, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
     key = one.seat.member_id
+    silent[key] = silent.get(key, 0) + 1 if one.node is not None and one.node.silent else 0
     if host is None:
         host = said.get(key)
     else:
         missed[key] = 0 if host.reached else missed.get(key, 0) + 1
         said[key] = host
-    return replace(one, host=host, missed=missed.get(key, 0))
+    return replace(one, host=host, missed=missed.get(key, 0), silent=silent[key])
 
 
 def _members(look: Look, wanted: Plan, head: HeadSeen, workers: list[Worker]) -> list[MemberObservation]:
