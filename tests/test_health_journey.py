@@ -55,6 +55,10 @@ def drift(now: InstanceView) -> list[dict[str, Any]]:
     return (now.adapter_detail or {}).get("drift", [])
 
 
+def bundle(now: InstanceView) -> dict[str, Any]:
+    return now.access or {}
+
+
 def node(ground: Ground) -> str:
     return ground.on_host(HEAD, "sinfo", "-h", "-N", "-o", "%N").split()[0]
 
@@ -76,9 +80,8 @@ def test_all_that_is_wrong_with_the_hosts_is_told_at_once_and_nothing_is_touched
         assert done.error
         assert "Port 6817 of gpu4" in done.error.message
         assert "gpu5 lacks the package slurmd" in done.error.message
-        rows = {
-            one["host"]: {row["check"]: row["ok"] for row in one["checks"]} for one in done.adapter_detail["preflight"]
-        }
+        matrix = (done.adapter_detail or {})["preflight"]
+        rows = {one["host"]: {row["check"]: row["ok"] for row in one["checks"]} for one in matrix}
         assert [name for name, ok in rows[SECOND].items() if not ok] == ["ports_free"]
         assert [name for name, ok in rows[THIRD].items() if not ok] == ["packages_present"]
         assert ground.lab.exec(THIRD, ["ls", "/etc/slurm/slurm.conf"], timeout=20).exit != 0
@@ -130,11 +133,11 @@ def test_a_service_that_stops_is_named_with_what_to_do_and_forgotten_when_it_is_
     ground.on_host(HEAD, "systemctl", "stop", unit)
     now = shown(ground, cluster, status, f"{called} on {HEAD} is inactive", f"systemctl start {unit}")
     assert condition(now, kind).status == "False"
-    assert ("stale" in now.access) == (unit == "slurmctld")
+    assert ("stale" in bundle(now)) == (unit == "slurmctld")
     ground.on_host(HEAD, "systemctl", "start", unit)
     now = shown(ground, cluster, "healthy")
     assert condition(now, kind).status == "True"
-    assert "stale" not in now.access
+    assert "stale" not in bundle(now)
 
 
 def test_a_worker_whose_service_is_dead_is_named(ground: Ground, cluster: InstanceView) -> None:
@@ -165,20 +168,20 @@ def test_work_on_another_worker_hides_nothing_and_the_bundle_counts_it(ground: G
     assert "is a worker of watched" in done.progress.message
     assert "fan is loud" in ground.instance(cluster.id).health.sentence
     now = shown(ground, cluster, "degraded", "1 of 2 workers take jobs", "fan is loud")
-    wait_until(lambda: ground.instance(cluster.id).access["workers"] == 2, 60, "the bundle to count both")
+    wait_until(lambda: bundle(ground.instance(cluster.id))["workers"] == 2, 60, "the bundle to count both")
     now = ground.instance(cluster.id)
-    assert now.access["versions"]["members"].keys() == {HEAD, FIRST, SECOND}
+    assert bundle(now)["versions"]["members"].keys() == {HEAD, FIRST, SECOND}
     assert {m.runtime_version for m in now.members} == {now.runtime_version}
-    ground.on_host(HEAD, "scontrol", "update", f"nodename={_of(now, FIRST)}", "state=resume")
+    ground.on_host(HEAD, "scontrol", "update", f"nodename={_of(now, FIRST)}", "state=undrain")
     assert drift(shown(ground, cluster, "healthy", "2 of 2 workers take jobs")) == []
 
 
 def _of(now: InstanceView, host: str) -> str:
-    return next(m for m in now.members if m.node_name == host).adapter_detail["node"]
+    return (next(m for m in now.members if m.node_name == host).adapter_detail or {})["node"]
 
 
 def test_headers_of_the_bundle_begin_a_job_that_runs(ground: Ground, cluster: InstanceView) -> None:
-    headers = ground.instance(cluster.id).access["sbatch_headers"]
+    headers = bundle(ground.instance(cluster.id))["sbatch_headers"]
     assert [(one["partition"], one["gpu"]) for one in headers] == [("main", None), ("main", "a100")]
     script = f"#!/bin/bash\n{headers[1]['header']}printenv CUDA_VISIBLE_DEVICES\n"
     run = f"cat >/tmp/job.sh <<'J'\n{script}J\nrunuser -u gpuaas -- sbatch --wait -o /tmp/job.out /tmp/job.sh"

@@ -6,6 +6,7 @@ A handler gets a Call and returns (status, body) or (status, body, headers), or 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
@@ -208,7 +209,8 @@ class Platform:
                         self.stream(body)
                     self.write(status, body, more[0] if more else {})
                 except (Cut, ConnectionError):
-                    self.connection.shutdown(socket.SHUT_RDWR)
+                    with contextlib.suppress(OSError):  # the client may have hung up first
+                        self.connection.shutdown(socket.SHUT_RDWR)
                     self.close_connection = True
 
             def read_call(self, method: str) -> Call:

@@ -49,6 +49,8 @@ def head(**changes: Any) -> HeadSeen:
         "nodes": {w.node: node(w.node) for w in PLAN.workers},
         "partitions": {"main": SEEN_PART},
         "wanted": {"main": PART},
+        "files_known": True,
+        "made": {("root", ""): "", ("root", "root"): "", ("team-a", ""): "Fairshare=1", ("team-a", "gpuaas"): ""},
         "associations": (("root", "", ""), ("root", "root", ""), ("team-a", "", ""), ("team-a", "gpuaas", "")),
     }
     return HeadSeen(**(fine | changes))
@@ -110,7 +112,7 @@ def test_a_host_that_does_not_answer_makes_nobody_say_that_all_is_well() -> None
         ({"host": HostSeen(units={"slurmd": "failed"})}, "degraded", "slurmd on gpu2 is failed"),
         ({"host": HostSeen(why="no answer"), "missed": 2}, "degraded", "gpu2 does not answer: it is off"),
         ({"node": node(FIRST.node, "down"), "host": HostSeen(why="no answer"), "missed": 1}, "degraded", "it is off"),
-        ({"node": node(FIRST.node, silent=True)}, "degraded", "gpu2 is silent in Slurm"),
+        ({"node": node(FIRST.node, silent=True), "silent": 2}, "degraded", "gpu2 is silent in Slurm"),
         ({"node": None}, "degraded", "Slurm does not know gpu2"),
         ({"node": drained()}, "degraded", "drained by root since 2026-11-16T08:00:00: fan is loud. That is left alone"),
         ({"node": drained("slurm", "gres/gpu count")}, "degraded", "Slurm itself drained gpu2"),
@@ -123,8 +125,20 @@ def test_a_worker_in_trouble_is_named_with_what_to_do(first: dict[str, Any], sta
     assert found.sentence.startswith("1 of 2 workers take jobs.")
 
 
+def test_limits_that_the_platform_itself_set_are_no_drift() -> None:
+    limited = head(associations=(("team-a", "", "grpjobs=3"), ("team-a", "gpuaas", "")))
+    own = dataclasses.replace(limited, made=limited.made | {("team-a", ""): "Fairshare=1:GrpJobs=3"})
+    assert ledger(own) == []
+
+
+def test_files_that_nobody_wrote_down_are_not_called_right() -> None:
+    found = judged(head(files_known=False))
+    assert (found.status, [row.key for row in found.conditions if row.ok is None]) == ("healthy", ["configuration"])
+
+
 def test_a_host_that_was_not_heard_once_may_only_be_slow() -> None:
     assert judged(head(), host=HostSeen(why="no answer"), missed=1).status == "healthy"
+    assert judged(head(), node=node(FIRST.node, silent=True), silent=1).status == "healthy"
 
 
 def test_a_drain_that_was_asked_for_is_no_trouble() -> None:
@@ -189,7 +203,8 @@ def test_what_hosts_say_is_read() -> None:
         "@node worker0-a|drain*|22.05.8|gpu:a100:2(S:0)|root|2026-11-16T08:00:00|fan|loud",
         "@node worker1-b|mix|22.05.8|(null)|Unknown|Unknown|none", "@node ", "@database answers", "@accounts answer",
         "@partition PartitionName=main State=UP", "@wanted PartitionName=main Nodes=ALL State=UP",
-        "@assoc team-a|gpuaas|3|||||", "@assoc root||||||",
+        "@assoc team-a|gpuaas|3|||||", "@assoc root||||||", "@made Parent - 'root'", "@made Account - 'team-a':GrpJobs=3",
+        "@made Parent - 'team-a'", "@made User - 'gpuaas':DefaultAccount='team-a'",
     ]  # fmt: skip
     seen = read_head(parse(0, "\n".join(said)), 1000)
     assert (seen.skew_s, seen.version, seen.answers, seen.database, seen.accounts) == (4.0, "22.05.8", True, True, True)
@@ -198,6 +213,7 @@ def test_what_hosts_say_is_read() -> None:
     assert (first.state, first.silent, first.gpus, first.by, first.reason) == ("drained", True, 2, "root", "fan|loud")
     assert (second.state, second.silent, second.gpus, second.by, second.reason) == ("busy", False, 0, "", "")
     assert seen.associations == (("team-a", "gpuaas", "grpjobs=3"), ("root", "", ""))
+    assert seen.made == {("root", ""): "", ("team-a", ""): "GrpJobs=3", ("team-a", "gpuaas"): "DefaultAccount='team-a'"}
     assert read_host(parse(0, "@unit slurmd.service|failed"), 0).runs("slurmd") is False
 
 
@@ -294,7 +310,8 @@ async def test_every_host_answers_every_question_and_all_that_is_wrong_is_told_a
 
 async def test_packages_that_can_still_be_brought_end_nothing_yet(facts: HostFacts) -> None:
     lacking = dataclasses.replace(facts, missing=("srun",))
-    assert (await check({"a": lacking}, later=frozenset(["packages_present"]))).told == []
+    (matrix,) = (await check({"a": lacking}, later=frozenset(["packages_present"]))).told
+    assert [row["check"] for row in matrix["preflight"][0]["checks"] if not row["ok"]] == ["packages_present"]
     assert len((await check({"a": lacking})).told) == 2
     both = dataclasses.replace(lacking, skew_s=600.0)
     (_, ended) = (await check({"a": both}, later=frozenset(["packages_present"]))).told

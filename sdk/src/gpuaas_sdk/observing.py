@@ -182,6 +182,8 @@ class Observer:
             with contextlib.suppress(asyncio.CancelledError):
                 await look.close()
             watched.looking = None
+            if watched.due_at <= now():  # an operation ended meanwhile
+                self._woken.set()
 
     async def _tell(self, look: Look, seen: Seen) -> None:
         instance = look.instance

@@ -18,6 +18,7 @@ from gpuaas_slurm.plan import Plan
 MOST = 50
 COMPARED = ("State", "MaxTime", "DefaultTime", "AllowAccounts", "AllowGroups", "AllowQos")
 UNLIMITED = ("INFINITE", "UNLIMITED")
+LIMITED = re.compile(r"\b(Grp|Max)\w+=")  # the platform set limits of its own there
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
                 one.seat.host,
                 "slurm" if one.node.by == SLURM_ITSELF else "person",
                 f"Drained by {who}{since}: {one.node.reason}.",
-                revert=f"on the controller: scontrol update nodename={one.seat.node} state=resume",
+                revert=f"on the controller: scontrol update nodename={one.seat.node} state=undrain",
                 adopt=f"{one.command('drain')}: the platform counts it as drained",
             )
     for other in sorted(head.nodes.keys() - ours):
@@ -98,17 +99,16 @@ def _partitions(name: str, head: HeadSeen) -> Iterator[Entry]:
 
 
 def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
-    made = {("root", ""), ("root", "root"), (plan.account, ""), (plan.account, plan.user)}
     for account, user, limits in sorted(head.associations):
         whose = f"{account}/{user}" if user else account
-        if (account, user) not in made:
+        if (account, user) not in head.made:
             said = (
                 f"The user {user} was added to the account {account}." if user else f"The account {account} was added."
             )
             drop = f"delete user {user} account={account}" if user else f"delete account {account}"
             adopt = "leave it so: the platform does not touch accounts it did not make"
             yield Entry(whose, "accounting", "person", said, revert=f"on the controller: sacctmgr {drop}", adopt=adopt)
-        elif limits and account != "root":
+        elif limits and not LIMITED.search(head.made[(account, user)]):
             yield Entry(whose, "accounting", "person", f"Limits were set: {limits}.", adopt="leave it so")
     if head.accounts and (plan.account, plan.user) not in {(a, u) for a, u, _ in head.associations}:
         said = f"The user {plan.user} is no longer in the account {plan.account}: jobs are refused."

@@ -14,6 +14,7 @@ from gpuaas_slurm.steps.nodes import OURS
 
 TAKES_JOBS = ("idle", "busy")
 SLURM_ITSELF = "slurm"
+MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
@@ -32,6 +33,7 @@ class Worker:
     host: HostSeen | None  # None: not looked at this time
     in_work: bool = False  # an operation of its own is under way
     missed: int = 0  # looks in a row at which its host did not answer
+    silent: int = 0  # looks in a row at which Slurm heard nothing of it; just given back, it is silent for a moment
 
     def command(self, verb: str) -> str:
         return f"`gpuaas member {verb} {self.instance} worker/{self.seat.ordinal}`"
@@ -67,6 +69,8 @@ class Worker:
 def _unknown(one: Worker) -> str:
     if one.node is not None:
         return ""
+    if one.member_state == "failed":
+        return f"The last operation on {one.seat.host} failed: {one.command('retry')}, or {one.command('remove')}."
     return f"Slurm does not know {one.seat.host} any more. Restart it: {one.command('restart')}."
 
 
@@ -80,15 +84,15 @@ def _drain(one: Worker) -> str:
         )
     if one.node.by == SLURM_ITSELF:
         said = f"Slurm itself drained {one.seat.host}{since}: {one.node.reason}. Mend that"
-        return f"{said}, then on the controller: {_undrain(one)}."
+        return f"{said}, then on the controller: {_undrain(one, 'resume')}."
     return (
         f"{one.seat.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
         f"That is left alone; to take it back, on the controller: {_undrain(one)}."
     )
 
 
-def _undrain(one: Worker) -> str:
-    return f"scontrol update nodename={one.seat.node} state=resume"
+def _undrain(one: Worker, state: str = "undrain") -> str:
+    return f"scontrol update nodename={one.seat.node} state={state}"
 
 
 def _host_away(one: Worker) -> str:
@@ -107,7 +111,7 @@ def _service_dead(one: Worker) -> str:
 
 
 def _not_up(one: Worker) -> str:
-    if one.node is None or (one.node.state in TAKES_JOBS and not one.node.silent):
+    if one.node is None or (one.node.state in TAKES_JOBS and one.silent < 2):
         return ""
     why = f": {one.node.reason}" if one.node.reason else ""
     state = "silent" if one.node.silent else one.node.state
@@ -210,7 +214,8 @@ def _workers(workers: tuple[Worker, ...]) -> Condition:
     count += f" Drained, as asked: {', '.join(asked)}." if asked else ""
     count += f" An operation works on {', '.join(in_work)}." if in_work else ""
     if troubles:
-        return Condition("worker", False, " ".join([count, *troubles]))
+        more = f"{len(troubles) - MOST_TOLD} more are in trouble." if len(troubles) > MOST_TOLD else ""
+        return Condition("worker", False, " ".join([count, *troubles[:MOST_TOLD], more]).strip())
     if not usable and not in_work:
         return Condition("worker", False, count)
     return Condition("worker", True, count)
@@ -222,6 +227,9 @@ def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker,
     if wrong:
         told = "; ".join(dict.fromkeys(wrong))
         return Condition("configuration", False, f"{told}. To put it back: {put_back(name)}.")
+    if not head.files_known:
+        said = f"Nobody wrote down how the files were. {put_back(name)} does, from now on."
+        return Condition("configuration", None, said)
     return Condition("configuration", True, "The files of the cluster are as the platform wrote them.")
 
 

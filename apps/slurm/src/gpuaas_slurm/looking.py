@@ -6,9 +6,10 @@ The controller's host answers for the cluster; a worker's host answers for its o
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpuaas_slurm.hosts import Answer
-from gpuaas_slurm.render.other_conf import DATABASE
+from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
 from gpuaas_slurm.slurm import parse
 
 LIMITS = ("grpjobs", "grpsubmit", "grptres", "maxjobs", "maxsubmit", "maxwall")
@@ -32,6 +33,7 @@ HEAD = (
     + f"""
 say version "$(slurmctld -V 2>/dev/null)"
 grep '^PartitionName=' /etc/slurm/slurm.conf | sed 's/^/@wanted /'
+sed 's/^/@made /' {ACCOUNTS} 2>/dev/null
 if port_open 6817; then
   say ping "$(timeout 5 scontrol ping 2>&1 | head -1)"
   timeout 5 sinfo -a -h -N -o '%N|%t|%v|%G|%u|%H|%E' | sort -u | sed 's/^/@node /'
@@ -97,6 +99,7 @@ class HeadSeen(HostSeen):
     partitions: dict[str, dict[str, str]] = field(default_factory=dict)
     wanted: dict[str, dict[str, str]] = field(default_factory=dict)  # partitions in slurm.conf
     associations: tuple[tuple[str, str, str], ...] = ()  # account, user, limits in words
+    made: dict[tuple[str, str], str] = field(default_factory=dict)  # account and user that the platform made: how
 
 
 def read_host(answer: Answer, clock_ms: int) -> HostSeen:
@@ -114,11 +117,12 @@ def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
         nodes={node.name: node for node in nodes},
         partitions=_partitions(answer.said.get("partition", [])),
         wanted=_partitions(answer.said.get("wanted", [])),
+        made=_made(answer.said.get("made", [])),
         associations=tuple((row[0], row[1], _limits(row[2:])) for row in rows if len(row) > 1),
     )
 
 
-def _of_host(answer: Answer, clock_ms: int) -> dict[str, object]:
+def _of_host(answer: Answer, clock_ms: int) -> dict[str, Any]:
     units = [line.split("|", 1) for line in answer.said.get("unit", []) if "|" in line]
     files = [(*line.split("|", 2), "", "")[:3] for line in answer.said.get("file", [])]
     return {
@@ -153,6 +157,21 @@ def _node(line: str) -> Node | None:
 def _partitions(lines: list[str]) -> dict[str, dict[str, str]]:
     found = [parse.fields(line) for line in lines]
     return {one["PartitionName"]: one for one in found if "PartitionName" in one}
+
+
+def _made(lines: list[str]) -> dict[tuple[str, str], str]:
+    """The file of `sacctmgr load`: accounts, and users below the parent that was named last."""
+    found: dict[tuple[str, str], str] = {("root", ""): ""}
+    parent = "root"
+    for line in lines:
+        kind, _, rest = line.partition(" - ")
+        name, _, how = rest.strip().partition(":")
+        name = name.strip("'")
+        if kind == "Parent":
+            parent = name
+        elif kind in ("Account", "User"):
+            found[(name, "") if kind == "Account" else (parent, name)] = how
+    return found
 
 
 def _limits(values: list[str]) -> str:

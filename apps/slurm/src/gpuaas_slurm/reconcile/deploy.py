@@ -30,10 +30,10 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     async with reach(work, tools, wanted.allocations) as hosts, reporter(work) as said:
         facts = await facts_of(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work))
-        await check_hosts(work, hosts, facts, later=frozenset(["packages_present"]))
+        await check_hosts(work, hosts, facts, later=await _to_be_brought(work, tools, facts))
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
-        await check_hosts(work, hosts, facts)
+            await check_hosts(work, hosts, facts)
         runner.untouched = '[ ! -f "$OWN/before" ]'
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
@@ -55,6 +55,11 @@ def takes_part(work: Work, member: MemberView) -> bool:
     return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
 
+async def _to_be_brought(work: Work, tools: Tools, facts: dict[str, HostFacts]) -> frozenset[str]:
+    lacking = any(one.missing for one in facts.values())
+    return frozenset(["packages_present"]) if lacking and await tools.package_set(work) else frozenset()
+
+
 async def check_hosts(
     work: Work, hosts: dict[str, Host], facts: dict[str, HostFacts], later: frozenset[str] = frozenset()
 ) -> None:
@@ -65,8 +70,6 @@ async def check_hosts(
     known = {a: replace(facts[a], declared_gpus=declared_gpus(work, a)) for a in hosts}
     more = (same_uid(common_uid(facts.values())), names_apart([one.hostname for one in facts.values()]))
     matrix = [_asked(hosts[a], known[a], more) for a in hosts]
-    if later and not _reds(matrix, later):
-        return  # asked once more when the packages are there
     said = "Checked the host" + ("s" if len(hosts) > 1 else "")
     await work.progress("checking", 0, 0, said, adapter_detail={"preflight": matrix})
     refuse(matrix, later)

@@ -17,6 +17,7 @@ from gpuaas_sdk.errors import ApiError, MachineError
 
 from gpuaas_slurm import __version__, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers
+from gpuaas_slurm.conditions import SKEW_ALLOWED_S
 from gpuaas_slurm.health import TAKES_JOBS, Worker
 from gpuaas_slurm.hosts import Answer, Claim, parse, preamble
 from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
@@ -26,8 +27,9 @@ from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()
 IN_TURN = 4  # workers' hosts asked at each look although Slurm shows nothing wrong with them
+MOST_TROUBLED = 16  # of the others Slurm's own word must do
 WITHIN_S = 25.0
-NOT_PART_YET = ("pending", "provisioning", "removing", "removed", "failed")
+ON_THEIR_WAY = ("pending", "provisioning", "removing")
 
 
 @dataclass
@@ -51,6 +53,9 @@ async def observe(look: Look, tools: Tools) -> Seen | None:
     except (BadPlan, BadWord) as error:
         log.warning("the cluster cannot be looked at", instance_id=look.instance.id, error=str(error))
         return None
+    if look.memory.get("since") != look.instance.last_operation_id:  # what was remembered is of before it
+        look.memory.clear()
+        look.memory["since"] = look.instance.last_operation_id
     head = await _head(sight)
     workers = await _workers(sight, head)
     judged = health.judge(look.instance.name, sight.plan, head, workers)
@@ -105,7 +110,7 @@ async def _workers(sight: Sight, head: HeadSeen) -> list[Worker]:
             member_state=members[seat.member_id].state,
             node=head.nodes.get(seat.node),
             host=head if seat.allocation_id == sight.plan.controller.allocation_id and head.reached else None,
-            in_work=bool(members[seat.member_id].current_operation_id) or members[seat.member_id].state in NOT_PART_YET,
+            in_work=bool(members[seat.member_id].current_operation_id) or members[seat.member_id].state in ON_THEIR_WAY,
         )
         for seat in sight.plan.workers
     ]
@@ -119,13 +124,15 @@ def _to_ask(sight: Sight, head: HeadSeen, known: list[Worker]) -> list[Worker]:
     if not head.reached:
         return []
     apart = [one for one in known if one.host is None and not one.in_work]
-    troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in TAKES_JOBS]
-    missed = sight.look.memory.get("missed", {})
-    troubled += [one for one in apart if one not in troubled and missed.get(one.seat.member_id)]
+    fine = (*TAKES_JOBS, "drained", "draining")
+    troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in fine]
+    said: dict[str, HostSeen] = sight.look.memory.get("hosts", {})
+    wrong = {key for key, seen in said.items() if not seen.reached or seen.files or abs(seen.skew_s) > SKEW_ALLOWED_S}
+    troubled += [one for one in apart if one not in troubled and one.seat.member_id in wrong]
     quiet = [one for one in apart if one not in troubled]
     turn = sight.look.memory.get("turn", 0) % max(1, len(quiet))
     sight.look.memory["turn"] = turn + IN_TURN
-    return troubled + [*quiet[turn:], *quiet[:turn]][:IN_TURN]
+    return troubled[:MOST_TROUBLED] + [*quiet[turn:], *quiet[:turn]][:IN_TURN]
 
 
 async def _worker_host(sight: Sight, one: Worker) -> HostSeen | None:
@@ -141,14 +148,15 @@ async def _worker_host(sight: Sight, one: Worker) -> HostSeen | None:
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
     """What a host said stays said until it is asked again; one that was not heard once may only be slow."""
-    said, missed = memory.setdefault("hosts", {}), memory.setdefault("missed", {})
+    said, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
     key = one.seat.member_id
+    silent[key] = silent.get(key, 0) + 1 if one.node is not None and one.node.silent else 0
     if host is None:
         host = said.get(key)
     else:
         missed[key] = 0 if host.reached else missed.get(key, 0) + 1
         said[key] = host
-    return replace(one, host=host, missed=missed.get(key, 0))
+    return replace(one, host=host, missed=missed.get(key, 0), silent=silent[key])
 
 
 def _members(look: Look, wanted: Plan, head: HeadSeen, workers: list[Worker]) -> list[MemberObservation]:
