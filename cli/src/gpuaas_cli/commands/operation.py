@@ -10,7 +10,7 @@ from cyclopts import App
 from .. import show
 from ..endings import say_next
 from ..moments import sequence_now
-from ..options import Common, Flag
+from ..options import Changing, Looking, NoWait
 from ..session import Session, session
 from .instance import follow
 
@@ -22,7 +22,7 @@ app = App(name="operation", help="What is being done, what was done, and how to 
 
 @app.command(name="list")
 def list_operations(
-    *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Common = Common()
+    *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Looking = Looking()
 ) -> None:
     """The project's operations, newest first.
 
@@ -68,7 +68,7 @@ def _progress(o: OperationView) -> str:
 
 
 @app.command(name="show")
-def show_operation(operation: str, /, *, common: Common = Common()) -> None:
+def show_operation(operation: str, /, *, common: Looking = Looking()) -> None:
     """One operation: how far it is, or why it failed and what to do about it.
 
     Example: gpuaas operation show op_01hx…
@@ -106,7 +106,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command
-def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+def retry(operation: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()) -> int:
     """Try a failed operation again, and watch it.
 
     Example: gpuaas operation retry op_01hx…
@@ -117,7 +117,7 @@ def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: 
     operation
         Its id, or an instance's name for the latest one of it.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.operation(operation)
@@ -126,7 +126,7 @@ def retry(operation: str, /, *, no_wait: Annotated[bool, Flag] = False, common: 
 
 
 @app.command
-def cancel(operation: str, /, *, common: Common = Common()) -> None:
+def cancel(operation: str, /, *, common: Changing = Changing()) -> None:
     """Ask a running operation to stop. It ends at its next good moment, and says what it left behind.
 
     Example: gpuaas operation cancel train
@@ -148,7 +148,7 @@ def cancel(operation: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command(name="take-claim")
-def take_claim(operation: str, /, *, reason: str | None = None, common: Common = Common()) -> None:
+def take_claim(operation: str, /, *, reason: str | None = None, common: Changing = Changing()) -> None:
     """Take an operation away from the controller that holds it; it waits to be claimed again.
 
     Example: gpuaas operation take-claim train --reason "the controller hangs"
@@ -169,7 +169,7 @@ def take_claim(operation: str, /, *, reason: str | None = None, common: Common =
 
 
 @app.command
-def abandon(operation: str, /, *, reason: str, common: Common = Common()) -> None:
+def abandon(operation: str, /, *, reason: str, common: Changing = Changing()) -> None:
     """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"
