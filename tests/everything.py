@@ -39,6 +39,7 @@ ON_ANY_STORE = [
         "contracts",
         "custody_holders",
         "lifecycles",
+        "mcp_journey",
         "otlp_export",
         "policy",
         "reference_pages",

@@ -17,7 +17,7 @@ from scene import Gpuaas, Scene
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory of its own, and nothing from the environment."""
-    for name in ("GPUAAS_API", "GPUAAS_TOKEN", "GPUAAS_PROJECT"):
+    for name in ("GPUAAS_API", "GPUAAS_TOKEN", "GPUAAS_PROJECT", "GPUAAS_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GPUAAS_CONFIG", str(tmp_path / "config.json"))
     monkeypatch.setattr("gpuaas_sdk.transport.MAX_TRIES", 1)

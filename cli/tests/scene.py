@@ -244,6 +244,7 @@ class Scene:
         on("POST", "/v1/whoami/password", lambda _: (200, {"ended_sessions": 2}))
         on("POST", "/v1/invitations/accept", lambda _: (201, user))
         on("GET", s, lambda _: page(account))
+        on("POST", s, lambda _: (201, account))
         on("GET", f"{one}/keys", lambda _: page(key, wire(m.KeyView, id="key_2", active=True, created_at=LONG_AGO)))
         on("POST", f"{one}/keys", lambda _: (201, wire(m.KeyView, id="key_2", active=True)))
         on("POST", f"{one}/keys/key_1/retire", lambda _: (200, key))
@@ -335,6 +336,7 @@ class Scene:
         held = {"id": "alloc_9", "name": "big-1", "node_name": "node-b", "state": "requested", "gpus": 8}
         held |= {"region": "eu-west", "sku": "h100-8x", "expires_at": LONG_AGO, "overdue_since": None, "facts": FACTS}
         on("POST", f"{p}/allocation-requests", lambda _: (201, {"items": [wire(m.AllocationView, **held)]}))
+        on("POST", f"{p}/allocations", lambda _: (201, wire(m.AllocationView, **held | {"state": "active"})))
         on("POST", f"{p}/allocations/alloc_1/extend", lambda _: (200, wire(m.AllocationView, **held)))
 
     def _me(self) -> dict[str, Any]:

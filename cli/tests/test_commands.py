@@ -78,7 +78,7 @@ LOOKING = [
     ("instance", "upgrade", "train", "1.1.0", "--no-wait"),
     ("instance", "decommission", "train", "--plan"),
     ("member", "list", "train"),
-    ("member", "add", "train", "worker", "node-a"),
+    ("member", "add", "train", "worker", "node-a", "--no-wait"),
     ("member", "add", "train", "worker", "node-a", "--plan"),
     *(("member", verb, "train", "controller/0", "--no-wait") for verb in ("drain", "undrain", "restart", "retry")),
     ("member", "remove", "train", "mem_1", "--no-wait"),

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
-from gpuaas_sdk import Calls, generate, models
+from gpuaas_sdk import Calls, errors, generate, models
 from gpuaas_sdk.call import call
 from gpuaas_sdk.request import Page, Request
 
@@ -128,6 +128,12 @@ def test_every_route_has_a_call() -> None:
 
 def test_the_models_are_fresh() -> None:
     assert generate.generate(CONTRACT) == generate.MODELS.read_text(), "run python -m gpuaas_sdk.generate"
+
+
+def test_the_sdk_knows_every_error_code_of_the_platform() -> None:
+    contract = json.loads(generate.CONTRACT.with_name("errors.json").read_text())
+    known = {code: msgspec.to_builtins(one) for code, one in errors.known_problems().items()}
+    assert known == contract, "run python -m gpuaas_sdk.generate"
 
 
 def test_every_model_can_be_decoded() -> None:

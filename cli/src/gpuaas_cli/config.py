@@ -1,52 +1,111 @@
-"""What the CLI remembers between commands: the address, the token, a default project. Used by session and login.
+"""What the CLI remembers between commands: platforms by name, and for each the address, the token, a default project.
 
-One JSON file, readable by its owner only. The environment wins over it, so that automation needs no file at all.
+Used by session, login and `gpuaas context`. One JSON file, readable by its owner only. The environment wins over it, so
+that automation needs no file at all.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
+
+FIRST = "default"  # what the file of a CLI that knew one platform only becomes
 
 
 @dataclass(frozen=True)
 class Config:
+    """One platform, as one person uses it: a context."""
+
     api: str = ""
     token: str = ""
     email: str = ""
     project: str = ""
 
     @classmethod
+    def read(cls, said: dict[str, Any]) -> Config:
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: str(value) for name, value in said.items() if name in known and value})
+
+    @classmethod
+    def effective(cls, api: str | None = None, context: str | None = None) -> Config:
+        """The current context, the environment on top, `--context` instead of both, `--api` above all.
+
+        A saved token only goes to the address that gave it: an address chooses the context that has one for it.
+        """
+        env = os.environ.get if not context else lambda _: ""
+        wanted = (api or env("GPUAAS_API") or "").rstrip("/")
+        chosen = Contexts.saved().chosen(context, wanted)
+        api = wanted or chosen.api
+        token = env("GPUAAS_TOKEN") or (chosen.token if api == chosen.api else "")
+        return cls(api=api, token=token, email=chosen.email, project=env("GPUAAS_PROJECT") or chosen.project)
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The whole file."""
+
+    current: str = ""
+    known: dict[str, Config] = field(default_factory=dict)
+
+    @classmethod
     def path(cls) -> Path:
         return Path(os.environ.get("GPUAAS_CONFIG") or Path.home() / ".config" / "gpuaas" / "config.json")
 
     @classmethod
-    def saved(cls) -> Config:
+    def saved(cls) -> Contexts:
         """What the file says; a missing or broken file is an empty one, `gpuaas login` writes it anew."""
         try:
             read = json.loads(cls.path().read_text())
-        except (OSError, ValueError):
+            if "contexts" not in read:
+                return cls(FIRST, {FIRST: Config.read(read)})
+            return cls(str(read["current"]), {name: Config.read(one) for name, one in read["contexts"].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return cls()
-        known = {field.name for field in fields(cls)}
-        return cls(**{name: str(value) for name, value in read.items() if name in known and value})
 
-    @classmethod
-    def effective(cls, api: str | None = None) -> Config:
-        """The file, the environment on top, `--api` above all. A saved token only goes to the address that gave it."""
-        saved, env = cls.saved(), os.environ.get
-        api = (api or env("GPUAAS_API") or saved.api).rstrip("/")
-        token = env("GPUAAS_TOKEN") or (saved.token if api == saved.api else "")
-        return cls(api=api, token=token, email=saved.email, project=env("GPUAAS_PROJECT") or saved.project)
+    def chosen(self, context: str | None, api: str = "") -> Config:
+        """By name, by GPUAAS_CONTEXT, by address, or the current one."""
+        if name := context or os.environ.get("GPUAAS_CONTEXT"):
+            return self.named(name)
+        current = self.known.get(self.current, Config())
+        if not api or current.api == api:
+            return current
+        return next((one for one in self.known.values() if one.api == api), current)
+
+    def named(self, name: str) -> Config:
+        from . import failures
+
+        if name not in self.known:
+            names = ", ".join(sorted(self.known)) or "none yet"
+            way_out = f"Those there are: {names}. Make one: gpuaas login --context {name} --api https://…"
+            raise failures.CliError(f"There is no context called {name}.", way_out, failures.NOT_FOUND)
+        return self.known[name]
+
+    def name_for(self, api: str) -> str:
+        """Where a sign-in is kept that was given no name: with the same address, or under the address's own name."""
+        by_api = [name for name, one in self.known.items() if one.api == api]
+        if self.current in by_api or not by_api:
+            return self.current if by_api else api.split("://", 1)[-1]
+        return by_api[0]
+
+    def put(self, name: str, context: Config) -> Contexts:
+        return replace(self, known={**self.known, name: context})
+
+    def without(self, name: str) -> Contexts:
+        left = {known: one for known, one in self.known.items() if known != name}
+        return Contexts("" if name == self.current else self.current, left)
 
     def save(self) -> None:
         """Private from the first byte on, and never half written."""
         path = self.path()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f".{path.name}.new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        new.unlink(missing_ok=True)  # a file left by somebody else would keep its own permissions
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump(asdict(self), file, indent=2)
+            kept = {name: asdict(one) for name, one in self.known.items()}
+            json.dump({"current": self.current, "contexts": kept}, file, indent=2)
             file.write("\n")
         os.replace(new, path)

@@ -1,4 +1,4 @@
-"""Waits for an operation and says how it ended, in words. Used by deploy, decommission, retry and watch."""
+"""Waits for an operation and says how it ended, in words. Used by deploy, decommission, retry, watch and batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wait_for_end(at: Session, accepted: AcceptedView, *, after: int | None, json
             for moment in moments(client, at.project_id, operation.id, after=after, on_line=shown.line):
                 shown.saw(moment)
         except KeyboardInterrupt:
-            return _left(instance)
+            return leave(instance.name)
     return say_end(client, at.project_id, operation.id, instance.id, json=json)
 
 
@@ -39,7 +39,7 @@ def say_end(client: Client, project_id: str, operation_id: str, instance_id: str
         _say_good(operation, instance)
     if operation.status == "succeeded":
         return failures.OK
-    _say_bad(operation, instance)
+    say_bad(operation, instance)
     return failures.ENDED_BADLY
 
 
@@ -62,7 +62,7 @@ def _say_good(operation: OperationView, instance: InstanceView) -> None:
     )
 
 
-def _say_bad(operation: OperationView, instance: InstanceView) -> None:
+def say_bad(operation: OperationView, instance: InstanceView) -> None:
     progress, error = operation.progress, operation.error
     where = f" at step {progress.step} of {progress.of}" if progress.of else ""
     ended = {"needs_attention": "needs attention", "failed": "failed", "canceled": "was canceled"}
@@ -90,9 +90,9 @@ def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:
     print("\n".join(lines), file=sys.stderr if stderr else sys.stdout)
 
 
-def _left(instance: InstanceView) -> int:
+def leave(instance: str) -> int:
     print("\nThe operation goes on without you.", file=sys.stderr)
-    say_next((f"gpuaas instance watch {instance.name}", "look at it again"), stderr=True)
+    say_next((f"gpuaas instance watch {instance}", "look at it again"), stderr=True)
     return failures.INTERRUPTED
 
 

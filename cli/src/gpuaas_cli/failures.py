@@ -14,6 +14,19 @@ if TYPE_CHECKING:
 
 OK, BUG, USAGE, SIGN_IN, DENIED, NOT_FOUND, CONFLICT, INVALID, UNAVAILABLE, ENDED_BADLY = range(10)
 INTERRUPTED = 130
+MEANINGS = {
+    OK: "it worked",
+    BUG: "a bug, or something unexpected",
+    USAGE: "the command was not understood",
+    SIGN_IN: "not signed in",
+    DENIED: "not permitted",
+    NOT_FOUND: "not found",
+    CONFLICT: "conflict with the present state",
+    INVALID: "the request is not valid",
+    UNAVAILABLE: "the platform does not answer or is not available",
+    ENDED_BADLY: "the operation ended, but not well",
+    INTERRUPTED: "you left with Ctrl-C; what was begun goes on",
+}
 
 
 class CliError(Exception):

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from . import __version__, failures
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cyclopts import App
 
 HELP = """\
@@ -19,6 +21,7 @@ gpuaas: run GPU apps on your own machines.
 
 Start here
   gpuaas login --api URL --email YOU     sign in; with --oidc PROVIDER through your own identity provider
+  gpuaas about                           what answers there, and its version
   gpuaas whoami                          who you are, and your projects
   gpuaas catalog                         what you can deploy
   gpuaas allocation list                 where you can deploy it
@@ -40,6 +43,7 @@ Instances
 
 Members
   gpuaas member list NAME                the parts of an instance and where they are
+  gpuaas member show NAME MEMBER         all about one
   gpuaas member add NAME COMPONENT ALLOCATION…
   gpuaas member drain NAME MEMBER        let nothing new begin there
   gpuaas member undrain NAME MEMBER      bring it back
@@ -111,12 +115,17 @@ Machines
   gpuaas region delete NAME              platform administrators: take one away
   gpuaas allocation create NODE          hold a machine for the project
   gpuaas allocation request --sku SKU    hold machines of a kind, picked for you
+  gpuaas allocation show NAME            all about one
   gpuaas allocation extend NAME          move the end of its lease
   gpuaas allocation release NAME         give it back
   gpuaas quota show                      what the project may hold, and holds
   gpuaas quota set                       bound it
 
 What may be deployed
+  gpuaas app list                        all apps of the platform
+  gpuaas app show APP                    one of them, or one version with its manifest
+  gpuaas app create APP                  app teams: a new one
+  gpuaas app add-version APP MANIFEST    app teams: a version of it
   gpuaas app versions APP                its versions, and what may be done with each
   gpuaas app publish APP VERSION         let entitled projects deploy it
   gpuaas app deprecate APP VERSION       deploys with a warning
@@ -137,6 +146,7 @@ What machines are given
   gpuaas artifact register               register what a source has
   gpuaas artifact withdraw NAME:VERSION  deliver it to nobody any more
   gpuaas artifact-source list            where artifacts may come from
+  gpuaas artifact-source show NAME       all about one
   gpuaas artifact-source add NAME URL    allow a further place
   gpuaas artifact-source disable NAME    nothing comes from it any more
   gpuaas artifact-source enable NAME     it may deliver again
@@ -150,6 +160,24 @@ Who may do what
   gpuaas iam bind WHO ROLE               give a role
   gpuaas iam unbind BINDING              take it away
   gpuaas iam invite EMAIL                invite a person
+  gpuaas iam invitations                 who is invited, and whether they came
+  gpuaas iam revoke-invitation ID        take one back
+  gpuaas iam bindings                    every role given in the tenant
+  gpuaas iam create-role NAME KEY…       a role of the tenant's own
+  gpuaas iam delete-role NAME            take it away
+  gpuaas deny-rule list                  what nobody may do, whatever their role
+  gpuaas deny-rule create KEY… --reason WHY
+  gpuaas deny-rule remove ID             roles count again
+  gpuaas user list                       the people of a tenant
+  gpuaas user create EMAIL               an account with a password you choose
+  gpuaas user disable WHO                out at once
+  gpuaas user enable WHO                 may sign in again
+  gpuaas tenant list                     the tenants you can see
+  gpuaas tenant show NAME                one of them
+  gpuaas tenant create NAME              platform administrators: a new one
+  gpuaas project list                    the projects you can see
+  gpuaas project show                    the one you work in
+  gpuaas project create NAME             a new one
   gpuaas delegation create ACCOUNT KEY…  let a service account act on your behalf
   gpuaas delegation list                 what is lent in the project
   gpuaas delegation revoke ID            end it
@@ -158,6 +186,7 @@ Who may do what
   gpuaas break-glass close ID            end it
   gpuaas break-glass list                all there were
   gpuaas identity-provider list          the tenant's own OpenID providers
+  gpuaas identity-provider show NAME     one of them, with the addresses to register there
   gpuaas identity-provider create NAME   let people sign in through one
   gpuaas identity-provider update NAME   change it, its secret for one
   gpuaas identity-provider delete NAME   nobody signs in through it any more
@@ -166,6 +195,7 @@ Who may do what
   gpuaas session list                    where you are signed in
   gpuaas session revoke ID               end one of your sessions
   gpuaas service-account list            the project's service accounts
+  gpuaas service-account create NAME --identity FILE
   gpuaas service-account keys NAME       their keys, and when each was used last
   gpuaas service-account rotate NAME     a new key beside the old one
   gpuaas service-account retire-key NAME KEY
@@ -173,7 +203,16 @@ Who may do what
   gpuaas service-account enable NAME     may sign in again
   gpuaas service-account delete NAME     gone, with keys, tokens and roles
 
-Every command takes --help, -o json, --project and --api. Names or ids, as you like.
+Several platforms, scripts and shells
+  gpuaas context list                    the platforms you signed in to
+  gpuaas context use NAME                talk to this one from now on
+  gpuaas context remove NAME             forget one
+  gpuaas explain [CODE]                  what an error means, and what to do
+  gpuaas mcp                             serve an agent; with --allow-changes it applies what it planned
+  gpuaas completion bash|zsh|fish        let your shell complete commands and names
+
+Every command takes --help, -o json|yaml|table, --project, --api and --context; those that look take --watch, those that
+change something --idempotency-key. Names or ids, as you like.
 Example: gpuaas instance deploy slurm --name train --controller node-a
 """
 
@@ -204,6 +243,11 @@ COMMANDS = {
     "grant": "grant:app",
     "ssh-authority": "ssh_authority:app",
     "events": "events:events",
+    "about": "tenancy:about",
+    "tenant": "tenancy:tenant_app",
+    "project": "tenancy:project_app",
+    "user": "tenancy:user_app",
+    "deny-rule": "deny_rule:app",
     "audit": "audit:app",
     "iam": "iam:app",
     "delegation": "delegation:app",
@@ -214,6 +258,10 @@ COMMANDS = {
     "password": "account:password",
     "accept": "account:accept",
     "triage": "triage:triage",
+    "context": "context:app",
+    "explain": "explain:explain",
+    "completion": "completion:completion",
+    "mcp": "mcp:mcp",
 }
 
 
@@ -233,6 +281,11 @@ def main(arguments: list[str]) -> int:
     if arguments in ([], ["--help"], ["-h"], ["help"]):
         print(HELP, end="")
         return failures.OK
+    if arguments[:1] == ["__complete"]:
+        from .completing import print_candidates
+
+        print_candidates(arguments[1:])
+        return failures.OK
     return _run(arguments)
 
 
@@ -241,7 +294,7 @@ def _run(arguments: list[str]) -> int:
 
     try:
         with correlation():
-            return build_app()(arguments) or failures.OK
+            return _command(arguments)() or failures.OK
     except KeyboardInterrupt:
         return failures.INTERRUPTED
     except BrokenPipeError:
@@ -249,6 +302,23 @@ def _run(arguments: list[str]) -> int:
         return failures.OK
     except Exception as error:
         return failures.tell_any(error)
+
+
+def _command(arguments: list[str]) -> Callable[[], int | None]:
+    """What was asked for, ready to be called; what was not understood ends here with 2."""
+    from functools import partial
+
+    from . import show
+
+    command, bound, _ = build_app().parse_args(arguments)
+    common = bound.arguments.get("common")
+    show.speak(getattr(common, "output", "table"))
+    look = partial(command, *bound.args, **bound.kwargs)
+    if not getattr(common, "watch", False):
+        return look
+    from .watching import watch
+
+    return partial(watch, look, getattr(common, "every", 2.0))
 
 
 def run() -> None:

@@ -60,36 +60,56 @@ def moments(
     client: Client, project_id: str, operation_id: str, *, after: int | None = None, on_line: OnLine
 ) -> Iterator[Moment]:
     """Every step the operation takes, the last one being its end. Without `after`, recent history comes first."""
+    for _, moment in moments_of(client, project_id, {operation_id}, after=after, on_line=on_line):
+        yield moment
+
+
+def moments_of(
+    client: Client, project_id: str, operations: set[str], *, after: int | None = None, on_line: OnLine
+) -> Iterator[tuple[str, Moment]]:
+    """The same for several that run side by side, each moment with whose it is, until all have ended."""
     newest = sequence_now(client, project_id)
     start = after if after is not None else max(0, newest - HISTORY)
+    waiting = set(operations)
     try:
-        yield from _from_events(client, project_id, operation_id, start, on_line)
+        yield from _from_events(client, project_id, waiting, start, on_line)
     except sdk.errors.Gone:
-        yield from _from_events(client, project_id, operation_id, newest, on_line)
+        yield from _from_events(client, project_id, waiting, newest, on_line)
     except (sdk.errors.Denied, sdk.errors.NotFound):
-        yield from _from_asking(client, project_id, operation_id, on_line)
+        yield from _from_asking(client, project_id, waiting, on_line)
 
 
-def _from_events(client: Client, project_id: str, operation_id: str, after: int, on_line: OnLine) -> Iterator[Moment]:
-    operation = client.get_operation(project_id, operation_id)
-    if operation.status not in LIVE:
-        yield Moment.of_operation(operation)
+def _from_events(
+    client: Client, project_id: str, waiting: set[str], after: int, on_line: OnLine
+) -> Iterator[tuple[str, Moment]]:
+    for operation_id in sorted(waiting):
+        operation = client.get_operation(project_id, operation_id)
+        if operation.status not in LIVE:
+            waiting.discard(operation_id)
+            yield operation_id, Moment.of_operation(operation)
+    if not waiting:
         return
     for event in sdk.events.follow(client, project_id=project_id, after=after, on_line=on_line):
-        if event.data.get("operation_id") == operation_id and event.type.startswith("apps.operation."):
+        whose = event.data.get("operation_id")
+        if whose in waiting and event.type.startswith("apps.operation."):
             moment = Moment.of_event(event)
-            yield moment
             if moment.ended:
+                waiting.discard(whose)
+            yield whose, moment
+            if not waiting:
                 return
 
 
-def _from_asking(client: Client, project_id: str, operation_id: str, on_line: OnLine) -> Iterator[Moment]:
+def _from_asking(client: Client, project_id: str, waiting: set[str], on_line: OnLine) -> Iterator[tuple[str, Moment]]:
     while True:
         try:
-            moment = Moment.of_operation(client.get_operation(project_id, operation_id))
-            on_line(None)
-            yield moment
-            if moment.ended:
+            for operation_id in sorted(waiting):
+                moment = Moment.of_operation(client.get_operation(project_id, operation_id))
+                on_line(None)
+                if moment.ended:
+                    waiting.discard(operation_id)
+                yield operation_id, moment
+            if not waiting:
                 return
         except (sdk.errors.ConnectionFailed, sdk.errors.Unavailable) as error:
             on_line(error)

@@ -1,4 +1,8 @@
-"""The options every command has. Each command takes `common: Common = Common()`."""
+"""The options commands share. Each takes `common: Common = Common()`, or one of its two kinds.
+
+`Looking` is for commands that only look: they can be watched. `Changing` is for commands that change something: they
+can be repeated safely under a key of your own. A test looks at what a command sends and says which it should be.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+Output = Literal["table", "json", "yaml"]
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Common:
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table"
-    "A table for people, or JSON for scripts."
+    output: Annotated[Output, Parameter(name=["--output", "-o"])] = "table"
+    "A table for people, JSON or YAML for scripts."
 
     project: Annotated[str | None, Parameter(name=["--project", "-p"], show_default=False)] = None
     "Name or id of the project; GPUAAS_PROJECT, or the only one you can see, if left out."
@@ -20,10 +26,32 @@ class Common:
     api: Annotated[str | None, Parameter(show_default=False)] = None
     "Address of the platform; GPUAAS_API, or the one you signed in to, if left out."
 
+    context: Annotated[str | None, Parameter(show_default=False)] = None
+    "Which of your platforms, see `gpuaas context list`; GPUAAS_CONTEXT, or the current one, if left out."
+
     @property
     def json(self) -> bool:
-        return self.output == "json"
+        """Data for scripts; show.as_json writes it in the format that was asked for."""
+        return self.output != "table"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Looking(Common):
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False)] = False
+    "Look again and again until you press Ctrl-C; in a pipe, print whenever something changed."
+
+    every: Annotated[float, Parameter(name="--every", show_default=False)] = 2.0
+    "With --watch: seconds between two looks."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changing(Common):
+    idempotency_key: Annotated[str | None, Parameter(name="--idempotency-key", show_default=False)] = None
+    "A name for this one intention (16 characters or more): run again under it, the command acts once."
 
 
 Flag = Parameter(negative=(), show_default=False)
 Many = Parameter(negative=(), show_default=False)
+NoWait = Parameter(negative="--wait", show_default=False)

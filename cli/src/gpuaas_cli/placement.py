@@ -34,7 +34,7 @@ def read_places(at: Session, controller: str | None, places: list[str]) -> dict[
 
 def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
     """The file first, single inputs on top of it."""
-    inputs = _read_file(file) if file else {}
+    inputs = read_object(file) if file else {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
@@ -43,7 +43,8 @@ def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
     return inputs
 
 
-def _read_file(file: Path) -> dict[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """A JSON object in a file, or on standard input."""
     try:
         read = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
     except (OSError, ValueError) as error:

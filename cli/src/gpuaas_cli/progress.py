@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .moments import Moment
+from .moments import LIVE, Moment
 from .show import console, lasting
 
 if TYPE_CHECKING:
     from gpuaas_sdk.errors import GpuaasError
     from rich.console import RenderableType
 
+BAR_WIDTH = 40
 AWAY = "The platform does not answer. The work goes on without it; waiting for it to come back."
 
 
@@ -129,8 +130,10 @@ class Living:
         lines.add_column(justify="right", style="dim", no_wrap=True)
         for step in self._steps.steps:
             lines.add_row(self._mark(step), Text(step.message), self._aside(step))
-        away = [Text(f"  {AWAY}", style="yellow")] if self._away else []
-        return Group(Text(self._title, style="bold"), lines, *away)
+        current = self._steps.current
+        below = [bar(self._steps)] if current and current.of and self._steps.status in LIVE else []
+        below += [Text(f"  {AWAY}", style="yellow")] if self._away else []
+        return Group(Text(self._title, style="bold"), lines, *below)
 
     def _mark(self, step: Step) -> RenderableType:
         if step.ended is None:
@@ -149,6 +152,16 @@ class Living:
 
     def __exit__(self, *details: Any) -> None:
         self._live.__exit__(*details)
+
+
+def bar(steps: Steps) -> RenderableType:
+    """How much is done: whole steps, as the app counts them."""
+    from rich.progress_bar import ProgressBar
+
+    current = steps.current
+    of = current.of if current else 0
+    done = of if steps.status == "succeeded" else max(0, current.number - 1) if current else 0
+    return ProgressBar(total=max(1, of), completed=done, width=BAR_WIDTH)
 
 
 def view(title: str, *, json: bool) -> View:

@@ -100,19 +100,20 @@ def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
 
 @contextmanager
 def session(common: Common) -> Iterator[Session]:
-    config = Config.effective(common.api)
+    config = Config.effective(common.api, common.context)
     if not config.api or not config.token:
         where = f" at {config.api}" if config.api else ""
         way_out = f"Sign in: gpuaas login --api {config.api or 'https://…'} --email you@…"
         raise CliError(f"You are not signed in{where}.", way_out, failures.SIGN_IN)
-    with connect(config.api, config.token) as client:
+    key = getattr(common, "idempotency_key", None)
+    with connect(config.api, config.token, key) as client:
         yield Session(client, common.project or config.project, config.api)
 
 
 @contextmanager
-def connect(api: str, token: str | None = None) -> Iterator[Client]:
+def connect(api: str, token: str | None = None, idempotency_key: str | None = None) -> Iterator[Client]:
     try:
-        client = sdk.Client(api, sdk.Bearer(token))
+        client = sdk.Client(api, sdk.Bearer(token), idempotency_key=idempotency_key)
     except ValueError as error:
         raise CliError(str(error), "Give the address like https://gpu.example.", failures.USAGE) from error
     with client:

@@ -1,6 +1,7 @@
 """How things look: tables for people, JSON for scripts, and the few words that turn a state into a sentence.
 
-Used by every command. rich is imported only when a table is really drawn.
+Used by every command. rich is imported only when a table is really drawn. `-o` holds for the whole command, so it is
+kept here (`speak`) and not handed to everybody who prints.
 """
 
 from __future__ import annotations
@@ -39,10 +40,38 @@ def console() -> Console:
     return Console(highlight=False, emoji=False)
 
 
+_spoken = "json"
+
+
+def speak(output: str) -> None:
+    """What `as_json` writes from now on."""
+    global _spoken
+    _spoken = "yaml" if output == "yaml" else "json"
+
+
 def as_json(value: Any) -> None:
+    """Data for scripts: JSON, or YAML if the command was asked for it."""
     import msgspec
 
-    print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    if _spoken == "yaml":
+        print(_yaml(value), end="")
+    else:
+        print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def one_of_many(value: Any) -> None:
+    """Data that keeps coming: one line of JSON each, or one YAML document each."""
+    import msgspec
+
+    text = f"---\n{_yaml(value)}" if _spoken == "yaml" else msgspec.json.encode(value).decode() + "\n"
+    print(text, end="", flush=True)
+
+
+def _yaml(value: Any) -> str:
+    import msgspec
+    import yaml
+
+    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=120)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -39,10 +39,16 @@ def _next(request: Request[Page[T]], page: Page[T]) -> Request[Page[T]]:
 
 
 class Client(Calls):
-    """Blocking client: scripts, the CLI, tests."""
+    """Blocking client: scripts, the CLI, tests.
 
-    def __init__(self, api: str, auth: Auth | None = None, *, project_id: str = "") -> None:
-        self.project_id = project_id
+    With an `idempotency_key` of your own it stands for one intention: a script that runs again under the same key acts
+    once, though it does not know whether its first run got through.
+    """
+
+    def __init__(
+        self, api: str, auth: Auth | None = None, *, project_id: str = "", idempotency_key: str | None = None
+    ) -> None:
+        self.project_id, self._key = project_id, idempotency_key
         self.source_addresses: list[str] = []
         self.transport = Transport(_address(api), auth or Bearer())
 
@@ -53,6 +59,9 @@ class Client(Calls):
         return made
 
     def send(self, request: Request[T]) -> T:
+        planned = (request.body or {}).get("validate_only")  # asking what would happen is not yet the intention
+        if self._key and request.method != "GET" and not planned:
+            request = dataclasses.replace(request, key=self._key)
         return self.transport.send(request)
 
     def every(self, listing: call[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:

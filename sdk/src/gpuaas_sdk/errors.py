@@ -24,6 +24,7 @@ Raised by the client, the event follower and machines.py; the controller loop an
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -48,6 +49,21 @@ class Problem(msgspec.Struct, kw_only=True, frozen=True):
     retry_after_s: float | None = None
     type: str = "about:blank"
     errors: list[FieldError] = []
+
+
+class KnownProblem(msgspec.Struct, kw_only=True, frozen=True):
+    """What a code of the platform means, whoever meets it."""
+
+    status: int
+    title: str
+    way_out: str
+    retryable: bool = False
+
+
+def known_problems() -> dict[str, KnownProblem]:
+    """Every code of the platform this SDK was made for. Codes of operations that failed are their app's own."""
+    kept = Path(__file__).with_name("problems.json").read_bytes()
+    return msgspec.json.decode(kept, type=dict[str, KnownProblem])
 
 
 class GpuaasError(Exception):

@@ -1,4 +1,4 @@
-"""Writes models.py from contracts/openapi.json: `python -m gpuaas_sdk.generate [--check]`. Run by `make contracts`.
+"""Writes models.py and problems.json from contracts/: `python -m gpuaas_sdk.generate [--check]`; `make contracts` does.
 
 The models are forward compatible on purpose: unknown fields are ignored, enums are plain strings (a client must survive
 a state that was invented after it), and what the contract does not require has a default. Models that only travel to
@@ -17,6 +17,7 @@ from typing import Any
 
 CONTRACT = Path(__file__).parents[3] / "contracts" / "openapi.json"
 MODELS = Path(__file__).with_name("models.py")
+PROBLEMS = Path(__file__).with_name("problems.json")
 SKIPPED = ("HTTPValidationError", "ValidationError", "Problem", "FieldError", "Body_")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEADER = '''\
@@ -146,12 +147,17 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only say whether models.py is up to date")
     parser.add_argument("--contract", type=Path, default=CONTRACT)
     options = parser.parse_args()
-    fresh = generate(json.loads(options.contract.read_text()))
+    fresh = {
+        MODELS: generate(json.loads(options.contract.read_text())),
+        PROBLEMS: options.contract.with_name("errors.json").read_text(),
+    }
     if options.check:
-        stale = fresh != MODELS.read_text()
-        print("models.py is stale: run python -m gpuaas_sdk.generate" if stale else "models.py is up to date")
-        return int(stale)
-    MODELS.write_text(fresh)
+        stale = [file.name for file, text in fresh.items() if not file.exists() or file.read_text() != text]
+        names = " and ".join(stale or [file.name for file in fresh])
+        print(f"{names}: {'stale, run python -m gpuaas_sdk.generate' if stale else 'up to date'}")
+        return int(bool(stale))
+    for file, text in fresh.items():
+        file.write_text(text)
     return 0
 
 

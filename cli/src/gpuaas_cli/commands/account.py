@@ -11,9 +11,9 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import browser, failures, show
-from ..config import Config
+from ..config import Config, Contexts
 from ..failures import CliError
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking
 from ..session import connect, session
 
 session_app = App(name="session", help="Where you are signed in.")
@@ -29,11 +29,13 @@ def login(
 ) -> int | None:
     """Sign in; the token is kept in ~/.config/gpuaas/config.json, for you alone.
 
-    With --project, that project becomes the one you work in by default.
+    With --project, that project becomes the one you work in by default. Several platforms are kept side by side, each
+    under its address or the name you give with --context.
 
     Example: gpuaas login --api https://gpu.example --email ada@example.com
     Example: gpuaas login --api https://gpu.example --email ada@example.com --password-stdin < password
     Example: gpuaas login --api https://gpu.example --oidc idp_01h…
+    Example: gpuaas login --context night --api https://other.example --email ada@example.com
 
     Parameters
     ----------
@@ -46,7 +48,9 @@ def login(
     paste
         With --oidc: the browser is on another machine; paste the code it shows.
     """
-    api = common.api or Config.effective().api
+    file = Contexts.saved()
+    known = file.known.get(common.context or "", Config())
+    api = (common.api or known.api or (Config.effective().api if not common.context else "")).rstrip("/")
     if not api:
         raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
     if not email and not oidc:
@@ -54,16 +58,17 @@ def login(
     with connect(api) as client:
         try:
             if oidc:
-                token = client.redeem_oidc_code(*browser.sign_in(api.rstrip("/"), oidc, paste=paste)).access_token
+                token = client.redeem_oidc_code(*browser.sign_in(api, oidc, paste=paste)).access_token
             else:
                 token = client.sign_in(email, _password(password_stdin)).access_token
         except sdk.errors.Unauthenticated as error:
             failures.tell(str(error), "Check the address and the password.", code=error.code)
             return failures.SIGN_IN
-    saved = Config.saved()
-    default = common.project or (saved.project if (saved.api, saved.email) == (api.rstrip("/"), email) else "")
-    Config(api=api.rstrip("/"), token=token, email=email, project=default).save()
-    return whoami(common=replace(common, api=None))
+    name = common.context or file.name_for(api)
+    before = file.known.get(name, Config())
+    default = common.project or (before.project if (before.api, before.email) == (api, email) else "")
+    replace(file.put(name, Config(api, token, email, default)), current=name).save()
+    return whoami(common=Looking(output=common.output, project=common.project, context=name))
 
 
 def _password(from_stdin: bool) -> str:
@@ -83,14 +88,22 @@ def logout(*, common: Common = Common()) -> None:
     except (CliError, sdk.errors.Unauthenticated):
         pass  # it has ended already, which is what was asked for
     finally:
-        replace(Config.saved(), token="").save()
+        _forget_token(common)
     if common.json:
         show.as_json({"signed_in": False})
     else:
         print("Signed out.")
 
 
-def whoami(*, common: Common = Common()) -> None:
+def _forget_token(common: Common) -> None:
+    file, chosen = Contexts.saved(), Config.effective(common.api, common.context)
+    for name, one in file.known.items():
+        if one == file.chosen(common.context, chosen.api):
+            return file.put(name, replace(one, token="")).save()
+    return None
+
+
+def whoami(*, common: Looking = Looking()) -> None:
     """Who you are to the platform, and where you may work.
 
     Example: gpuaas whoami
@@ -144,7 +157,7 @@ def accept(*, from_stdin: Annotated[bool, Flag] = False, common: Common = Common
     from_stdin
         Read the token and the password from standard input, one per line.
     """
-    api = common.api or Config.effective().api
+    api = common.api or Config.effective(context=common.context).api
     if not api:
         raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
     with connect(api) as client:
@@ -161,7 +174,7 @@ def _secret(question: str, from_stdin: bool) -> str:
 
 
 @session_app.command(name="list")
-def list_sessions(*, common: Common = Common()) -> None:
+def list_sessions(*, common: Looking = Looking()) -> None:
     """Where you are signed in now.
 
     Example: gpuaas session list
@@ -175,7 +188,7 @@ def list_sessions(*, common: Common = Common()) -> None:
 
 
 @session_app.command
-def revoke(session_id: str, *, common: Common = Common()) -> None:
+def revoke(session_id: str, *, common: Changing = Changing()) -> None:
     """End one of your sessions; its token is dead at once.
 
     Example: gpuaas session revoke ses_01h…

@@ -12,11 +12,11 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import ArtifactView, SourceView
+    from gpuaas_sdk.models import ArtifactView, ProjectArtifactView, SourceView
 
 app = App(name="artifact", help="Content for machines: pushed or registered once, delivered with its digest.")
 source = App(name="artifact-source", help="Where artifacts may come from.")
@@ -55,17 +55,26 @@ def _source_id(at: Session, level: Level, tenant: str | None, name: str) -> str:
 
 
 @app.command(name="list")
-def list_artifacts(*, name: str | None = None, common: Common = Common()) -> None:
+def list_artifacts(
+    *, name: str | None = None, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
+) -> None:
     """What a project may use of what its tenant and the platform registered, and why not.
 
     Example: gpuaas artifact list --project red
+    Example: gpuaas artifact list --level tenant
 
     Parameters
     ----------
     name
         Only those with this name.
+    level
+        Instead: what the tenant, or the platform, registered, withdrawn ones too.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
+        if level:
+            return _of_level(common, _every(at, "list_{}_artifacts", level, tenant, name=name))
         found = list(at.client.every(sdk.Calls.list_project_artifacts, at.project_id, name=name))
     if common.json:
         return show.as_json(found)
@@ -76,18 +85,35 @@ def list_artifacts(*, name: str | None = None, common: Common = Common()) -> Non
     return show.table(("NAME", "VERSION", "OF", "SOURCE", "BYTES", "USABLE", "ID"), rows)
 
 
+def _of_level(common: Common, found: list[ArtifactView]) -> None:
+    if common.json:
+        return show.as_json(found)
+    rows = [(a.name, a.version, a.tier, a.source, str(a.size), a.state, a.id) for a in found]
+    return show.table(("NAME", "VERSION", "OF", "SOURCE", "BYTES", "STATE", "ID"), rows)
+
+
 @app.command(name="show")
-def show_artifact(name: str, /, *, common: Common = Common()) -> None:
+def show_artifact(
+    name: str, /, *, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
+) -> None:
     """All about one, and whether the project may use it.
 
     Example: gpuaas artifact show slurm-packages:22.05.8
+    Example: gpuaas artifact show slurm-packages:22.05.8 --level platform
 
     Parameters
     ----------
     name
         Name and version with a colon between, or the id.
+    level
+        Instead of asking for a project: one of the tenant's, or the platform's own.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
+        if level:
+            which = _artifact_id(at, level, tenant, name)
+            return _about(common, _call(at, "get_{}_artifact", level)(*_at(at, level, tenant), which), [])
         if name.startswith("art_"):
             found = at.client.get_project_artifact(at.project_id, name)
         else:
@@ -97,12 +123,15 @@ def show_artifact(name: str, /, *, common: Common = Common()) -> None:
             if not there:
                 raise CliError(f"There is no artifact {name}.", "See: gpuaas artifact list", failures.NOT_FOUND)
             found = there[0]
+    return _about(common, found, [("usable", "yes" if found.allowed else found.reason)])
+
+
+def _about(common: Common, found: ArtifactView | ProjectArtifactView, more: list[tuple[str, str]]) -> None:
     if common.json:
         return show.as_json(found)
     facts = [("artifact", f"{found.name} {found.version}"), ("of", found.tier), ("source", found.source)]
     facts += [("reference", json.dumps(found.reference)), ("sha256", found.sha256), ("bytes", str(found.size))]
-    facts += [("type", found.media_type), ("state", found.state), ("usable", "yes" if found.allowed else found.reason)]
-    return show.facts([*facts, ("id", found.id)])
+    return show.facts([*facts, ("type", found.media_type), ("state", found.state), *more, ("id", found.id)])
 
 
 @app.command
@@ -115,7 +144,7 @@ def push(
     media_type: str | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Put a file into the core's own store and register it.
 
@@ -158,7 +187,7 @@ def register(
     size: int | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Register what a source has. Without a digest the platform reads it now.
 
@@ -201,7 +230,7 @@ def withdraw(
     reason: str | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Deliver it to nobody any more. Its version is never used again.
 
@@ -226,7 +255,7 @@ def withdraw(
 
 
 @source.command(name="list")
-def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Common = Common()) -> None:
+def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The tenant's own sources and the platform's; with --level platform those of the platform.
 
     Example: gpuaas artifact-source list
@@ -244,6 +273,32 @@ def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Comm
     return show.table(("IN POLICIES", "KIND", "OF", "ADDRESS", "CREDENTIAL", "STATE", "ID"), rows)
 
 
+@source.command(name="show")
+def show_source(name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
+    """One source: where it is, how it is entered, what may be done with it.
+
+    Example: gpuaas artifact-source show models
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    level
+        platform: one of the platform's own.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        which = _source_id(at, level, tenant, name)
+        found = _call(at, "get_{}_artifact_source", level)(*_at(at, level, tenant), which)
+    if common.json:
+        return show.as_json(found)
+    facts = [("source", found.name), ("in policies", found.policy_name), ("kind", found.kind), ("of", found.tier)]
+    facts += [("address", found.base_url), ("credential", found.credential_kind or "none"), ("state", found.state)]
+    can = ", ".join(found.available_actions)
+    return show.facts([*facts, ("why", found.state_reason or ""), ("can be", can), ("id", found.id)])
+
+
 @source.command
 def add(
     name: str,
@@ -257,7 +312,7 @@ def add(
     open_to_tenants: Annotated[bool, Flag] = False,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Allow a further place that artifacts may come from.
 
@@ -300,7 +355,7 @@ def disable(
     reason: str | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Nothing is delivered from it any more, also not what was promised.
 
@@ -326,7 +381,7 @@ def enable(
     reason: str | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """It may deliver again.
 
@@ -352,7 +407,7 @@ def remove(
     reason: str | None = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """For good, with its credential; only once nothing registered comes from it.
 
@@ -371,7 +426,9 @@ def remove(
 
 
 @source.command(name="set-credential")
-def set_credential(name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Common = Common()) -> None:
+def set_credential(
+    name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Changing = Changing()
+) -> None:
     """Replace the credential of a source; read as JSON from standard input, as with `add`.
 
     Example: gpuaas artifact-source set-credential models < login.json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import App
 
 from .. import failures, show
-from ..options import Common
+from ..options import Looking
 from ..session import session
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def list_audit(
     correlation: str | None = None,
     after: int = 0,
     limit: int = 200,
-    common: Common = Common(),
+    common: Looking = Looking(),
 ) -> None:
     """The newest rows of the audit trail, oldest first; with --project only those of the project.
 
@@ -82,7 +82,7 @@ def list_audit(
 
 
 @app.command
-def verify(*, tenant: str | None = None, common: Common = Common()) -> int:
+def verify(*, tenant: str | None = None, common: Looking = Looking()) -> int:
     """Check that no audit row was changed, removed or added since it was written. Ends with 9 if one was.
 
     Example: gpuaas audit verify

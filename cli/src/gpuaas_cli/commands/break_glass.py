@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Changing, Common, Looking
 from ..session import session
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def open_glass(
     ticket: str,
     mode: Literal["look", "operate"] = "look",
     minutes: int = 30,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Look into a tenant. It is told at once who, why and for how long, and sees every request.
 
@@ -52,7 +52,7 @@ def open_glass(
 
 
 @app.command
-def approve(break_glass: str, *, common: Common = Common()) -> None:
+def approve(break_glass: str, *, common: Changing = Changing()) -> None:
     """Approve what another administrator asked for; its time begins now.
 
     Example: gpuaas break-glass approve brk_01h…
@@ -62,7 +62,7 @@ def approve(break_glass: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def close(break_glass: str, *, common: Common = Common()) -> None:
+def close(break_glass: str, *, common: Changing = Changing()) -> None:
     """End it before its time; the tenant is told.
 
     Example: gpuaas break-glass close brk_01h…
@@ -72,7 +72,7 @@ def close(break_glass: str, *, common: Common = Common()) -> None:
 
 
 @app.command(name="list")
-def list_glass(*, tenant: str | None = None, common: Common = Common()) -> None:
+def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """All there were: on the platform, or, as an administrator of a tenant, on that tenant.
 
     Example: gpuaas break-glass list

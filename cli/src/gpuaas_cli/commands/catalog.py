@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import gpuaas_sdk as sdk
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from .. import show
-from ..options import Common, Many
+from ..options import Changing, Common, Looking, Many
+from ..placement import read_object
 from ..session import session
 from .policy import rules_of, spoken
 
@@ -17,8 +19,98 @@ entitlement = App(name="entitlement", help="Which apps a project may deploy.")
 DAY_S = 24 * 3600
 
 
+@app.command(name="list")
+def list_apps(*, common: Looking = Looking()) -> None:
+    """All apps of the platform, whether or not your project may deploy them (that is `gpuaas catalog`).
+
+    Example: gpuaas app list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_apps))
+    if common.json:
+        return show.as_json(found)
+    rows = [(a.slug, a.name, a.description, show.ago(a.created_at)) for a in found]
+    return show.table(("APP", "TITLE", "WHAT IT IS", "ADDED"), rows)
+
+
+@app.command(name="show")
+def show_app(name: str, /, *, version: str | None = None, common: Looking = Looking()) -> None:
+    """An app; with --version that version, its manifest included.
+
+    Example: gpuaas app show slurm
+    Example: gpuaas app show slurm --version 1.2.0 -o yaml
+
+    Parameters
+    ----------
+    name
+        The app.
+    version
+        One of `gpuaas app versions`.
+    """
+    with session(common) as at:
+        found = at.client.get_version(name, version) if version else at.client.get_app(name)
+    if common.json:
+        return show.as_json(found)
+    if isinstance(found, sdk.models.AppView):
+        return show.facts([("app", found.slug), ("title", found.name), ("what it is", found.description)])
+    offers = {key: [one.get("key", "") for one in found.manifest.get(key, [])] for key in ("topologies", "actions")}
+    facts = [
+        ("version", f"{found.app_slug} {found.version}"),
+        ("state", found.state),
+        ("why", found.state_reason or ""),
+    ]
+    return show.facts([*facts, *((key, ", ".join(dict.fromkeys(words))) for key, words in offers.items())])
+
+
 @app.command
-def versions(name: str, *, common: Common = Common()) -> None:
+def create(name: str, /, *, title: str | None = None, description: str = "", common: Changing = Changing()) -> None:
+    """App teams: make an app; then give it versions.
+
+    Example: gpuaas app create slurm --title Slurm --description "A batch scheduler."
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    title
+        As people call it; the name if left out.
+    description
+        What it is, in a sentence.
+    """
+    with session(common) as at:
+        made = at.client.create_app(slug=name, name=title or name, description=description)
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.slug} is there. Then: gpuaas app add-version {made.slug} manifest.json")
+    return None
+
+
+@app.command(name="add-version")
+def add_version(
+    name: str, manifest: Annotated[Path, Parameter(allow_leading_hyphen=True)], /, *, common: Changing = Changing()
+) -> None:
+    """App teams: add a version with its manifest. Nobody can deploy it before it is published.
+
+    Example: gpuaas app add-version slurm manifest.json
+
+    Parameters
+    ----------
+    name
+        The app.
+    manifest
+        A file with the manifest as JSON, see contracts/manifest.schema.json; - reads standard input.
+    """
+    said = read_object(manifest)
+    with session(common) as at:
+        made = at.client.create_version(name, version=str(said.get("version", "")), manifest=said)
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.app_slug} {made.version} is added. Then: gpuaas app publish {made.app_slug} {made.version}")
+    return None
+
+
+@app.command
+def versions(name: str, *, common: Looking = Looking()) -> None:
     """The versions of an app, and what may be done with each.
 
     Example: gpuaas app versions slurm
@@ -32,7 +124,7 @@ def versions(name: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def publish(name: str, version: str, *, common: Common = Common()) -> None:
+def publish(name: str, version: str, *, common: Changing = Changing()) -> None:
     """Let entitled projects deploy a version; also again, after it was deprecated.
 
     Example: gpuaas app publish slurm 1.2.0
@@ -43,7 +135,7 @@ def publish(name: str, version: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def deprecate(name: str, version: str, *, reason: str = "", common: Common = Common()) -> None:
+def deprecate(name: str, version: str, *, reason: str = "", common: Changing = Changing()) -> None:
     """Warn whoever deploys a version; it still deploys.
 
     Example: gpuaas app deprecate slurm 1.1.0 --reason "1.2.0 is out, please use it"
@@ -59,7 +151,7 @@ def deprecate(name: str, version: str, *, reason: str = "", common: Common = Com
 
 
 @app.command
-def withdraw(name: str, version: str, *, reason: str = "", common: Common = Common()) -> None:
+def withdraw(name: str, version: str, *, reason: str = "", common: Changing = Changing()) -> None:
     """Stop new deploys of a version and upgrades to it, for good; what runs stays.
 
     Example: gpuaas app withdraw slurm 1.1.0 --reason "loses accounting records"
@@ -82,7 +174,7 @@ def _told(common: Common, moved: sdk.models.VersionView, now: str) -> None:
 
 
 @entitlement.command(name="list")
-def list_entitlements(*, common: Common = Common()) -> None:
+def list_entitlements(*, common: Looking = Looking()) -> None:
     """What the project is entitled to, until when, and narrowed how.
 
     Example: gpuaas entitlement list --project red
@@ -106,7 +198,7 @@ def enable(
     deny: Annotated[list[str], Many] = [],  # noqa: B006
     reason: str | None = None,
     days: int | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Let the project deploy an app. An overlay stays until another is given.
 
@@ -139,7 +231,7 @@ def enable(
 
 
 @entitlement.command
-def disable(name: str, *, common: Common = Common()) -> None:
+def disable(name: str, *, common: Changing = Changing()) -> None:
     """Stop new deploys of an app in the project; says what keeps running.
 
     Example: gpuaas entitlement disable slurm --project red

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _private_key(file: Path) -> str:
 
 
 @app.command(name="list")
-def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """The credentials of a project.
 
     Example: gpuaas credential list --project red
@@ -66,7 +66,7 @@ def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Common =
 
 
 @app.command(name="show")
-def show_credential(name: str, /, *, common: Common = Common()) -> None:
+def show_credential(name: str, /, *, common: Looking = Looking()) -> None:
     """Its public key, its versions, and who uses which.
 
     Example: gpuaas credential show storage
@@ -116,7 +116,7 @@ def _done(common: Common, found: CredentialDetail, sentence: str) -> None:
 
 
 @app.command
-def create(name: str, /, *, common: Common = Common()) -> None:
+def create(name: str, /, *, common: Changing = Changing()) -> None:
     """Have the platform make a key pair; put the public key where it should open something.
 
     Example: gpuaas credential create storage
@@ -132,7 +132,7 @@ def create(name: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command(name="import")
-def import_key(name: str, file: Path = STDIN, /, *, common: Common = Common()) -> None:
+def import_key(name: str, file: Path = STDIN, /, *, common: Changing = Changing()) -> None:
     """Bring a private key along: OpenSSH form, no passphrase. A file that others can read is refused.
 
     Example: gpuaas credential import storage ~/.ssh/storage
@@ -158,7 +158,7 @@ def rotate(
     *,
     file: Annotated[Path | None, Parameter(show_default=False)] = None,
     overlap_s: int = 86_400,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Put a new version beside the old one; the old one stays good for the overlap.
 
@@ -183,7 +183,7 @@ def rotate(
 
 
 @app.command(name="complete-rotation")
-def complete_rotation(name: str, /, *, common: Common = Common()) -> None:
+def complete_rotation(name: str, /, *, common: Changing = Changing()) -> None:
     """End the old version before its overlap is over.
 
     Example: gpuaas credential complete-rotation storage
@@ -199,7 +199,7 @@ def complete_rotation(name: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command
-def revoke(name: str, /, *, reason: str, common: Common = Common()) -> None:
+def revoke(name: str, /, *, reason: str, common: Changing = Changing()) -> None:
     """For good: nobody is given it any more, and its private keys are gone.
 
     Example: gpuaas credential revoke storage --reason "a laptop was stolen"
@@ -218,7 +218,7 @@ def revoke(name: str, /, *, reason: str, common: Common = Common()) -> None:
 
 
 @app.command
-def bind(name: str, instance: str, /, *, common: Common = Common()) -> None:
+def bind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
     """Let the controller of an instance use it.
 
     Example: gpuaas credential bind storage train
@@ -237,7 +237,7 @@ def bind(name: str, instance: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command
-def unbind(name: str, instance: str, /, *, common: Common = Common()) -> None:
+def unbind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
     """Do not let the controller of an instance use it any more. What it was given it has: rotate if that matters.
 
     Example: gpuaas credential unbind storage train

@@ -6,14 +6,14 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Changing, Looking
 from ..session import session
 
 app = App(name="delegation", help="What service accounts may do on somebody's behalf.")
 
 
 @app.command
-def create(account: str, *permissions: str, reason: str, days: int = 30, common: Common = Common()) -> None:
+def create(account: str, *permissions: str, reason: str, days: int = 30, common: Changing = Changing()) -> None:
     """Lend a service account permissions you hold in the project. It acts on your behalf, and the audit says so.
 
     What you lose, you have not lent any more: the account loses it with you.
@@ -41,7 +41,7 @@ def create(account: str, *permissions: str, reason: str, days: int = 30, common:
 
 
 @app.command(name="list")
-def list_delegations(*, common: Common = Common()) -> None:
+def list_delegations(*, common: Looking = Looking()) -> None:
     """What is and was lent in the project, by whom and to whom.
 
     Example: gpuaas delegation list --project red
@@ -58,7 +58,7 @@ def list_delegations(*, common: Common = Common()) -> None:
 
 
 @app.command
-def revoke(delegation: str, *, common: Common = Common()) -> None:
+def revoke(delegation: str, *, common: Changing = Changing()) -> None:
     """End a delegation; the account loses what it was lent at once.
 
     Example: gpuaas delegation revoke dlg_01h…

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gpuaas_sdk as sdk
 
-from .. import failures
+from .. import failures, show
 from ..options import Common, Flag
 from ..session import session
 
@@ -25,15 +25,17 @@ def events(
     follow: Annotated[bool, Flag] = False,
     after: str | None = None,
     limit: int = 200,
+    tenant: str | None = None,
     common: Common = Common(),
 ) -> int | None:
-    """What happened in the project: the newest events, or all after a point, or live.
+    """What happened in the project, or in a whole tenant: the newest events, or all after a point, or live.
 
     With -o json each event is one line of JSON. Following survives restarts of the platform and misses nothing.
 
     Example: gpuaas events
     Example: gpuaas events --follow
     Example: gpuaas events --after 1042 -o json
+    Example: gpuaas events --tenant acme
 
     Parameters
     ----------
@@ -43,32 +45,60 @@ def events(
         A sequence number or cursor; 0 for everything that is kept.
     limit
         How many at most, when not following.
+    tenant
+        Name or id of a tenant: everything in it, its projects included (tenant administrators).
     """
     with session(common) as at:
+        where = _Tenant(at.client, at.tenant_id(tenant)) if tenant else _Project(at.client, at.project_id)
         try:
             if follow:
-                start = after if after is not None else _head(at.client, at.project_id)
-                for event in sdk.events.follow(at.client, project_id=at.project_id, after=start, on_line=_notice):
-                    _print(event, common)
-            for event in _listed(at.client, at.project_id, after, limit):
+                start = after if after is not None else where.head()
+                _follow(at.client, where, start, common)
+            for event in _listed(where, after, limit):
                 _print(event, common)
         except KeyboardInterrupt:
             return failures.INTERRUPTED
     return None
 
 
-def _head(client: Client, project_id: str) -> int:
-    return client.list_operations(project_id, limit=1).event_sequence or 0
+def _follow(client: Client, where: _Project | _Tenant, start: int | str, common: Common) -> None:
+    which: dict[str, Any] = {"project_id": where.project_id, "tenant_id": where.tenant_id}
+    for event in sdk.events.follow(client, **which, after=start, on_line=_notice):
+        _print(event, common)
 
 
-def _listed(client: Client, project_id: str, after: str | None, limit: int) -> list[EventView]:
+class _Project:
+    def __init__(self, client: Client, project_id: str) -> None:
+        self._client, self._id = client, project_id
+        self.project_id, self.tenant_id = project_id, None
+
+    def head(self) -> int:
+        return self._client.list_operations(self._id, limit=1).event_sequence or 0
+
+    def after(self, point: str, limit: int) -> list[EventView]:
+        return self._client.list_project_events(self._id, after=point, limit=limit).items
+
+
+class _Tenant:
+    def __init__(self, client: Client, tenant_id: str) -> None:
+        self._client, self._id = client, tenant_id
+        self.project_id, self.tenant_id = None, tenant_id
+
+    def head(self) -> int:
+        return self._client.list_tenant_events(self._id, limit=1).head
+
+    def after(self, point: str, limit: int) -> list[EventView]:
+        return self._client.list_tenant_events(self._id, after=point, limit=limit).items
+
+
+def _listed(where: _Project | _Tenant, after: str | None, limit: int) -> list[EventView]:
     """A project's events are a selection of the tenant's, so the newest ones are found by looking back further."""
     if after is not None:
-        return client.list_project_events(project_id, after=after, limit=limit).items
-    head, back, found = _head(client, project_id), RECENT, []
+        return where.after(after, limit)
+    head, back, found = where.head(), RECENT, []
     while back <= 100_000:
         start = max(0, head - back)
-        found = client.list_project_events(project_id, after=str(start), limit=1000).items
+        found = where.after(str(start), 1000)
         if len(found) >= min(limit, RECENT) or start == 0:
             break
         back *= 4
@@ -77,12 +107,10 @@ def _listed(client: Client, project_id: str, after: str | None, limit: int) -> l
 
 def _print(event: EventView, common: Common) -> None:
     if common.json:
-        import msgspec
-
-        print(msgspec.json.encode(event).decode(), flush=True)
-        return
+        return show.one_of_many(event)
     at = datetime.fromisoformat(event.time).astimezone()
     print(f"{event.sequence:>7}  {at:%d %b %H:%M:%S}  {event.type:<32}  {_about(event)}", flush=True)
+    return None
 
 
 def _about(event: EventView) -> str:

@@ -8,14 +8,14 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common, Flag
+from ..options import Changing, Flag, Looking
 from ..session import session
 
 app = App(name="grant", help="Certificates that controllers were given for machines: five minutes, or until revoked.")
 
 
 @app.command(name="list")
-def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """Who can enter which machine now, and for which operation.
 
     Example: gpuaas grant list
@@ -46,7 +46,7 @@ def _state(grant: sdk.models.AccessGrantView) -> str:
 
 
 @app.command
-def revoke(grant: str, /, *, reason: str, common: Common = Common()) -> None:
+def revoke(grant: str, /, *, reason: str, common: Changing = Changing()) -> None:
     """Take a certificate back: its machine refuses it and ends its sessions within seconds.
 
     Example: gpuaas grant revoke grant_01m7… --reason "a laptop was stolen"

@@ -1,4 +1,4 @@
-"""Who may do what: `gpuaas iam explain`, `members`, `roles`, `bind`, `unbind`, `invite`."""
+"""Who may do what: `gpuaas iam explain`, `members`, `roles`, `bind`, `unbind`, `invite`; more in tenant_iam.py."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common, Flag
+from ..options import Changing, Flag, Looking
 from ..session import Session, pick, session
+from .tenant_iam import hang_on
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import ExplainView
 
 app = App(name="iam", help="Who may do what, and why.")
+hang_on(app)
 
 
 @app.command
-def explain(permission: str, *, who: str | None = None, common: Common = Common()) -> None:
+def explain(permission: str, *, who: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
     """Why you, or somebody else, may or may not do something in the project.
 
     Example: gpuaas iam explain apps.instance.create
     Example: gpuaas iam explain apps.instance.create --who ada@example.com --project red
+    Example: gpuaas iam explain tenancy.user.create --who usr_01h… --tenant acme
 
     Parameters
     ----------
@@ -30,10 +33,15 @@ def explain(permission: str, *, who: str | None = None, common: Common = Common(
         A key of contracts/permissions.json; a refusal names the one it lacks.
     who
         Id, name or e-mail of a member of the project; yourself if left out.
+    tenant
+        In this tenant as a whole, not in a project; then --who is an id.
     """
     with session(common) as at:
         if who is None:
-            found = at.client.explain_myself(permission=permission, project_id=at.project_id)
+            place = {"tenant_id": at.tenant_id(tenant)} if tenant else {"project_id": at.project_id}
+            found = at.client.explain_myself(permission=permission, **place)
+        elif tenant:
+            found = at.client.explain_in_tenant(at.tenant_id(tenant), permission=permission, principal_id=who)
         else:
             found = at.client.explain(at.project_id, permission=permission, principal_id=_principal(at, who))
     if common.json:
@@ -64,7 +72,7 @@ def _once(members: list) -> list:
 
 
 @app.command
-def members(*, common: Common = Common()) -> None:
+def members(*, common: Looking = Looking()) -> None:
     """Who holds which role in the project, and whether it comes from the project or its tenant.
 
     Example: gpuaas iam members --project red
@@ -81,7 +89,7 @@ def members(*, common: Common = Common()) -> None:
 
 
 @app.command
-def roles(*, tenant: str | None = None, common: Common = Common()) -> None:
+def roles(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The roles that can be given in the tenant: the system's and its own.
 
     Example: gpuaas iam roles
@@ -100,7 +108,7 @@ def bind(
     role: str,
     *,
     whole_tenant: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Give somebody a role in the project. Nobody gives what they do not hold.
 
@@ -129,7 +137,7 @@ def bind(
 
 
 @app.command
-def unbind(binding: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def unbind(binding: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Take a role away; effective at once.
 
     Example: gpuaas iam unbind bind_01h…
@@ -154,7 +162,7 @@ def invite(
     name: str | None = None,
     role: str | None = None,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Invite a person: prints a token they use once, within seven days.
 

@@ -1,4 +1,4 @@
-"""`gpuaas identity-provider list|create|update|delete`: who may say to the platform who somebody of the tenant is."""
+"""`gpuaas identity-provider …`: who may say to the platform who somebody of the tenant is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common, Flag
+from ..options import Changing, Flag, Looking
 from ..session import pick, session
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from ..session import Session
 
+LISTING = "gpuaas identity-provider list"
 app = App(name="identity-provider", help="Where people of the tenant sign in: its own OpenID providers.")
 
 
 @app.command(name="list")
-def list_providers(*, tenant: str | None = None, common: Common = Common()) -> None:
+def list_providers(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The tenant's providers, and where each sends people back to.
 
     Example: gpuaas identity-provider list --tenant acme
@@ -37,6 +38,31 @@ def list_providers(*, tenant: str | None = None, common: Common = Common()) -> N
     return show.table(("NAME", "ISSUER", "DOMAINS", "FIRST ROLE", "ID"), rows)
 
 
+@app.command(name="show")
+def show_provider(name: str, /, *, tenant: str | None = None, common: Looking = Looking()) -> None:
+    """One provider, with the addresses to register there.
+
+    Example: gpuaas identity-provider show Acme
+
+    Parameters
+    ----------
+    name
+        Name or id.
+    tenant
+        Name or id of the tenant; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        tenant_id = at.tenant_id(tenant)
+        known = name if name.startswith("idp_") else pick("identity provider", name, _all(at, tenant_id), LISTING).id
+        found = at.client.get_identity_provider(tenant_id, known)
+    if common.json:
+        return show.as_json(found)
+    facts = [("provider", found.name), ("issuer", found.issuer), ("client id", found.client_id)]
+    facts += [("domains", ", ".join(found.email_domains) or "any"), ("first role", found.default_role or "-")]
+    facts += [("sends people back to", found.callback_url), ("begins at", found.start_url), ("id", found.id)]
+    return show.facts(facts)
+
+
 @app.command
 def create(
     name: str,
@@ -47,7 +73,7 @@ def create(
     domain: list[str] | None = None,
     default_role: str | None = None,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Let people of the tenant sign in through their own provider.
 
@@ -87,7 +113,7 @@ def update(
     client_secret_stdin: Annotated[bool, Flag] = False,
     domain: list[str] | None = None,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Change a provider; what is not given stays as it is.
 
@@ -116,7 +142,7 @@ def update(
 
 
 @app.command
-def delete(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def delete(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Nobody signs in through it any more; accounts and sessions stay.
 
     Example: gpuaas identity-provider delete Acme

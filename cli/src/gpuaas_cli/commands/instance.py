@@ -14,7 +14,7 @@ from .. import failures, findings, show
 from ..endings import say_end, say_next, wait_for_end
 from ..failures import CliError
 from ..moments import LIVE, sequence_now
-from ..options import Common, Flag, Many
+from ..options import Changing, Common, Flag, Looking, Many, NoWait
 from ..placement import read_inputs, read_places
 from ..session import Session, session
 
@@ -37,8 +37,8 @@ def deploy(
     input: Annotated[list[str] | None, Many] = None,
     inputs: Path | None = None,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int | None:
     """Deploy an app on machines you choose, and watch it come up.
 
@@ -67,7 +67,7 @@ def deploy(
     plan
         Only check, and say what would happen where.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version, "topology": topology}
     wanted["inputs"] = read_inputs(input or [], inputs)
@@ -115,7 +115,7 @@ def _short(value: Any) -> str:
 
 
 @app.command(name="list")
-def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """The project's instances and how they are.
 
     Example: gpuaas instance list
@@ -141,7 +141,7 @@ def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Common = C
 
 
 @app.command(name="show")
-def show_instance(instance: str, /, *, common: Common = Common()) -> None:
+def show_instance(instance: str, /, *, common: Looking = Looking()) -> None:
     """Everything about one instance: health, members, what you can do with it.
 
     Example: gpuaas instance show train
@@ -209,7 +209,12 @@ def watch(instance: str, /, *, common: Common = Common()) -> int:
 
 @app.command
 def stop(
-    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Stop an instance; its machines stay held for it.
 
@@ -222,14 +227,19 @@ def stop(
     reason
         Why, for the record.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("stop_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def start(
-    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Start a stopped instance.
 
@@ -242,14 +252,19 @@ def start(
     reason
         Why, for the record.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("start_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def restart(
-    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Restart an instance.
 
@@ -262,14 +277,19 @@ def restart(
     reason
         Why, for the record.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("restart_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def rotate_keys(
-    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Make the secrets that the members of an instance share anew; what runs goes on.
 
@@ -296,8 +316,8 @@ def update(
     inputs: Path | None = None,
     without: Annotated[list[str] | None, Many] = None,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int | None:
     """Change inputs of an instance; those not named stay as they are.
 
@@ -317,7 +337,7 @@ def update(
     plan
         Only say what would change, and what each change does.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -332,7 +352,7 @@ def update(
 
 @app.command
 def upgrade(
-    instance: str, version: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str, version: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
 ) -> int:
     """Take an instance to another version of its app.
 
@@ -345,14 +365,19 @@ def upgrade(
     version
         A published version, see `gpuaas catalog`.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("upgrade_instance", instance, no_wait, common, version=version)
 
 
 @app.command
 def rollback(
-    instance: str, /, *, reason: str | None = None, no_wait: Annotated[bool, Flag] = False, common: Common = Common()
+    instance: str,
+    /,
+    *,
+    reason: str | None = None,
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Go back to the version before the last upgrade, or out of an upgrade that failed.
 
@@ -365,7 +390,7 @@ def rollback(
     reason
         Why, for the record.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("roll_back_instance", instance, no_wait, common, reason=reason)
 
@@ -386,8 +411,8 @@ def decommission(
     reason: str | None = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int | None:
     """Take an instance down and clean its hosts. On a terminal it asks first.
 
@@ -406,7 +431,7 @@ def decommission(
     plan
         Only say what would be taken down, and where.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -425,7 +450,7 @@ def _confirmed(found: InstanceView) -> bool:
     return input(f"Type {found.name} to go on: ").strip() == found.name
 
 
-def access(instance: str, /, *, common: Common = Common()) -> None:
+def access(instance: str, /, *, common: Looking = Looking()) -> None:
     """How to use an instance: what its app says about addresses, paths and commands.
 
     Example: gpuaas access train

@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Common, Looking
 from ..session import session
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ allocation = App(name="allocation", help="The machines a project may place thing
 node = App(name="node", help="The machines of a tenant.")
 
 
-def catalog(*, common: Common = Common()) -> None:
+def catalog(*, common: Looking = Looking()) -> None:
     """What the project can deploy, and why not where it cannot.
 
     Example: gpuaas catalog
@@ -36,7 +36,7 @@ def catalog(*, common: Common = Common()) -> None:
 
 
 @allocation.command(name="list")
-def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The project's allocations: where they are, what they have, who uses them.
 
     Example: gpuaas allocation list
@@ -65,6 +65,37 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
     return show.table(("NAME", "NODE", "STATE", "GPUS", "SIZE", "USED BY", "ID"), rows)
 
 
+@allocation.command(name="show")
+def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
+    """One allocation: which machine, until when, who uses it.
+
+    Example: gpuaas allocation show gpu-box-1
+
+    Parameters
+    ----------
+    name
+        Name of the allocation or its node, or id.
+    """
+    with session(common) as at:
+        which = name if name.startswith("alloc_") else at.allocation_id(name, at.allocations())
+        found = at.client.get_allocation(at.project_id, which)
+    if common.json:
+        return show.as_json(found)
+    return show.facts(
+        [
+            ("allocation", found.name),
+            ("state", found.state),
+            ("machine", f"{found.node_name} ({found.address}), {found.node_state}"),
+            ("what", f"{show.gpus(found.facts)}, {show.size(found.facts)}"),
+            ("used by", _user(found)),
+            ("until", found.expires_at or "without an end"),
+            ("overdue since", found.overdue_since or ""),
+            ("wipe", found.wipe or ""),
+            ("id", found.id),
+        ]
+    )
+
+
 def _of_tenant(found: list[AllocationView], common: Common) -> None:
     if common.json:
         return show.as_json(found)
@@ -77,7 +108,7 @@ def _user(allocation: AllocationView) -> str:
 
 
 @node.command(name="list")
-def list_nodes(*, tenant: str | None = None, common: Common = Common()) -> None:
+def list_nodes(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The tenant's machines and when they were last heard of.
 
     Example: gpuaas node list

@@ -13,7 +13,7 @@ import gpuaas_sdk as sdk
 
 from .. import failures, joining, show
 from ..failures import CliError
-from ..options import Common
+from ..options import Changing
 from ..session import pick, session
 from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
 from .look import allocation, node
@@ -32,7 +32,7 @@ def enrol(
     pool: str | None = None,
     tenant: str | None = None,
     reached_at: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Invite a machine: prints one line to run on it, which works once and for ten minutes.
 
@@ -68,7 +68,7 @@ def create(
     name: str | None = None,
     expires_in_s: int | None = None,
     lost_after_s: int | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Hold a machine for the project, and wait until the machine itself agreed.
 
@@ -115,7 +115,7 @@ def request(
     name: str | None = None,
     expires_in_s: int | None = None,
     lost_after_s: int | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Hold machines of a kind; the platform picks them. All that were asked for, or none.
 
@@ -149,7 +149,7 @@ def request(
 
 
 @allocation.command
-def extend(name: str, *, expires_in_s: int | None = None, common: Common = Common()) -> None:
+def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Changing()) -> None:
     """Move the end of an allocation's lease, counted from now; without a number it has no end any more.
 
     Example: gpuaas allocation extend gpu-box-1 --expires-in-s 86400
@@ -171,7 +171,7 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Common = Commo
 
 
 @allocation.command
-def release(name: str, *, common: Common = Common()) -> None:
+def release(name: str, *, common: Changing = Changing()) -> None:
     """Give a machine back. Refused while an instance is on it.
 
     Example: gpuaas allocation release gpu-box-1 --project research

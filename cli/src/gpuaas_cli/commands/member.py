@@ -1,4 +1,4 @@
-"""`gpuaas member list|add|drain|undrain|restart|remove|replace|retry|tombstone`."""
+"""`gpuaas member list|show|add|drain|undrain|restart|remove|replace|retry|tombstone`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
 
 from .. import failures, show
+from ..batches import wait_for_batch
 from ..endings import say_next
 from ..failures import CliError
 from ..moments import sequence_now
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking, NoWait
 from ..session import Session, session
 from .instance import follow, show_plan
 
@@ -23,7 +24,7 @@ app = App(name="member", help="The members of an instance: add, drain, replace, 
 
 
 @app.command(name="list")
-def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """The members of an instance and how they are.
 
     Example: gpuaas member list train
@@ -45,6 +46,40 @@ def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, co
         return None
     rows = [(_name(m), m.state, m.runtime_state or "-", m.node_name, m.address, m.id) for m in found]
     return show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS", "ID"), rows)
+
+
+@app.command(name="show")
+def show_member(instance: str, member: str, /, *, common: Looking = Looking()) -> None:
+    """One member: where it is, how it is, what can be done with it.
+
+    Example: gpuaas member show train worker/1
+
+    Parameters
+    ----------
+    instance
+        Name or id.
+    member
+        component/number (worker/0), or its id.
+    """
+    with session(common) as at:
+        found = at.client.get_member(at.project_id, *_find(at, instance, member))
+    if common.json:
+        return show.as_json(found)
+    no = [f"{a.action} ({a.reason})" for a in found.available_actions if not a.allowed]
+    return show.facts(
+        [
+            ("member", f"{_name(found)} on {found.node_name} ({found.address})"),
+            ("state", found.state),
+            ("runtime", " ".join(one for one in (found.runtime_state, found.runtime_version) if one)),
+            ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("not now", "; ".join(no)),
+            ("operation", found.current_operation_id or found.last_operation_id or ""),
+            ("replaces", found.replaces or ""),
+            ("allocation", found.allocation_id),
+            ("id", found.id),
+            ("correlation", found.correlation_id),
+        ]
+    )
 
 
 def _members(at: Session, instance_id: str, *, history: bool = False) -> list[MemberView]:
@@ -73,9 +108,10 @@ def add(
     /,
     *allocations: str,
     plan: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int | None:
-    """Add members, one operation each, all under one batch id.
+    """Add members, one operation each, all under one batch id, and watch them come up side by side.
 
     Example: gpuaas member add train worker node-b node-c
     Example: gpuaas member add train worker node-b --plan
@@ -90,6 +126,8 @@ def add(
         Names of allocations or nodes, or ids.
     plan
         Only check, and say what would happen where.
+    no_wait
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         known = at.allocations()
@@ -98,7 +136,10 @@ def add(
         said = {"component_key": component, "allocation_ids": ids}
         if plan:
             return show_plan(at, at.client.plan_members(at.project_id, where.id, **said), common)
+        before = sequence_now(at.client, at.project_id)
         batch = at.client.add_members(at.project_id, where.id, **said)
+        if not no_wait:
+            return wait_for_batch(at, batch, component, after=before, json=common.json)
     if common.json:
         return show.as_json(batch)
     print(f"Accepted: {len(batch.operations)} × {component} for {batch.instance.name} (batch {batch.batch_id}).")
@@ -114,8 +155,8 @@ def drain(
     reason: str | None = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Let nothing new begin on a member, and wait for what goes on there.
 
@@ -135,14 +176,16 @@ def drain(
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
     return _ask("drain_member", instance, member, no_wait, common, **said)
 
 
 @app.command
-def undrain(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+def undrain(
+    instance: str, member: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
+) -> int:
     """Bring a drained member back.
 
     Example: gpuaas member undrain train worker/1
@@ -154,13 +197,15 @@ def undrain(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = F
     member
         component/number (worker/0), or its id.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("undrain_member", instance, member, no_wait, common)
 
 
 @app.command
-def restart(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = False, common: Common = Common()) -> int:
+def restart(
+    instance: str, member: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
+) -> int:
     """Restart one member.
 
     Example: gpuaas member restart train worker/1
@@ -172,7 +217,7 @@ def restart(instance: str, member: str, /, *, no_wait: Annotated[bool, Flag] = F
     member
         component/number (worker/0), or its id.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("restart_member", instance, member, no_wait, common)
 
@@ -187,8 +232,8 @@ def remove(
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int | None:
     """Take a member away and clean its host; its allocation is free then.
 
@@ -210,7 +255,7 @@ def remove(
     plan
         Only check, and say what would happen where.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     if not plan:
         said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
@@ -229,8 +274,8 @@ def replace(
     reason: str | None = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Put a new member on another allocation in place of an old one.
 
@@ -251,7 +296,7 @@ def replace(
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
@@ -266,8 +311,8 @@ def retry(
     /,
     *,
     anyway: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Try again what failed on a member.
 
@@ -282,13 +327,15 @@ def retry(
     anyway
         Even if the app refuses to after repeated failures.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("retry_member", instance, member, no_wait, common, try_anyway=anyway or None)
 
 
 @app.command
-def tombstone(instance: str, member: str, /, *, reason: Annotated[str, Parameter()], common: Common = Common()) -> None:
+def tombstone(
+    instance: str, member: str, /, *, reason: Annotated[str, Parameter()], common: Changing = Changing()
+) -> None:
     """Count a failed member as gone though nobody could clean up after it. Leaves an orphan record.
 
     Example: gpuaas member tombstone train worker/1 --reason "the machine burned"

@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Changing, Looking
 from ..session import session
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MILLION = 1_000_000
 
 
 @sku.command(name="list")
-def list_skus(*, common: Common = Common()) -> None:
+def list_skus(*, common: Looking = Looking()) -> None:
     """The kinds of machines, and what an hour costs.
 
     Example: gpuaas sku list
@@ -52,7 +52,7 @@ def create_sku(
     memory_mb: int,
     price_micros_per_hour: int,
     currency: str,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Add a kind of machine to the platform (platform administrators).
 
@@ -70,7 +70,7 @@ def create_sku(
 
 
 @region.command(name="list")
-def list_regions(*, common: Common = Common()) -> None:
+def list_regions(*, common: Looking = Looking()) -> None:
     """The regions there are.
 
     Example: gpuaas region list
@@ -83,7 +83,7 @@ def list_regions(*, common: Common = Common()) -> None:
 
 
 @region.command(name="create")
-def create_region(name: str, *, title: str, common: Common = Common()) -> None:
+def create_region(name: str, *, title: str, common: Changing = Changing()) -> None:
     """Add a region to the platform (platform administrators).
 
     Example: gpuaas region create eu-west --title "Europe, west"
@@ -97,7 +97,7 @@ def create_region(name: str, *, title: str, common: Common = Common()) -> None:
 
 
 @pool.command(name="list")
-def list_pools(*, tenant: str | None = None, common: Common = Common()) -> None:
+def list_pools(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The tenant's pools.
 
     Example: gpuaas pool list
@@ -110,7 +110,7 @@ def list_pools(*, tenant: str | None = None, common: Common = Common()) -> None:
 
 
 @pool.command(name="create")
-def create_pool(name: str, *, title: str, tenant: str | None = None, common: Common = Common()) -> None:
+def create_pool(name: str, *, title: str, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Make a pool; machines join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
 
     Example: gpuaas pool create night-shift --title "Night shift"
@@ -124,7 +124,7 @@ def create_pool(name: str, *, title: str, tenant: str | None = None, common: Com
 
 
 @quota.command(name="show")
-def show_quota(*, common: Common = Common()) -> None:
+def show_quota(*, common: Looking = Looking()) -> None:
     """What the project may hold, and what it holds.
 
     Example: gpuaas quota show --project research
@@ -142,7 +142,9 @@ def show_quota(*, common: Common = Common()) -> None:
 
 
 @quota.command(name="set")
-def set_quota(*, max_allocations: int | None = None, max_gpus: int | None = None, common: Common = Common()) -> None:
+def set_quota(
+    *, max_allocations: int | None = None, max_gpus: int | None = None, common: Changing = Changing()
+) -> None:
     """Bound what the project may hold (tenant administrators). What is left out has no bound.
 
     Example: gpuaas quota set --project research --max-allocations 10 --max-gpus 40
@@ -161,7 +163,7 @@ def _of(used: int, most: int | None) -> str:
 
 
 @sku.command(name="delete")
-def delete_sku(name: str, *, common: Common = Common()) -> None:
+def delete_sku(name: str, *, common: Changing = Changing()) -> None:
     """Take away a kind of machine of which there is none (platform administrators).
 
     Example: gpuaas sku delete h100-8x
@@ -172,7 +174,7 @@ def delete_sku(name: str, *, common: Common = Common()) -> None:
 
 
 @region.command(name="delete")
-def delete_region(name: str, *, common: Common = Common()) -> None:
+def delete_region(name: str, *, common: Changing = Changing()) -> None:
     """Take away a region where no machine stands (platform administrators).
 
     Example: gpuaas region delete eu-west
@@ -183,7 +185,7 @@ def delete_region(name: str, *, common: Common = Common()) -> None:
 
 
 @pool.command(name="delete")
-def delete_pool(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def delete_pool(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Take away an empty pool.
 
     Example: gpuaas pool delete night-shift

@@ -11,7 +11,7 @@ from .. import evidence, findings, show
 from ..certificates import print_certificate, unaltered
 from ..endings import say_next
 from ..moments import sequence_now
-from ..options import Common, Flag
+from ..options import Changing, Flag, Looking, NoWait
 from ..session import Session, session
 from .instance import follow
 
@@ -23,7 +23,7 @@ app = App(name="operation", help="What is being done, what was done, and how to 
 
 @app.command(name="list")
 def list_operations(
-    *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Common = Common()
+    *, instance: str | None = None, status: str | None = None, limit: int = 20, common: Looking = Looking()
 ) -> None:
     """The project's operations, newest first.
 
@@ -69,7 +69,7 @@ def _progress(o: OperationView) -> str:
 
 
 @app.command(name="show")
-def show_operation(operation: str, /, *, common: Common = Common()) -> None:
+def show_operation(operation: str, /, *, common: Looking = Looking()) -> None:
     """One operation: how far it is, or why it failed and what to do about it.
 
     Example: gpuaas operation show op_01hx…
@@ -110,7 +110,7 @@ def show_operation(operation: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command
-def certificate(operation: str, /, *, common: Common = Common()) -> int:
+def certificate(operation: str, /, *, common: Looking = Looking()) -> int:
     """What was proven of each machine that a decommission, remove or replace left.
 
     Exit 1 if there is none, or if one was changed.
@@ -146,8 +146,8 @@ def retry(
     /,
     *,
     anyway: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, Flag] = False,
-    common: Common = Common(),
+    no_wait: Annotated[bool, NoWait] = False,
+    common: Changing = Changing(),
 ) -> int:
     """Try a failed operation again, and watch it.
 
@@ -161,7 +161,7 @@ def retry(
     anyway
         Even if the app refuses to after repeated failures.
     no_wait
-        Return as soon as the platform has accepted it.
+        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.operation(operation)
@@ -171,7 +171,7 @@ def retry(
 
 
 @app.command
-def cancel(operation: str, /, *, common: Common = Common()) -> None:
+def cancel(operation: str, /, *, common: Changing = Changing()) -> None:
     """Ask a running operation to stop. It ends at its next good moment, and says what it left behind.
 
     Example: gpuaas operation cancel train
@@ -193,7 +193,7 @@ def cancel(operation: str, /, *, common: Common = Common()) -> None:
 
 
 @app.command(name="take-claim")
-def take_claim(operation: str, /, *, reason: str | None = None, common: Common = Common()) -> None:
+def take_claim(operation: str, /, *, reason: str | None = None, common: Changing = Changing()) -> None:
     """Take an operation away from the controller that holds it; it waits to be claimed again.
 
     Example: gpuaas operation take-claim train --reason "the controller hangs"
@@ -214,7 +214,7 @@ def take_claim(operation: str, /, *, reason: str | None = None, common: Common =
 
 
 @app.command
-def abandon(operation: str, /, *, reason: str, common: Common = Common()) -> None:
+def abandon(operation: str, /, *, reason: str, common: Changing = Changing()) -> None:
     """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"

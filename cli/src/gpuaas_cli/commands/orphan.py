@@ -8,14 +8,14 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common, Flag
+from ..options import Changing, Flag, Looking
 from ..session import session
 
 app = App(name="orphan", help="What was given up and may be left on machines.")
 
 
 @app.command(name="list")
-def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
+def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """Machines on which something may be left, and why.
 
     Example: gpuaas orphan list
@@ -38,7 +38,7 @@ def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Common = Co
 
 
 @app.command
-def resolve(orphan: str, /, *, reason: str, common: Common = Common()) -> None:
+def resolve(orphan: str, /, *, reason: str, common: Changing = Changing()) -> None:
     """Say that somebody has looked at the machine; it can be used again then.
 
     Example: gpuaas orphan resolve orph_01hx… --reason "wiped it by hand"

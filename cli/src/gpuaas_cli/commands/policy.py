@@ -13,7 +13,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Common, Many
+from ..options import Changing, Looking, Many
 from ..session import Session, session
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Level = Literal["platform", "tenant", "project"]
 
 
 @app.command(name="show")
-def show_effective(*, app: str | None = None, common: Common = Common()) -> None:
+def show_effective(*, app: str | None = None, common: Looking = Looking()) -> None:
     """What all policies together leave for the project.
 
     Example: gpuaas policy show --project red
@@ -60,7 +60,7 @@ def _left(field: FieldView) -> str:
 
 
 @app.command
-def explain(field: str, value: str, *, app: str | None = None, common: Common = Common()) -> None:
+def explain(field: str, value: str, *, app: str | None = None, common: Looking = Looking()) -> None:
     """Whether a value is allowed in the project, and which policy decided.
 
     Example: gpuaas policy explain regions eu-west --project red
@@ -85,7 +85,7 @@ def explain(field: str, value: str, *, app: str | None = None, common: Common = 
 
 
 @app.command(name="list")
-def list_policies(*, level: Level = "project", tenant: str | None = None, common: Common = Common()) -> None:
+def list_policies(*, level: Level = "project", tenant: str | None = None, common: Looking = Looking()) -> None:
     """The policies set at one level.
 
     Example: gpuaas policy list --project red
@@ -120,7 +120,7 @@ def set_policy(
     file: str | None = None,
     reason: str | None = None,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Set a policy: make it, or replace the one of this name. Policies only ever narrow.
 
@@ -160,7 +160,7 @@ def set_policy(
 
 
 @app.command
-def remove(name: str, *, level: Level = "project", tenant: str | None = None, common: Common = Common()) -> None:
+def remove(name: str, *, level: Level = "project", tenant: str | None = None, common: Changing = Changing()) -> None:
     """Remove a policy; what the others refuse stays refused.
 
     Example: gpuaas policy remove no-a100 --project red

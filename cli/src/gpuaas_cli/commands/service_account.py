@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Common
+from ..options import Changing, Common, Looking, Many
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _account(at: Session, name: str) -> ServiceAccountView:
 
 
 @app.command(name="list")
-def list_accounts(*, common: Common = Common()) -> None:
+def list_accounts(*, common: Looking = Looking()) -> None:
     """The service accounts, what they hold, and when each signed in last.
 
     Example: gpuaas service-account list --project red
@@ -45,13 +45,54 @@ def list_accounts(*, common: Common = Common()) -> None:
     return show.table(("NAME", "STATE", "ROLES", "KEYS", "LAST USED", "ID"), rows)
 
 
+@app.command
+def create(
+    name: str,
+    /,
+    *,
+    identity: Path,
+    role: Annotated[list[str], Many] = ["app_operator"],  # noqa: B006 - cyclopts reads the default
+    common: Changing = Changing(),
+) -> None:
+    """Make a service account with a key made here; the private key goes into the identity file and nowhere else.
+
+    Example: gpuaas service-account create robot --identity robot.json --project red
+    Example: gpuaas service-account create watcher --role project_viewer --identity watcher.json
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    identity
+        The identity file to write; only its owner can read it.
+    role
+        What it may do in the project. May be repeated.
+    """
+    with session(common) as at:
+        fresh = sdk.ServiceAccount.generate(project_id=at.project_id, api=at.api)
+        made = at.client.create_service_account(at.project_id, name=name, public_jwk=fresh.public_jwk, roles=role)
+        try:
+            key = at.client.list_keys(at.project_id, made.id).items[0].id
+            msgspec.structs.replace(fresh, id=made.id, key_id=key).save(identity)
+        except OSError as error:
+            at.client.delete_service_account(at.project_id, made.id)
+            way_out = "Nothing was made; name a file you can write."
+            raise CliError(f"{identity} cannot be written: {error.strerror}.", way_out, failures.USAGE) from error
+    if common.json:
+        return show.as_json(made)
+    print(
+        f"{made.name} may {', '.join(made.roles)}. Its identity is in {identity}; whoever has the file is {made.name}."
+    )
+    return None
+
+
 def _used(one: object) -> str:
     last = getattr(one, "last_used_at", None)
     return show.ago(last) if last else "never"
 
 
 @app.command
-def keys(name: str, *, common: Common = Common()) -> None:
+def keys(name: str, *, common: Looking = Looking()) -> None:
     """The keys of an account, and when each was used last.
 
     Example: gpuaas service-account keys slurm-controller --project red
@@ -65,7 +106,9 @@ def keys(name: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def rotate(name: str, *, identity: Annotated[Path, Parameter(name="--identity")], common: Common = Common()) -> None:
+def rotate(
+    name: str, *, identity: Annotated[Path, Parameter(name="--identity")], common: Changing = Changing()
+) -> None:
     """Make a new key beside the old ones and write it to the account's identity file.
 
     The old key goes on working until you retire it, so nothing stops in between.
@@ -96,7 +139,7 @@ def rotate(name: str, *, identity: Annotated[Path, Parameter(name="--identity")]
 
 
 @app.command(name="retire-key")
-def retire_key(name: str, key: str, *, common: Common = Common()) -> None:
+def retire_key(name: str, key: str, *, common: Changing = Changing()) -> None:
     """A key signs in no more, and the tokens it opened are dead at once.
 
     Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
@@ -110,7 +153,7 @@ def retire_key(name: str, key: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def disable(name: str, *, common: Common = Common()) -> None:
+def disable(name: str, *, common: Changing = Changing()) -> None:
     """Out at once: its tokens are dead and it gets no new ones.
 
     Example: gpuaas service-account disable slurm-controller --project red
@@ -120,7 +163,7 @@ def disable(name: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def enable(name: str, *, common: Common = Common()) -> None:
+def enable(name: str, *, common: Changing = Changing()) -> None:
     """It may sign in again.
 
     Example: gpuaas service-account enable slurm-controller --project red
@@ -130,7 +173,7 @@ def enable(name: str, *, common: Common = Common()) -> None:
 
 
 @app.command
-def delete(name: str, *, common: Common = Common()) -> None:
+def delete(name: str, *, common: Changing = Changing()) -> None:
     """Gone, with its keys, tokens and roles; its name stays in the history.
 
     Example: gpuaas service-account delete old-controller --project red

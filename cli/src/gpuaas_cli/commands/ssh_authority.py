@@ -8,7 +8,7 @@ from cyclopts import App
 from gpuaas_sdk.models import AuthoritiesView
 
 from .. import show
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking
 from ..session import session
 
 app = App(
@@ -28,7 +28,7 @@ def _show(common: Common, found: AuthoritiesView) -> None:
 
 
 @app.command(name="list")
-def list_authorities(*, tenant: str | None = None, common: Common = Common()) -> None:
+def list_authorities(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The authorities there are, and who still needs an old one.
 
     Example: gpuaas ssh-authority list
@@ -38,7 +38,7 @@ def list_authorities(*, tenant: str | None = None, common: Common = Common()) ->
 
 
 @app.command
-def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Common = Common()) -> None:
+def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Begin: the new one is trusted beside the old one, signs once everybody trusts it; then the old one goes.
 
     Example: gpuaas ssh-authority rotate user
@@ -54,7 +54,12 @@ def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Common = C
 
 @app.command
 def finish(
-    purpose: Purpose, /, *, force: Annotated[bool, Flag] = False, tenant: str | None = None, common: Common = Common()
+    purpose: Purpose,
+    /,
+    *,
+    force: Annotated[bool, Flag] = False,
+    tenant: str | None = None,
+    common: Changing = Changing(),
 ) -> None:
     """Take the next step of a rotation now; it comes by itself unless somebody lags.
 

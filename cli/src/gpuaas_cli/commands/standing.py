@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 
 from .. import joining, show
-from ..options import Common, Flag
+from ..options import Changing, Common, Flag, Looking
 from ..session import Session, pick, session
 from .look import node
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @node.command(name="show")
-def show_node(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def show_node(name: str, *, tenant: str | None = None, common: Looking = Looking()) -> None:
     """All about a machine, and what may be done with it now.
 
     Example: gpuaas node show gpu-box-1
@@ -47,7 +47,7 @@ def show_node(name: str, *, tenant: str | None = None, common: Common = Common()
 
 
 @node.command
-def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Let a machine take no new allocations; what runs on it stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
@@ -58,7 +58,7 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
 
 
 @node.command
-def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Let a machine take allocations again.
 
     Example: gpuaas node uncordon gpu-box-1
@@ -69,7 +69,7 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
 
 
 @node.command
-def drain(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def drain(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Have a machine emptied: nothing new comes, and what is there is to be released. Then it can be retired.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
@@ -80,7 +80,7 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
 
 
 @node.command
-def retire(name: str, *, reason: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def retire(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Retire an empty machine for good: its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
@@ -97,7 +97,7 @@ def wipe(
     reason: str,
     by_hand: Annotated[bool, Flag] = False,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
 
@@ -120,7 +120,7 @@ def wipe(
 
 
 @node.command
-def upgrade(name: str, *, tenant: str | None = None, common: Common = Common()) -> None:
+def upgrade(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Have a machine's agent become the version this platform gives out. It keeps its present one if that fails.
 
     Example: gpuaas node upgrade gpu-box-1
@@ -140,7 +140,7 @@ def readmit(
     reason: str,
     reached_at: str | None = None,
     tenant: str | None = None,
-    common: Common = Common(),
+    common: Changing = Changing(),
 ) -> None:
     """Give a machine a new identity: prints one line to run on it. It stays the node it was, with what it holds.
 
@@ -167,7 +167,7 @@ def readmit(
 
 
 @node.command
-def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, common: Common = Common()) -> None:
+def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
     """Put a machine into a pool; without a pool's name, take it out of the one it is in.
 
     Example: gpuaas node pool gpu-box-1 night-shift

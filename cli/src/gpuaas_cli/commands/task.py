@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common
+from ..options import Looking
 from ..session import session
 from .standing import node_id
 
@@ -16,7 +16,9 @@ app = App(name="task", help="What machines were told to do.")
 
 
 @app.command(name="list")
-def list_tasks(node: str, /, *, state: str | None = None, tenant: str | None = None, common: Common = Common()) -> None:
+def list_tasks(
+    node: str, /, *, state: str | None = None, tenant: str | None = None, common: Looking = Looking()
+) -> None:
     """The tasks of a machine, the oldest first.
 
     Example: gpuaas task list gpu-box-1
@@ -43,7 +45,7 @@ def list_tasks(node: str, /, *, state: str | None = None, tenant: str | None = N
 
 
 @app.command(name="show")
-def show_task(node: str, task: str, /, *, tenant: str | None = None, common: Common = Common()) -> None:
+def show_task(node: str, task: str, /, *, tenant: str | None = None, common: Looking = Looking()) -> None:
     """All about a task, with what the machine said.
 
     Example: gpuaas task show gpu-box-1 task_01hx…

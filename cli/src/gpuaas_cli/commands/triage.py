@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from .. import show
-from ..options import Common
+from ..options import Looking
 from ..session import session
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 COLOURS = {"error": "red", "warning": "yellow", "debug": "dim"}
 
 
-def triage(correlation_id: str, *, common: Common = Common()) -> None:
+def triage(correlation_id: str, *, common: Looking = Looking()) -> None:
     """Everything known under a correlation id, in order, and what to do about it.
 
     The id is in every error, every operation and every event. You see what you may see: your projects, your own acts.

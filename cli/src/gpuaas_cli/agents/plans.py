@@ -1,0 +1,69 @@
+"""Plans: exactly what a change would send, kept ten minutes in this process, applied at most once. Used by tools.py.
+
+A plan is the request itself, with its idempotency key: applying it again gives the first answer, and sending it again
+after a lost answer acts once. Nothing can be applied that was not planned and shown before.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuaas_sdk.errors import ApiError
+from gpuaas_sdk.request import Request
+
+from .. import failures
+from ..failures import CliError
+
+LIFE_S = 600
+AGAIN = "Plan it again, look at what it would do now, and apply the new plan."
+
+
+@dataclass
+class Plan:
+    id: str
+    operation: str
+    request: Request[Any]
+    made: float
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    answer: Any = None
+    applied: bool = False
+    refused: str = ""
+
+
+class Plans:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._known = clock, dict[str, Plan]()
+
+    def make(self, operation: str, request: Request[Any]) -> Plan:
+        now = self._clock()
+        self._known = {key: one for key, one in self._known.items() if now - one.made < LIFE_S}
+        plan = Plan(f"plan_{secrets.token_hex(8)}", operation, request, now)
+        self._known[plan.id] = plan
+        return plan
+
+    def apply(self, plan_id: str, send: Callable[[Request[Any]], Any]) -> tuple[Plan, bool]:
+        """The plan with its answer, and whether it was applied just now."""
+        plan = self._known.get(plan_id)
+        if plan is None or self._clock() - plan.made >= LIFE_S:
+            sentence = (
+                f"There is no plan {plan_id} here: plans live ten minutes, and only in the server that made them."
+            )
+            raise CliError(sentence, AGAIN, failures.NOT_FOUND)
+        with plan.lock:
+            if plan.applied:
+                return plan, False
+            if plan.refused:
+                raise CliError(f"The platform refused this plan: {plan.refused}", AGAIN, failures.CONFLICT)
+            try:
+                plan.answer = send(plan.request)
+            except ApiError as error:
+                if error.status < 500 and not error.retryable:
+                    plan.refused = str(error)
+                raise
+            plan.applied = True
+            return plan, True

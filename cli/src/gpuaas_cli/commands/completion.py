@@ -1,0 +1,27 @@
+"""`gpuaas completion bash|zsh|fish`: the script that lets a shell complete commands, options and names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .. import show
+from ..completing import SHELLS
+from ..options import Common
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /, *, common: Common = Common()) -> None:
+    """Print what your shell needs to complete commands, options, and the names of your instances and machines.
+
+    Example: gpuaas completion bash > ~/.local/share/bash-completion/completions/gpuaas
+    Example: gpuaas completion zsh > ~/.zfunc/_gpuaas
+    Example: gpuaas completion fish > ~/.config/fish/completions/gpuaas.fish
+
+    Parameters
+    ----------
+    shell
+        Which one you use.
+    """
+    if common.json:
+        return show.as_json({"shell": shell, "script": SHELLS[shell]})
+    print(SHELLS[shell], end="")
+    return None

@@ -1,0 +1,258 @@
+"""Who is on the platform: `gpuaas about`, `gpuaas tenant …`, `gpuaas project …`, `gpuaas user …`."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import gpuaas_sdk as sdk
+from cyclopts import App
+
+from .. import failures, show
+from ..config import Config
+from ..failures import CliError
+from ..options import Changing, Flag, Looking
+from ..session import Session, connect, pick, session
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.models import PrincipalView
+
+tenant_app = App(name="tenant", help="The tenants of the platform.")
+project_app = App(name="project", help="The projects of a tenant.")
+user_app = App(name="user", help="The people of a tenant.")
+
+
+def about(*, common: Looking = Looking()) -> None:
+    """What answers at an address: its version, what it offers and how long it keeps things. Needs no sign-in.
+
+    Example: gpuaas about --api https://gpu.example
+    """
+    config = Config.effective(common.api, common.context)
+    if not config.api:
+        raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+    with connect(config.api) as client:
+        found = client.about()
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.name} {found.version} at {config.api}.")
+    offered = [(name.replace("_", " "), _said(value)) for name, value in found.features.items()]
+    return show.facts([("issuer", found.issuer), *offered])
+
+
+def _said(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+
+
+@tenant_app.command(name="list")
+def list_tenants(*, common: Looking = Looking()) -> None:
+    """The tenants you can see.
+
+    Example: gpuaas tenant list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_tenants))
+    if common.json:
+        return show.as_json(found)
+    return show.table(("NAME", "TITLE", "SINCE", "ID"), [(t.slug, t.name, show.ago(t.created_at), t.id) for t in found])
+
+
+@tenant_app.command(name="show")
+def show_tenant(tenant: str | None = None, /, *, common: Looking = Looking()) -> None:
+    """One tenant.
+
+    Example: gpuaas tenant show acme
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = at.client.get_tenant(at.tenant_id(tenant))
+    if common.json:
+        return show.as_json(found)
+    return show.facts([("tenant", found.slug), ("title", found.name), ("id", found.id), ("since", found.created_at)])
+
+
+@tenant_app.command(name="create")
+def create_tenant(name: str, /, *, title: str | None = None, common: Changing = Changing()) -> None:
+    """Platform administrators: make a tenant.
+
+    Example: gpuaas tenant create acme --title "Acme Corporation"
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    title
+        As people call it; the name if left out.
+    """
+    with session(common) as at:
+        made = at.client.create_tenant(slug=name, name=title or name)
+    if common.json:
+        return show.as_json(made)
+    print(f"The tenant {made.slug} is there ({made.id}). Then: gpuaas project create NAME --tenant {made.slug}")
+    return None
+
+
+@project_app.command(name="list")
+def list_projects(*, common: Looking = Looking()) -> None:
+    """The projects you can see, over all your tenants.
+
+    Example: gpuaas project list
+    """
+    with session(common) as at:
+        found = list(at.client.every(sdk.Calls.list_projects))
+    if common.json:
+        return show.as_json(found)
+    rows = [(p.slug, p.name, p.tenant_id, show.ago(p.created_at), p.id) for p in found]
+    return show.table(("NAME", "TITLE", "TENANT", "SINCE", "ID"), rows)
+
+
+@project_app.command(name="show")
+def show_project(*, common: Looking = Looking()) -> None:
+    """The project you work in, or the one named with --project.
+
+    Example: gpuaas project show --project red
+    """
+    with session(common) as at:
+        found = at.client.get_project(at.project_id)
+    if common.json:
+        return show.as_json(found)
+    facts = [("project", found.slug), ("title", found.name), ("tenant", found.tenant_id)]
+    return show.facts([*facts, ("id", found.id), ("since", found.created_at)])
+
+
+@project_app.command(name="create")
+def create_project(
+    name: str, /, *, title: str | None = None, tenant: str | None = None, common: Changing = Changing()
+) -> None:
+    """Make a project in a tenant.
+
+    Example: gpuaas project create research --title "Research" --tenant acme
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    title
+        As people call it; the name if left out.
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        made = at.client.create_project(at.tenant_id(tenant), slug=name, name=title or name)
+    if common.json:
+        return show.as_json(made)
+    print(f"The project {made.slug} is there ({made.id}). Then: gpuaas iam bind WHO ROLE --project {made.slug}")
+    return None
+
+
+@user_app.command(name="list")
+def list_users(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+    """The people of a tenant.
+
+    Example: gpuaas user list
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    with session(common) as at:
+        found = _users(at, at.tenant_id(tenant))
+    if common.json:
+        return show.as_json(found)
+    rows = [(u.name, u.email or "-", "disabled" if u.disabled else "enabled", u.id) for u in found]
+    return show.table(("NAME", "E-MAIL", "STATE", "ID"), rows)
+
+
+def _users(at: Session, tenant_id: str) -> list[PrincipalView]:
+    return list(at.client.every(sdk.Calls.list_users, tenant_id))
+
+
+def _user_id(at: Session, tenant_id: str, who: str) -> str:
+    if who.startswith("usr_"):
+        return who
+    known = _users(at, tenant_id)
+    by_mail = [one for one in known if one.email == who]
+    return (by_mail[0] if by_mail else pick("user", who, known, "gpuaas user list")).id
+
+
+@user_app.command(name="create")
+def create_user(
+    email: str,
+    /,
+    *,
+    name: str | None = None,
+    password_stdin: Annotated[bool, Flag] = False,
+    tenant: str | None = None,
+    common: Changing = Changing(),
+) -> None:
+    """Make an account with a password you choose. Better invite people: `gpuaas iam invite` lets them choose it.
+
+    Example: gpuaas user create ada@example.com --name Ada --password-stdin < password
+
+    Parameters
+    ----------
+    email
+        Where they sign in with.
+    name
+        What they are called; the address if left out.
+    password_stdin
+        Read the password from standard input instead of asking for it.
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else getpass.getpass("Password: ")
+    with session(common) as at:
+        made = at.client.create_user(at.tenant_id(tenant), email=email, name=name or email, password=password)
+    if common.json:
+        return show.as_json(made)
+    print(f"{made.email} can sign in ({made.id}). Give them a role: gpuaas iam bind {made.email} ROLE")
+    return None
+
+
+@user_app.command
+def disable(who: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+    """Out at once: the person's sessions end and they get no new ones.
+
+    Example: gpuaas user disable ada@example.com
+
+    Parameters
+    ----------
+    who
+        E-mail, name or id.
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    return _decide("disable_user", who, tenant, common, "is out at once")
+
+
+@user_app.command
+def enable(who: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+    """Let a person sign in again.
+
+    Example: gpuaas user enable ada@example.com
+
+    Parameters
+    ----------
+    who
+        E-mail, name or id.
+    tenant
+        Name or id; not needed if you belong to one only.
+    """
+    return _decide("enable_user", who, tenant, common, "may sign in again")
+
+
+def _decide(call: str, who: str, tenant: str | None, common: Changing, now: str) -> None:
+    with session(common) as at:
+        tenant_id = at.tenant_id(tenant)
+        found: PrincipalView = getattr(at.client, call)(tenant_id, _user_id(at, tenant_id, who))
+    if common.json:
+        return show.as_json(found)
+    print(f"{found.name} {now}.")
+    return None

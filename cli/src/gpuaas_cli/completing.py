@@ -1,0 +1,143 @@
+"""What could come next on the command line. The shell's completion script asks with `gpuaas __complete WORDS…`.
+
+Commands and options come from the commands themselves; names of your instances, allocations and projects are asked of
+the platform, once and briefly. Whatever goes wrong, nothing is offered and nothing is said: somebody is typing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+    from .session import Session
+
+PATIENCE_S = 5.0
+SHELLS = {
+    "bash": """\
+_gpuaas() {
+  local IFS=$'\\n'
+  COMPREPLY=($(gpuaas __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _gpuaas gpuaas
+""",
+    "zsh": """\
+#compdef gpuaas
+_gpuaas() {
+  local -a found
+  found=("${(@f)$(gpuaas __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  compadd -a found
+}
+compdef _gpuaas gpuaas
+""",
+    "fish": """\
+complete -c gpuaas -f -a '(gpuaas __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+""",
+}
+
+
+def print_candidates(words: list[str]) -> None:
+    with contextlib.suppress(Exception):
+        print("\n".join(candidates(words or [""])))
+
+
+def candidates(words: list[str]) -> list[str]:
+    """For the last word, which may be empty, after those before it."""
+    from .main import build_app
+
+    *before, begun = words
+    app, rest = _command(build_app(), before)
+    return sorted({one for one in _possible(app, rest, begun, before) if one.startswith(begun)})
+
+
+def _command(app: App, words: list[str]) -> tuple[App, list[str]]:
+    for number, word in enumerate(words):
+        if word.startswith("-") or word not in app:
+            return app, words[number:]
+        app = app[word]
+    return app, []
+
+
+def _possible(app: App, rest: list[str], begun: str, before: list[str]) -> Iterable[str]:
+    if app.default_command is None:
+        return [name for name in app if not name.startswith("-")] if not rest else []
+    arguments = list(app.assemble_argument_collection())
+    options = {name: one for one in arguments if one.index is None for name in one.names if name.startswith("-")}
+    last = options.get(rest[-1]) if rest else None
+    if last is not None and last.hint is not bool:
+        return get_args(last.hint) if _chosen_from(last.hint) else _names(last.field_info.name, before)
+    if begun.startswith("-"):
+        return [*options, "--help"]
+    place = _position(rest, options)
+    positional = [one for one in arguments if one.index is not None]
+    wanted = positional[min(place, len(positional) - 1)].field_info.name if positional else ""
+    return _names(wanted, before)
+
+
+def _chosen_from(hint: Any) -> bool:
+    return bool(get_args(hint)) and all(isinstance(one, str) for one in get_args(hint))
+
+
+def _position(rest: list[str], options: dict[str, Any]) -> int:
+    """How many positional words stand there already; a value after its option is none."""
+    values = {n + 1 for n, word in enumerate(rest) if word in options and options[word].hint is not bool}
+    return sum(1 for n, word in enumerate(rest) if not word.startswith("-") and n not in values)
+
+
+def _instances(at: Session) -> list[str]:
+    return [one.name for one in at.client.list_instances(at.project_id).items]
+
+
+def _allocations(at: Session) -> list[str]:
+    return [one.name for one in at.client.list_allocations(at.project_id).items if one.state != "released"]
+
+
+def _projects(at: Session) -> list[str]:
+    return [one.slug for one in at.client.list_projects().items]
+
+
+ASKED: dict[str, Callable[[Session], list[str]]] = {
+    "instance": _instances,
+    "allocation": _allocations,
+    "allocations": _allocations,
+    "controller": _allocations,
+    "project": _projects,
+}
+
+
+def _names(wanted: str, before: list[str]) -> Iterable[str]:
+    if wanted == "context":
+        from .config import Contexts
+
+        return Contexts.saved().known
+    if wanted not in ASKED:
+        return []
+    from .options import Common
+    from .session import session
+
+    project, api = _after(before, "--project", "-p"), _after(before, "--api")
+    with session(Common(project=project, api=api, context=_after(before, "--context"))) as at, _briefly():
+        return ASKED[wanted](at)
+
+
+@contextlib.contextmanager
+def _briefly() -> Iterator[None]:
+    def too_long(*_: object) -> None:
+        raise TimeoutError
+
+    former = signal.signal(signal.SIGALRM, too_long)
+    timer = signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+
+
+def _after(words: list[str], *flags: str) -> str | None:
+    return next((value for flag, value in itertools.pairwise(words) if flag in flags), None)

@@ -1,0 +1,55 @@
+"""`--watch`: runs a command that looks, again and again. Called by main for every command that has the option.
+
+A terminal is redrawn; in a pipe the whole output is written again whenever it is not what it was before. A platform
+that does not answer for a while does not end it: that is when people watch most.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from . import failures
+
+CLEAR = "\033[H\033[2J\033[3J"
+
+
+class _Page(io.StringIO):
+    """What one look printed; it counts as a terminal where the real output is one, so that colours stay."""
+
+    def __init__(self, real: TextIO) -> None:
+        super().__init__()
+        self._terminal = real.isatty()
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def watch(look: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Until Ctrl-C, or until an error that looking again will not mend."""
+    from gpuaas_sdk.errors import ConnectionFailed, Unavailable
+
+    out, shown = sys.stdout, None
+    try:
+        while True:
+            page = _Page(out)
+            try:
+                with contextlib.redirect_stdout(page):
+                    look()
+                shown = _turn(out, page.getvalue(), shown)
+            except (ConnectionFailed, Unavailable) as error:
+                print(f"({error} Looking again.)", file=sys.stderr)
+            sleep(max(0.2, every_s))
+    except KeyboardInterrupt:
+        return failures.INTERRUPTED
+
+
+def _turn(out: TextIO, page: str, shown: str | None) -> str:
+    if page != shown:
+        out.write(CLEAR + page if out.isatty() else page)
+        out.flush()
+    return page
