@@ -1290,6 +1290,7 @@ class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
+    host_is_gone: bool = False
     validate_only: bool = False
 
 
@@ -1306,8 +1307,9 @@ class RenewTask(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
-    allocation_id: str
     reason: str | None = None
+    host_is_gone: bool = False
+    allocation_id: str
 
 
 class ReportTask(msgspec.Struct, kw_only=True, omit_defaults=True):

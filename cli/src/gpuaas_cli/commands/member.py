@@ -178,6 +178,7 @@ def remove(
     /,
     *,
     reason: str | None = None,
+    host_is_gone: Annotated[bool, Flag] = False,
     plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
@@ -186,6 +187,7 @@ def remove(
 
     Example: gpuaas member remove train worker/1
     Example: gpuaas member remove train worker/1 --plan
+    Example: gpuaas member remove train worker/1 --host-is-gone --reason "it burned"
 
     Parameters
     ----------
@@ -195,13 +197,16 @@ def remove(
         component/number (worker/0), or its id.
     reason
         Why, for the record.
+    host_is_gone
+        The machine does not come back: fence it instead of cleaning it. Needs a reason.
     plan
         Only check, and say what would happen where.
     no_wait
         Return as soon as the platform has accepted it.
     """
     if not plan:
-        return _ask("remove_member", instance, member, no_wait, common, reason=reason)
+        gone = host_is_gone or None
+        return _ask("remove_member", instance, member, no_wait, common, reason=reason, host_is_gone=gone)
     with session(common) as at:
         return show_plan(at, at.client.plan_remove_member(at.project_id, *_find(at, instance, member)), common)
 
@@ -214,12 +219,14 @@ def replace(
     /,
     *,
     reason: str | None = None,
+    host_is_gone: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, Flag] = False,
     common: Common = Common(),
 ) -> int:
     """Put a new member on another allocation in place of an old one.
 
     Example: gpuaas member replace train worker/1 node-d
+    Example: gpuaas member replace train worker/1 node-d --host-is-gone --reason "it burned"
 
     Parameters
     ----------
@@ -231,12 +238,15 @@ def replace(
         Where the new one goes: name of an allocation or node, or id.
     reason
         Why, for the record.
+    host_is_gone
+        The old machine does not come back: fence it instead of cleaning it. Needs a reason.
     no_wait
         Return as soon as the platform has accepted it.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
-    return _ask("replace_member", instance, member, no_wait, common, allocation_id=chosen, reason=reason)
+    wanted = {"allocation_id": chosen, "reason": reason, "host_is_gone": host_is_gone or None}
+    return _ask("replace_member", instance, member, no_wait, common, **wanted)
 
 
 @app.command

@@ -17,6 +17,7 @@ from ..custody.vault import Vault
 from . import schemas
 from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import AllocationNotOfOperation, ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
+from .fencing import check_not_fenced
 from .reads import hold_operation, instance_row, member_row, members_of
 from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, unstick
 from .states import APPLIES_SPEC, DECOMMISSION, KINDS, LIVE, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
@@ -224,6 +225,7 @@ def grant_access(
     allocation = allocations_by_id(ctx.tx, project_id, [body.allocation_id]).get(body.allocation_id)
     if body.allocation_id not in on or allocation is None or allocation.state == "released":
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
+    check_not_fenced(ctx, row, body.allocation_id)
     if allocation.node_state == "suspended":
         raise NodeSuspended(f"The machine {allocation.node_name!r} is suspended; nobody is let onto it.")
     certificate = authorities.sign_user(

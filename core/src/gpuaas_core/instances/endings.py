@@ -5,10 +5,11 @@ from typing import Any
 from sqlalchemy import Row
 
 from ..access.context import Context
+from .actions import fences
 from .errors import EvidenceMissing, MembersNotReady
 from .holds import release_unused
 from .reads import member_row, members_of
-from .record import move_instance, move_member
+from .record import move_instance, move_member, record_orphan
 from .states import DECOMMISSION, DEPLOY, KINDS, MEMBER, OF_INSTANCE, REMOVE, REPLACE, undone
 
 Evidence = dict[str, Any] | None
@@ -34,6 +35,8 @@ def finish_member(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evi
     _settle(ctx, instance, row, KINDS[row.kind].done)
     if row.kind == REPLACE:
         _remove_replaced(ctx, instance, row, evidence)
+    elif fences(row):
+        _record_uncleaned(ctx, instance, row, row.member_id)
     release_unused(ctx, instance.id)
 
 
@@ -42,12 +45,20 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: 
     if old.state == "removed" and old.last_operation_id != row.id:
         return  # somebody gave it up while this was worked on
     check_evidence({old.allocation_id}, evidence)
+    if fences(row):
+        _record_uncleaned(ctx, instance, row, old.id)
     if old.state == "removed":
         return
     if old.state != "removing":
         move_member(ctx, instance, old, "remove", operation_id=row.id)
         old = member_row(ctx.tx, instance.id, old.id)
     move_member(ctx, instance, old, "removed", operation_id=row.id)
+
+
+def _record_uncleaned(ctx: Context, instance: Row[Any], row: Row[Any], member_id: str) -> None:
+    """The evidence is about everything but the machine, which was fenced and not seen."""
+    member = member_row(ctx.tx, instance.id, member_id)
+    record_orphan(ctx, instance, member, row.id, str(row.params["reason"]))
 
 
 def _settle(ctx: Context, instance: Row[Any], row: Row[Any], action: str) -> None:

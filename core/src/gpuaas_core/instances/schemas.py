@@ -3,7 +3,7 @@
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, canonical, said
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
@@ -69,14 +69,31 @@ class DrainMember(Input):
     deadline_s: Whole | None = Field(None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
 
 
-class RemoveMember(Input):
+class Leaving(Input):
+    """A member that goes. If its machine is gone, too, nobody can clean it: that is not said without a reason."""
+
     reason: Sentence | None = None
+    host_is_gone: YesNo = Field(
+        default=False, description="the machine does not come back: fence it, and record that it was not cleaned"
+    )
+
+    @model_validator(mode="after")
+    def _justified(self) -> "Leaving":
+        if self.host_is_gone and len(self.reason or "") < 3:
+            raise ValueError("host_is_gone needs a reason of at least 3 characters")
+        return self
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"reason": self.reason, "host_is_gone": self.host_is_gone or None}
+
+
+class RemoveMember(Leaving):
     validate_only: YesNo = False
 
 
-class ReplaceMember(Input):
+class ReplaceMember(Leaving):
     allocation_id: Id
-    reason: Sentence | None = None
 
 
 class Health(Input):

@@ -73,9 +73,17 @@ class MemberCalls:
 
     @call
     def remove_member(
-        self, project_id: str, instance_id: str, member_id: str, *, reason: str | None = None
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        reason: str | None = None,
+        host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, reason=reason)
+        """`host_is_gone`: its machine does not come back; it is fenced instead of cleaned. Needs a reason."""
+        body = {"reason": reason, "host_is_gone": host_is_gone}
+        return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, **body)
 
     @call
     def plan_remove_member(self, project_id: str, instance_id: str, member_id: str) -> Request[PlannedView]:
@@ -83,10 +91,18 @@ class MemberCalls:
 
     @call
     def replace_member(
-        self, project_id: str, instance_id: str, member_id: str, *, allocation_id: str, reason: str | None = None
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        allocation_id: str,
+        reason: str | None = None,
+        host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """A new member on the new allocation, then the old one goes: one operation."""
-        body = {"allocation_id": allocation_id, "reason": reason}
+        """A new member on the new allocation, then the old one goes: one operation. With `host_is_gone` the old one
+        goes first, and its machine is fenced instead of cleaned."""
+        body = {"allocation_id": allocation_id, "reason": reason, "host_is_gone": host_is_gone}
         return post(AcceptedView, f"{_MEMBER}/replace", project_id, instance_id, member_id, **body)
 
     @call

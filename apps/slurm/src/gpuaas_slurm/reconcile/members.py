@@ -14,7 +14,7 @@ from gpuaas_slurm.errors import StepFailed, explain
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
-from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile import lost, packages
 from gpuaas_slurm.reconcile.decommission import checks, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
 from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
@@ -235,7 +235,10 @@ def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, An
 
 async def _remove(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
-    return await _take_out(work, tools, plan, seat_of(plan, work.operation.member_id), [])
+    seat = seat_of(plan, work.operation.member_id)
+    return await (
+        lost.take_out(work, tools, plan, seat) if lost.is_gone(work) else _take_out(work, tools, plan, seat, [])
+    )
 
 
 async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list[MemberReport]) -> Outcome:
@@ -267,12 +270,34 @@ def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
-    """The new one comes first; then the old one goes. Each half finds what it has already done."""
+    """The new one comes first; then the old one goes, unless somebody has given it up meanwhile. If its host is gone it
+    goes first. Each half finds what it has already done."""
+    if lost.is_gone(work):
+        return await _replace_lost(work, tools)
     come = await _add(work, tools)
     if not isinstance(come, Done):
         return come
     plan = await make_plan(work, tools)
+    if work.operation.old_member_id not in {seat.member_id for seat in plan.workers}:
+        return come
     return await _take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id), list(come.members or []))
+
+
+async def _replace_lost(work: Work, tools: Tools) -> Outcome:
+    plan = await make_plan(work, tools)
+    gone = await lost.take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id))
+    if not isinstance(gone, Done):
+        return gone
+    come = await _add(work, tools)
+    if not isinstance(come, Done):
+        return come
+    detail = {"lost": gone.adapter_detail, "new": come.adapter_detail}
+    return changed(
+        come,
+        evidence=gone.evidence,
+        members=come.members,
+        adapter_detail=detail,
+    )
 
 
 def _ok(answer: Answer, head: Host, step: str) -> Answer:

@@ -159,6 +159,7 @@ systemctl reset-failed slurmd.service 2>/dev/null || true
 systemctl restart slurmd.service
 ready() {{ {ready}; }}
 wait_until 5 ready || {{
+  active slurmd || {{ echo "slurmd does not stay up"; exit 1; }}
   timeout 5 sinfo -h -n {seat.node} -o '%t %E'
   if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
     scontrol update nodename={seat.node} state=resume
