@@ -208,6 +208,7 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
+        await _could_come_back(work, seat, host)
         notes: list[str] = []
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
         again = daemons.restarted(started(plan, host, seat).step)
@@ -220,6 +221,14 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
             members=[await _member(head, seat, "ready")],
             adapter_detail={"node": seat.node, "notes": notes, "steps": runner.timeline},
         )
+
+
+async def _could_come_back(work: Work, seat: Seat, host: Host) -> None:
+    seen = (await facts_of({seat.allocation_id: host}))[seat.allocation_id]
+    known = changed(seen, declared_gpus=declared_gpus(work, seat.allocation_id))
+    for row in conditions.ask(known, host.claim.instance_id, conditions.COMING_BACK):
+        if not row["ok"]:
+            raise StepFailed(str(row["code"]), str(row["sentence"]), {"step": "preflight", "host": host.name})
 
 
 def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
