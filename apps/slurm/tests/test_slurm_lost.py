@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from gpuaas_sdk import Done, Failed, Work
+from gpuaas_sdk import Done, Failed, MemberReport, Work
 from gpuaas_sdk.errors import MachineUnreachable
 from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile import members
@@ -122,6 +122,24 @@ async def test_a_second_host_that_does_not_answer_does_not_stand_in_the_way_but_
     assert "gpu3 did not answer and needs a restart" in done.sentence
     assert done.adapter_detail
     assert done.adapter_detail["without_new_key"] == ["gpu3"]
+
+
+async def test_the_old_one_is_fenced_before_the_new_one_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(tmp_path, DEAD)
+
+    async def add(work: Work, tools: Tools) -> Done:
+        cluster.told.append(("new", "joins"))
+        return Done("it joined", members=[MemberReport(member_id="mem_00000003", state="ready")])
+
+    monkeypatch.setattr(members, "_add", add)
+    work = cluster.work("replace_member", host_is_gone=True, reason="it burned")
+    work.operation.member_id, work.operation.old_member_id = "mem_00000003", "mem_00000002"
+    done = await members.replace(work, cluster.tools)
+    assert isinstance(done, Done)
+    assert cluster.acts()[-2:] == [(HEAD, "delete_node"), ("new", "joins")]
+    assert done.evidence
+    assert list(done.evidence) == [DEAD]
+    assert [(one.member_id, one.state) for one in done.members] == [("mem_00000003", "ready")]
 
 
 @pytest.mark.parametrize(("kind", "verb"), [("remove_member", "remove"), ("restart", "remove")])
