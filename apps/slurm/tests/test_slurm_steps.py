@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, preamble
-from gpuaas_slurm.steps import catalog, deploy, keys, packages, teardown
+from gpuaas_slurm.steps import catalog, deploy, fenced, keys, packages, teardown
 from gpuaas_slurm.steps.base import Step, Task, survey
 from gpuaas_slurm.validate import BadWord
 
@@ -19,6 +19,7 @@ def all_steps() -> list[Step]:
     made = [(Task(HOST, packages.install("0" * 64)),)]
     made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
     made += [(Task(HOST, keys.make()),), *keys.stages(HOST, [], keys.NewKey(b"x")), (Task(HOST, keys.bring(NEW)),)]
+    made.append((Task(HOST, fenced.down(catalog.example_plan().workers[0])),))
     return [task.step for stage in [*made, *teardown.stages([HOST])] for task in stage]
 
 

@@ -1408,6 +1408,7 @@ class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     deadline_s: int | None = None
     at_deadline: str | None = None
+    host_is_gone: bool = False
     validate_only: bool = False
 
 
@@ -1427,6 +1428,7 @@ class ReplaceMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     deadline_s: int | None = None
     at_deadline: str | None = None
+    host_is_gone: bool = False
     allocation_id: str
 
 

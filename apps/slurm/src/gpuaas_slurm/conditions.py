@@ -134,6 +134,10 @@ PREFLIGHT = (
 )
 
 
+# Of a worker that was one already: what may have changed since, and would keep its slurmd from coming back.
+COMING_BACK = (Question("clock_wrong", clock_right), Question("gpus_missing", gpus_present))
+
+
 def ask(facts: HostFacts, instance_id: str, questions: Iterable[Question] = PREFLIGHT) -> list[dict[str, object]]:
     """Every answer, for the report."""
     rows: list[dict[str, object]] = []

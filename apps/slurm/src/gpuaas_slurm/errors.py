@@ -67,9 +67,13 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         True,
     ),
 }
+UNREACHABLE_MEMBER = (
+    "Bring the host back and run `gpuaas operation retry {operation}`. If it is a worker's and gone for good: `gpuaas"
+    ' member {verb} … --host-is-gone --reason "…"` takes it out without it.'
+)
 UNREACHABLE_TEARDOWN = (
-    "Bring the host back and run `gpuaas operation retry {operation}`. Abandoning a host that never comes back is not"
-    " available yet."
+    "Bring the host back and run `gpuaas operation retry {operation}`. If it never comes back: `gpuaas operation"
+    ' abandon {operation} --reason "…"`, which leaves an orphan record for every machine.'
 )
 # Found out before anything was changed: what ran still runs as it did.
 NOTHING_CHANGED = frozenset(
@@ -105,6 +109,11 @@ MEANINGS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         re.compile(r"gres/gpu count (reported lower than configured|too low)|can't stat gres.conf file", re.IGNORECASE),
         "gpus_missing",
         "{host} has fewer GPUs than it had when it joined: a device file is gone.",
+    ),
+    (
+        re.compile(r"Zero Bytes were transmitted", re.IGNORECASE),
+        "keys_differ",
+        "{host} and the controller's host refuse each other's messages: another munge key, or a clock that is far off.",
     ),
     (
         re.compile(r"mysql_real_connect failed|Can't connect to (local )?(MySQL )?server", re.IGNORECASE),

@@ -231,6 +231,7 @@ def remove(
     reason: str | None = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
+    host_is_gone: Annotated[bool, Flag] = False,
     plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, NoWait] = False,
     common: Changing = Changing(),
@@ -239,6 +240,7 @@ def remove(
 
     Example: gpuaas member remove train worker/1
     Example: gpuaas member remove train worker/1 --plan
+    Example: gpuaas member remove train worker/1 --host-is-gone --reason "it burned"
 
     Parameters
     ----------
@@ -252,6 +254,8 @@ def remove(
         Seconds the app may wait for what goes on there.
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
+    host_is_gone
+        The machine does not come back: fence it instead of cleaning it. Needs a reason.
     plan
         Only check, and say what would happen where.
     no_wait
@@ -259,6 +263,7 @@ def remove(
     """
     if not plan:
         said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+        said |= {"host_is_gone": host_is_gone or None}
         return _ask("remove_member", instance, member, no_wait, common, **said)
     with session(common) as at:
         return show_plan(at, at.client.plan_remove_member(at.project_id, *_find(at, instance, member)), common)
@@ -274,12 +279,14 @@ def replace(
     reason: str | None = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
+    host_is_gone: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, NoWait] = False,
     common: Changing = Changing(),
 ) -> int:
     """Put a new member on another allocation in place of an old one.
 
     Example: gpuaas member replace train worker/1 node-d
+    Example: gpuaas member replace train worker/1 node-d --host-is-gone --reason "it burned"
 
     Parameters
     ----------
@@ -295,13 +302,16 @@ def replace(
         Seconds the app may wait for what goes on on the old one.
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
+    host_is_gone
+        The old machine does not come back: fence it instead of cleaning it. Needs a reason.
     no_wait
         Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
     said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
-    return _ask("replace_member", instance, member, no_wait, common, allocation_id=chosen, **said)
+    said |= {"allocation_id": chosen, "host_is_gone": host_is_gone or None}
+    return _ask("replace_member", instance, member, no_wait, common, **said)
 
 
 @app.command

@@ -64,8 +64,16 @@ def half_upgraded(instance: Row[Any], last: Row[Any] | None) -> bool:
 
 
 def of_member(
-    kind: str, member: Row[Any], instance: Row[Any], manifest: Manifest, live: Live, staying: Staying
+    kind: str,
+    member: Row[Any],
+    instance: Row[Any],
+    manifest: Manifest,
+    live: Live,
+    staying: Staying,
+    *,
+    gone: bool = False,
 ) -> Problem | None:
+    """`staying`: how many of each component are not on their way out. `gone`: its machine is, and it is fenced."""
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology)
     if unsupported:
@@ -75,8 +83,8 @@ def of_member(
     if not known.ask and member.state in ("removing", "removed"):
         return _wrong(MEMBER.noun, member.state, known.key)
     return (
-        _not_running(instance)
-        or _blocked(live, member.id)
+        _not_running(instance, gone=gone)
+        or _blocked(live, None if gone else member.id)
         or (_shares(member, staying) if kind in (REMOVE, REPLACE) else None)
         or (_needed(member, instance, manifest, staying) if kind == REMOVE else None)
     )
@@ -101,7 +109,7 @@ def adding(component: str, instance: Row[Any], manifest: Manifest, live: Live) -
     return (
         declared(manifest, f"add_{component}", OF_INSTANCE, instance.topology)
         or _not_running(instance)
-        or _blocked([one for one in live if one.member_id is None])
+        or _blocked([one for one in live if one.member_id is None or fences(one)])
     )
 
 
@@ -125,7 +133,8 @@ def retry(operation: Row[Any], instance: Row[Any], member: Row[Any] | None, live
         return NotRetryable(f"The {life.noun} is {target.state}.")
     if member is None:
         return _blocked(live)
-    return _not_running(instance) or _blocked(live, member.id)
+    gone = fences(operation)
+    return _not_running(instance, gone=gone) or _blocked(live, None if gone else member.id)
 
 
 def again(kind: str, state: str) -> str | None:
@@ -158,16 +167,25 @@ def abandon(operation: Row[Any], instance: Row[Any], member: Row[Any] | None) ->
     return _wrong(OPERATION.noun, operation.status, "abandon")
 
 
-def _not_running(instance: Row[Any]) -> Problem | None:
-    if instance.state == "running":
+def fences(operation: Row[Any]) -> bool:
+    """It takes out a member whose machine is gone: the app then works on all the others, too."""
+    return bool((operation.params or {}).get("host_is_gone"))
+
+
+def _not_running(instance: Row[Any], *, gone: bool = False) -> Problem | None:
+    """A machine that is gone may be why the instance failed; then it has to go before anything else can."""
+    deployed_once = instance.observed_generation > 0
+    if instance.state == "running" or (gone and instance.state == "failed" and deployed_once):
         return None
     return WrongMoment(f"The instance is {instance.state}; its members can be changed while it is running.")
 
 
 def _blocked(live: Live, member_id: str | None = None) -> Problem | None:
-    """An operation of the instance excludes all others; one of a member, those of the same member."""
+    """An operation of the instance excludes all others, and so does one that fences; one of a member, those of the
+    same member."""
     for one in live:
-        if member_id is None or one.member_id is None or member_id in (one.member_id, one.old_member_id):
+        whole = member_id is None or one.member_id is None or fences(one)
+        if whole or member_id in (one.member_id, one.old_member_id):
             return OperationLive(f"The {one.kind} {one.id} is under way.", extra={"operation_id": one.id})
     return None
 

@@ -13,6 +13,7 @@ from ..custody.vault import Vault
 from . import granting, schemas
 from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
+from .fencing import check_not_fenced
 from .reads import hold_operation, instance_row, member_row, members_of
 from .record import emit_operation, move_instance, move_member, move_operation, unstick
 from .states import (
@@ -227,6 +228,7 @@ def grant_access(
     ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.AskAccess
 ) -> schemas.GrantView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    check_not_fenced(ctx, row, body.allocation_id)
     return granting.grant(ctx, vault, instance, row, body)
 
 

@@ -28,11 +28,15 @@ FORMAT = 1  # of the statement: another number when a field comes or goes, or co
 Evidence = dict[str, Any] | None
 
 
-def check_evidence(allocations: set[str], evidence: Evidence) -> None:
-    """Something for every machine, and nothing that contradicts it."""
+def check_present(allocations: set[str], evidence: Evidence) -> None:
     missing = allocations - set(evidence or {})
     if missing:
         raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
+
+
+def check_evidence(allocations: set[str], evidence: Evidence) -> None:
+    """Something for every machine, and nothing that contradicts it."""
+    check_present(allocations, evidence)
     for allocation_id in sorted(allocations):
         left = [one for one in checks_in((evidence or {})[allocation_id]) if not one["ok"]]
         if left:

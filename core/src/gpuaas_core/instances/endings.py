@@ -5,11 +5,12 @@ from typing import Any
 from sqlalchemy import Row
 
 from ..access.context import Context
-from .departures import Evidence, certify, check_evidence
+from .actions import fences
+from .departures import Evidence, certify, check_evidence, check_present
 from .errors import MembersNotReady
 from .holds import release_unused
 from .reads import member_row, members_of
-from .record import move_instance, move_member
+from .record import move_instance, move_member, record_orphan
 from .states import DECOMMISSION, DEPLOY, KINDS, MEMBER, OF_INSTANCE, REMOVE, REPLACE, undone
 
 
@@ -30,9 +31,7 @@ def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: E
 
 def finish_member(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence) -> None:
     if row.kind == REMOVE:
-        leaving = member_row(ctx.tx, instance.id, row.member_id)
-        check_evidence({leaving.allocation_id}, evidence)
-        certify(ctx, instance, row, [leaving], evidence)
+        _left(ctx, instance, row, member_row(ctx.tx, instance.id, row.member_id), evidence)
     _settle(ctx, instance, row, KINDS[row.kind].done)
     if row.kind == REPLACE:
         _remove_replaced(ctx, instance, row, evidence)
@@ -43,14 +42,23 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: 
     old = member_row(ctx.tx, instance.id, row.old_member_id)
     if old.state == "removed" and old.last_operation_id != row.id:
         return  # somebody gave it up while this was worked on
-    check_evidence({old.allocation_id}, evidence)
-    certify(ctx, instance, row, [old], evidence)
+    _left(ctx, instance, row, old, evidence)
     if old.state == "removed":
         return
     if old.state != "removing":
         move_member(ctx, instance, old, "remove", operation_id=row.id)
         old = member_row(ctx.tx, instance.id, old.id)
     move_member(ctx, instance, old, "removed", operation_id=row.id)
+
+
+def _left(ctx: Context, instance: Row[Any], row: Row[Any], member: Row[Any], evidence: Evidence) -> None:
+    """Proven clean and certified. Of a machine that was fenced the evidence is about everything but the machine."""
+    if fences(row):
+        check_present({member.allocation_id}, evidence)
+        record_orphan(ctx, instance, member, row.id, str(row.params["reason"]))
+    else:
+        check_evidence({member.allocation_id}, evidence)
+        certify(ctx, instance, row, [member], evidence)
 
 
 def _settle(ctx: Context, instance: Row[Any], row: Row[Any], action: str) -> None:

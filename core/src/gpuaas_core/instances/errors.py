@@ -103,6 +103,16 @@ class VersionUnchanged(Problem):
     way_out = "Name another published version of the app (`gpuaas catalog`)."
 
 
+class MachineReports(Problem):
+    status, code, title = 409, "machine_reports", "The machine is not gone"
+    way_out = "Leave host_is_gone out; or switch the machine off and wait until `gpuaas node list` shows it as unknown."
+
+
+class HostFenced(Problem):
+    status, code, title = 409, "host_fenced", "Nobody gets onto this machine any more"
+    way_out = "Take the member out without it; when the machine is back, clean it, then resolve its orphan record."
+
+
 class MemberNeeded(Problem):
     status, code, title = 409, "member_needed", "The instance cannot do without this member"
     way_out = "Add another member of the component first, replace this one, or decommission the instance."

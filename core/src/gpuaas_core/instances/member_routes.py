@@ -91,19 +91,25 @@ async def restart_member(
 async def remove_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember | None = None
 ) -> Response:
-    """Gone only with evidence for its machine; then the allocation is free again."""
-    if body and body.validate_only:
-        planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id))
+    """Gone only with evidence for its machine; then the allocation is free again. With `host_is_gone` the machine is
+    fenced instead, and gets an orphan record (`apps.operation.abandon` is needed, too)."""
+    wanted = body or schemas.RemoveMember()
+    if wanted.validate_only:
+        planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id, wanted))
         return Response(planned.model_dump_json(), media_type="application/json")
-    params = body.model_dump(exclude={"validate_only"}) if body else {}
-    return await _ask(call, project_id, instance_id, member_id, "remove_member", params)
+    return await call.write(
+        lambda ctx: membership.remove(ctx, project_id, instance_id, member_id, wanted),
+        status=202,
+        location=_where(project_id),
+    )
 
 
 @router.post("/{member_id}/replace", **_ACCEPTED, **needs("apps.member.remove", "project"))
 async def replace_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> Response:
-    """One operation: a new member on the new allocation, then the old one goes."""
+    """One operation: a new member on the new allocation, then the old one goes. With `host_is_gone` the old one goes
+    first, its machine is fenced and gets an orphan record (`apps.operation.abandon` is needed, too)."""
     return await call.write(
         lambda ctx: membership.replace(ctx, project_id, instance_id, member_id, body),
         status=202,

@@ -9,7 +9,7 @@ from ..catalog.admission import admit
 from ..catalog.reads import version_row
 from ..kit.ids import new_id
 from ..kit.wire import counted
-from . import actions, schemas
+from . import actions, fencing, schemas
 from .holds import hold
 from .placement import check_allocations, check_count, check_kept_for, rules_of
 from .plans import hosts_of, planned
@@ -107,46 +107,82 @@ def _next_ordinal(ctx: Context, instance_id: str, component: str) -> int:
 def ask(
     ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, params: dict[str, Any]
 ) -> schemas.AcceptedView:
-    """Drain, undrain, restart or remove."""
+    """Drain, undrain or restart."""
     instance, member, manifest = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
-    said = {name: value for name, value in params.items() if value is not None}
-    operation = queue_operation(ctx, instance, kind, manifest, member=member, params=said or None)
+    operation = queue_operation(ctx, instance, kind, manifest, member=member, params=_said(params))
     move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=operation.id)
     return accepted_view(ctx.tx, operation)
 
 
-def plan_remove(ctx: Context, project_id: str, instance_id: str, member_id: str) -> schemas.PlannedView:
-    instance, member, _ = _allowed(ctx, project_id, instance_id, member_id, REMOVE)
+def _said(params: dict[str, Any]) -> dict[str, Any] | None:
+    return {name: value for name, value in params.items() if value is not None} or None
+
+
+def plan_remove(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
+) -> schemas.PlannedView:
+    instance, member, _ = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=body.host_is_gone)
+    if body.host_is_gone:
+        fencing.check_gone(ctx, member, lock=False)
     hosts = hosts_of({member.component_key: [member.allocation_id]}, {member.allocation_id: member})
     summary = f"Remove {member.component_key} {member.ordinal} of {instance.name!r} from {member.node_name}."
+    if body.host_is_gone:
+        summary = summary[:-1] + ", which is fenced, not cleaned, and gets an orphan record."
     return planned(summary, hosts, project_id, instance=instance)
+
+
+def remove(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
+) -> schemas.AcceptedView:
+    gone = body.host_is_gone
+    if gone:
+        _, member, _ = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=gone)
+        fencing.check_gone(ctx, member, lock=True)
+    instance, member, manifest = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=gone, lock=True)
+    operation = queue_operation(ctx, instance, REMOVE, manifest, member=member, params=_said(body.params))
+    if gone:
+        fencing.fence(ctx, instance, member, operation, body.reason or "")
+    move_member(ctx, instance, member, KINDS[REMOVE].ask or "", operation_id=operation.id)
+    return accepted_view(ctx.tx, operation)
 
 
 def replace(
     ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> schemas.AcceptedView:
-    """One operation: the new member comes, then the old one goes."""
-    _allowed(ctx, project_id, instance_id, member_id, REPLACE)
+    """One operation: the new member comes, then the old one goes; the other way round if its machine is gone."""
+    gone = body.host_is_gone
+    _, old, _ = _allowed(ctx, project_id, instance_id, member_id, REPLACE, gone=gone)
+    if gone:
+        fencing.check_gone(ctx, old, lock=True)
     found = check_allocations(ctx.tx, project_id, {"new": [body.allocation_id]}, lock=True)
-    instance, old, manifest = _allowed(ctx, project_id, instance_id, member_id, REPLACE, lock=True)
+    instance, old, manifest = _allowed(ctx, project_id, instance_id, member_id, REPLACE, gone=gone, lock=True)
     _admit(ctx, instance, found)
     hold(ctx, instance, {old.component_key: [body.allocation_id]}, found)
     ordinal = _next_ordinal(ctx, instance_id, old.component_key)
     allocation = found[body.allocation_id]
     fresh = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
-    params = body.model_dump(exclude={"allocation_id"}, exclude_none=True)
-    more = {"old_member_id": old.id, "params": params or None}
-    return accepted_view(ctx.tx, queue_operation(ctx, instance, REPLACE, manifest, member=fresh, **more))
+    more = {"old_member_id": old.id, "params": _said(body.params)}
+    operation = queue_operation(ctx, instance, REPLACE, manifest, member=fresh, **more)
+    if gone:
+        fencing.fence(ctx, instance, old, operation, body.reason or "")
+    return accepted_view(ctx.tx, operation)
 
 
 def _allowed(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, *, lock: bool = False
+    ctx: Context,
+    project_id: str,
+    instance_id: str,
+    member_id: str,
+    kind: str,
+    *,
+    gone: bool = False,
+    lock: bool = False,
 ) -> tuple[Row[Any], Row[Any], actions.Manifest]:
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
     member = member_row(ctx.tx, instance_id, member_id)
     ctx.resource_id = member_id
     manifest = manifest_of(ctx.tx, instance)
     live, staying = live_operations(ctx.tx, instance_id), staying_in(ctx.tx, instance_id)
-    if refusal := actions.of_member(kind, member, instance, manifest, live, staying):
+    if refusal := actions.of_member(kind, member, instance, manifest, live, staying, gone=gone):
         raise refusal
     return instance, member, manifest

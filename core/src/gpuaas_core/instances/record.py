@@ -11,7 +11,7 @@ from ..ledger.events import declare
 from ..tasks.service import fence
 from .actions import Manifest, timing
 from .states import INSTANCE, MEMBER, OPERATION
-from .tables import instances, members, operations
+from .tables import instances, members, operations, orphans
 
 declare(
     {
@@ -33,6 +33,7 @@ declare(
         "apps.member.removed": "A member is gone from its host.",
         "apps.member.abandoned": "Somebody gave a member up without evidence; see its orphan record.",
         "apps.departure.certified": "It was proven that nothing is left on a machine; `digest` is of what was proven.",
+        "apps.member.fenced": "A member's machine was declared gone: nobody gets onto it any more.",
         "apps.orphan.recorded": "Something may be left on a machine: nobody has proven that it is gone.",
         "apps.orphan.resolved": "Somebody has looked at what was left on a machine.",
         "apps.operation.queued": "Work waits for the app's controller.",
@@ -177,3 +178,24 @@ def queue_operation(
     ctx.ring(f"work:{instance.project_id}")
     ctx.keeps = row.batch_id or row.id
     return row
+
+
+def record_orphan(ctx: Context, instance: Row[Any], member: Row[Any], operation_id: str | None, reason: str) -> str:
+    """Something may be left on the member's machine: nothing new is placed there until somebody has looked."""
+    values = {
+        "id": new_id("orph"),
+        "tenant_id": instance.tenant_id,
+        "project_id": instance.project_id,
+        "instance_id": instance.id,
+        "member_id": member.id,
+        "operation_id": operation_id,
+        "allocation_id": member.allocation_id,
+        "node_id": member.node_id,
+        "reason": reason,
+        "created_by": ctx.principal.id,
+        "created_at": ctx.now,
+    }
+    ctx.tx.execute(insert(orphans).values(**values))
+    facts = {"orphan_id": values["id"], "member_id": member.id, "allocation_id": member.allocation_id}
+    ctx.emit("apps.orphan.recorded", values["id"], instance_facts(instance) | facts | {"node_id": member.node_id})
+    return values["id"]

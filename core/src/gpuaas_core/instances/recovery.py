@@ -5,10 +5,9 @@ Giving up is the only end without evidence. It leaves an orphan record per machi
 
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, select, update
 
 from ..access.context import Context
-from ..kit.ids import new_id
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound
 from . import actions, schemas
@@ -26,7 +25,15 @@ from .reads import (
     operation_row,
     orphan_row,
 )
-from .record import emit_operation, instance_facts, move_instance, move_member, move_operation, queue_operation
+from .record import (
+    emit_operation,
+    instance_facts,
+    move_instance,
+    move_member,
+    move_operation,
+    queue_operation,
+    record_orphan,
+)
 from .states import DECOMMISSION, DEPLOY, INSTANCE, MEMBER, OPERATION, REMOVE
 from .tables import operations, orphans
 from .views import accepted_view, operation_view
@@ -170,27 +177,7 @@ def _give_member_up(
     else:
         raise WrongMoment(f"The member is {member.state}: {action!r} is not possible now.")
     release_unused(ctx, instance.id)
-    return _record_orphan(ctx, instance, member, operation_id, reason)
-
-
-def _record_orphan(ctx: Context, instance: Row[Any], member: Row[Any], operation_id: str | None, reason: str) -> str:
-    values = {
-        "id": new_id("orph"),
-        "tenant_id": instance.tenant_id,
-        "project_id": instance.project_id,
-        "instance_id": instance.id,
-        "member_id": member.id,
-        "operation_id": operation_id,
-        "allocation_id": member.allocation_id,
-        "node_id": member.node_id,
-        "reason": reason,
-        "created_by": ctx.principal.id,
-        "created_at": ctx.now,
-    }
-    ctx.tx.execute(insert(orphans).values(**values))
-    facts = {"orphan_id": values["id"], "member_id": member.id, "allocation_id": member.allocation_id}
-    ctx.emit("apps.orphan.recorded", values["id"], instance_facts(instance) | facts | {"node_id": member.node_id})
-    return values["id"]
+    return record_orphan(ctx, instance, member, operation_id, reason)
 
 
 def resolve_orphan(ctx: Context, project_id: str, orphan_id: str, reason: str) -> schemas.OrphanView:

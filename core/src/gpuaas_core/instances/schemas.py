@@ -88,11 +88,30 @@ class DrainMember(Emptying):
     pass
 
 
-class RemoveMember(Emptying):
+class Leaving(Emptying):
+    """A member that goes. If its machine is gone, too, nobody can clean it: that is not said without a reason."""
+
+    host_is_gone: YesNo = Field(
+        default=False, description="the machine does not come back: fence it, and record that it was not cleaned"
+    )
+
+    @model_validator(mode="after")
+    def _justified(self) -> Self:
+        if self.host_is_gone and len(self.reason or "") < 3:
+            raise ValueError("host_is_gone needs a reason of at least 3 characters")
+        return self
+
+    @property
+    def params(self) -> dict[str, Any]:
+        said = {"reason": self.reason, "deadline_s": self.deadline_s, "at_deadline": self.at_deadline}
+        return said | {"host_is_gone": self.host_is_gone or None}
+
+
+class RemoveMember(Leaving):
     validate_only: YesNo = False
 
 
-class ReplaceMember(Emptying):
+class ReplaceMember(Leaving):
     allocation_id: Id
 
 

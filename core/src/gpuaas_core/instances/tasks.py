@@ -16,6 +16,7 @@ from ..tasks.fetching import FETCH, resolve_fetch
 from ..tasks.schemas import AskTask
 from .claims import held
 from .errors import AllocationNotOfOperation
+from .fencing import check_not_fenced
 from .reads import members_of
 
 
@@ -25,6 +26,7 @@ def ask(ctx: Context, project_id: str, operation_id: str, body: AskTask) -> Row[
     allocation = allocations_by_id(ctx.tx, project_id, [body.allocation_id]).get(body.allocation_id)
     if body.allocation_id not in on or allocation is None or allocation.state != "active":
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an active allocation of this instance.")
+    check_not_fenced(ctx, row, body.allocation_id)
     kind = kinds.asked_for(body.kind, body.arguments, kinds.CONTROLLER)
     node, arguments = node_row(ctx.tx, allocation.node_id), body.arguments
     task_id = new_id("task")

@@ -83,9 +83,11 @@ class MemberCalls:
         reason: str | None = None,
         deadline_s: int | None = None,
         at_deadline: str | None = None,
+        host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """It is emptied first, as by a drain."""
-        body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
+        """It is emptied first, as by a drain. `host_is_gone`: its machine does not come back; it is fenced instead of
+        cleaned, which needs a reason."""
+        body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline, "host_is_gone": host_is_gone}
         return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, **body)
 
     @call
@@ -103,9 +105,11 @@ class MemberCalls:
         reason: str | None = None,
         deadline_s: int | None = None,
         at_deadline: str | None = None,
+        host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """A new member on the new allocation, then the old one is emptied and goes: one operation."""
-        body = {"allocation_id": allocation_id, "reason": reason}
+        """A new member on the new allocation, then the old one is emptied and goes: one operation. With `host_is_gone`
+        the old one goes first, and its machine is fenced instead of cleaned."""
+        body = {"allocation_id": allocation_id, "reason": reason, "host_is_gone": host_is_gone}
         body |= {"deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(AcceptedView, f"{_MEMBER}/replace", project_id, instance_id, member_id, **body)
 

@@ -13,7 +13,14 @@ from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
 from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
 
 from gpuaas_slurm import evidence
-from gpuaas_slurm.errors import NOTHING_CHANGED, UNREACHABLE_TEARDOWN, WAYS_OUT, StepFailed, no_space
+from gpuaas_slurm.errors import (
+    NOTHING_CHANGED,
+    UNREACHABLE_MEMBER,
+    UNREACHABLE_TEARDOWN,
+    WAYS_OUT,
+    StepFailed,
+    no_space,
+)
 from gpuaas_slurm.facts import HostFacts, look
 from gpuaas_slurm.hosts import LOCKED_EXIT, Claim, Host, MachineLike, StaleOnHost
 from gpuaas_slurm.plan import BadPlan
@@ -195,6 +202,9 @@ def _failed(work: Work, tools: Tools, error: StepFailed) -> Failed:
         way_out = way_out.replace("; or decommission the instance", "")
         if error.code == "host_unreachable":
             way_out = UNREACHABLE_TEARDOWN.format(operation=work.operation.id)
+    elif error.code == "host_unreachable" and work.operation.kind != "deploy":
+        verb = "replace" if work.operation.kind == "replace_member" else "remove"
+        way_out = UNREACHABLE_MEMBER.format(operation=work.operation.id, verb=verb)
     # Of a cluster that ran before, the platform says itself what this operation was about.
     members = [MemberReport(member_id=m.id, state="failed") for m in work.members() if work.operation.kind == "deploy"]
     retryable = WAYS_OUT.get(error.code, ("", True))[1]

@@ -13,7 +13,7 @@ from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import BadPlan, Plan, Seat
-from gpuaas_slurm.reconcile import packages
+from gpuaas_slurm.reconcile import lost, packages
 from gpuaas_slurm.reconcile.breaker import tried
 from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
@@ -221,6 +221,7 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
+        await _could_come_back(work, seat, host)
         notes: list[str] = []
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
         keyed: list[Stage] = [(rekeyed(head, host),)] if host is not head else []
@@ -236,6 +237,14 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
         )
 
 
+async def _could_come_back(work: Work, seat: Seat, host: Host) -> None:
+    seen = (await facts_of({seat.allocation_id: host}))[seat.allocation_id]
+    known = changed(seen, declared_gpus=declared_gpus(work, seat.allocation_id))
+    for row in conditions.ask(known, host.claim.instance_id, conditions.COMING_BACK):
+        if not row["ok"]:
+            raise StepFailed(str(row["code"]), str(row["sentence"]), {"step": "preflight", "host": host.name})
+
+
 def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
     """Somebody had changed the munge key on the worker: worth a sentence, since its jobs were refused until now."""
 
@@ -249,7 +258,10 @@ def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, An
 
 async def _remove(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
-    return await _take_out(work, tools, plan, seat_of(plan, work.operation.member_id), [])
+    seat = seat_of(plan, work.operation.member_id)
+    return await (
+        lost.take_out(work, tools, plan, seat) if lost.is_gone(work) else _take_out(work, tools, plan, seat, [])
+    )
 
 
 async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list[MemberReport]) -> Outcome:
@@ -286,10 +298,27 @@ def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
-    """The new one comes first; then the old one goes. Each half finds what it has already done."""
+    """The new one comes first; then the old one goes, unless somebody has given it up meanwhile. If its host is gone it
+    goes first. Each half finds what it has already done."""
+    if lost.is_gone(work):
+        return await _replace_lost(work, tools)
     come = await tried(work, tools, lambda: _add(work, tools))
     if not isinstance(come, Done):
         return come
-    plan, new = await make_plan(work, tools), list(come.members)
+    plan, new = await make_plan(work, tools), list(come.members or [])
+    if work.operation.old_member_id not in {seat.member_id for seat in plan.workers}:
+        return come
     gone = await _take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id), new)
     return changed(gone, members=[*new, *gone.members]) if isinstance(gone, Failed) else gone  # the new one works
+
+
+async def _replace_lost(work: Work, tools: Tools) -> Outcome:
+    plan = await make_plan(work, tools)
+    gone = await lost.take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id))
+    if not isinstance(gone, Done):
+        return gone
+    come = await tried(work, tools, lambda: _add(work, tools))
+    if not isinstance(come, Done):
+        return come
+    detail = {"lost": gone.adapter_detail, "new": come.adapter_detail}
+    return changed(come, evidence=gone.evidence, adapter_detail=detail)

@@ -147,8 +147,11 @@ def scheduler(plan: Plan) -> Step:
 
 
 def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
-    """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it."""
-    ready = shell.node_ready(seat, beside_scheduler=beside_scheduler)
+    """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it.
+
+    slurmd listens when it has read its files: Slurm shows a node as idle for a while after its slurmd has died.
+    """
+    ready = f"port_open 6818 && {shell.node_ready(seat, beside_scheduler=beside_scheduler)}"
     return Step(
         name="worker",
         title="Starting the worker and waiting until it is idle",
@@ -159,6 +162,7 @@ systemctl reset-failed slurmd.service 2>/dev/null || true
 systemctl restart slurmd.service
 ready() {{ {ready}; }}
 wait_until 5 ready || {{
+  active slurmd || {{ echo "slurmd does not stay up"; exit 1; }}
   timeout 5 sinfo -h -n {seat.node} -o '%t %E'
   if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
     scontrol update nodename={seat.node} state=resume

@@ -1,0 +1,100 @@
+"""A worker whose host is gone for good (`host_is_gone`): taken out of the cluster without the host.
+
+First Slurm stops counting on it and its jobs go back into the queue. Then every other host gets a new munge key, so
+that the old host is a stranger whenever it comes back. Only then the node is deleted: as long as the old key is good, a
+slurmd that starts again would simply join. The host itself is neither reached nor cleaned, and the evidence says so.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+
+from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.reconcile import keys
+from gpuaas_slurm.reconcile.ground import Tools, Unreached, facts_of, paused, reach, reporter
+from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.steps import fenced, nodes
+from gpuaas_slurm.steps.base import Task
+
+Outcome = Done | Again | Failed
+KEYED = ("ready", "draining", "drained", "failed")  # others are on their way in, and get the newest key when they come
+
+
+def is_gone(work: Work) -> bool:
+    return bool(work.operation.params.get("host_is_gone"))
+
+
+def removes(work: Work, seat: Seat) -> bool:
+    """Of a replacement the platform itself counts the old member as removed, when the new one is there."""
+    return work.operation.member_id == seat.member_id
+
+
+async def take_out(work: Work, tools: Tools, plan: Plan, seat: Seat) -> Outcome:
+    """Once begun it is not called off: a host that is half fenced could come back half."""
+    async with everybody_else(work, tools, plan, seat) as (head, others, silent), reporter(work) as said:
+        await facts_of({host.allocation_id: host for host in (head, *others)})
+        runner = Runner(tools.journal, said, pause=lambda: work.stopping)
+        if not await runner.run([(Task(head, fenced.down(seat)),)]):
+            return paused(work)
+        if not await keys.renew(runner, head, others):
+            return paused(work)
+        if not await runner.run([(Task(head, nodes.delete(seat)),)]):
+            return paused(work)
+        await said.sent()
+        left = f" {', '.join(silent)} did not answer and needs a restart to get the new key." if silent else ""
+        return Done(
+            f"{seat.host} is out of {plan.cluster} for good; the host itself was not cleaned.{left}",
+            evidence={seat.allocation_id: evidence(seat, [head, *others], silent)},
+            members=[MemberReport(member_id=seat.member_id, state="removed")] if removes(work, seat) else [],
+            adapter_detail={"node": seat.node, "without_new_key": silent, "steps": runner.timeline},
+        )
+
+
+@asynccontextmanager
+async def everybody_else(
+    work: Work, tools: Tools, plan: Plan, seat: Seat
+) -> AsyncIterator[tuple[Host, list[Host], list[str]]]:
+    """The controller's host, the workers that answer, and the names of those that do not: two hosts may die at once."""
+    state = {member.id: member.state for member in work.members()}
+    where = plan.controller.allocation_id
+    async with AsyncExitStack() as stack:
+        head = (await stack.enter_async_context(reach(work, tools, [where])))[where]
+        others: list[Host] = []
+        silent: list[str] = []
+        for one in plan.workers:
+            if one.allocation_id in (where, seat.allocation_id) or state[one.member_id] not in KEYED:
+                continue
+            try:
+                found = await stack.enter_async_context(reach(work, tools, [one.allocation_id]))
+                others.append(found[one.allocation_id])
+            except Unreached:
+                if tools.journal.wait(work.operation.id, one.allocation_id)[0] < tools.patience_s:
+                    raise
+                silent.append(one.host)
+        yield head, others, silent
+
+
+def evidence(seat: Seat, keyed: list[Host], silent: list[str]) -> dict[str, Any]:
+    """What is true of everything but the host, and what nobody knows of the host."""
+    rekeyed = ", ".join(host.name for host in keyed)
+    rows = [
+        ("node", True, f"{seat.node} is deleted from Slurm; its jobs were put back into the queue"),
+        ("key", True, f"the munge key it knows is worth nothing any more: {rekeyed} have a new one"),
+        (
+            "other_workers",
+            not silent,
+            f"without the new key: {', '.join(silent)}" if silent else "all have the new key",
+        ),
+        ("host", False, "not reached, not cleaned: it stays out of use until somebody has wiped it"),
+    ]
+    return {
+        "host": seat.host,
+        "cleaned": False,
+        "fenced": True,
+        "checks": [{"check": name, "ok": ok, "detail": detail} for name, ok, detail in rows],
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    }
