@@ -20,7 +20,8 @@ COMMANDS = (
 
 def header(plan: Plan, partition: str, gpu: str | None) -> str:
     """What stands at the top of a batch script."""
-    lines = [f"--account={plan.account}", f"--partition={partition}", f"--time={plan.minutes}"]
+    minutes = next((one.minutes for one in plan.partitions if one.name == partition), plan.partitions[0].minutes)
+    lines = [f"--account={plan.account}", f"--partition={partition}", f"--time={minutes}"]
     lines += [f"--gres=gpu:{gpu}:1"] if gpu else []
     return "".join(f"#SBATCH {line}\n" for line in lines)
 
