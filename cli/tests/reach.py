@@ -28,7 +28,7 @@ CONTRACT = json.loads(generate.CONTRACT.read_text())
 Route = tuple[str, str]
 
 AGENT = "asked by a machine's agent, with the machine's own key"
-CONTROLLER = "asked by an app's controller that holds the operation"
+CONTROLLER = "asked by an app's controller that holds the operation, or looks between two"
 BROWSER = "for browsers: cookies and redirects"
 PROBE = "for load balancers"
 EXPORTER = "for OpenTelemetry exporters"
@@ -67,6 +67,8 @@ ABSENT: dict[Route, str] = {
     ("POST", f"{OPERATION}/{{operation_id}}/credentials/redeem"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/tasks"): CONTROLLER,
     ("GET", f"{OPERATION}/{{operation_id}}/tasks/{{task_id}}"): CONTROLLER,
+    ("POST", "/v1/projects/{project_id}/instances/{instance_id}/observation"): CONTROLLER,
+    ("POST", "/v1/projects/{project_id}/instances/{instance_id}/observation/access-grants"): CONTROLLER,
     ("POST", "/v1/projects/{project_id}/artifacts/resolve"): CONTROLLER,
     ("POST", "/v1/projects/{project_id}/telemetry"): CONTROLLER,
     ("POST", "/v1/projects/{project_id}/otlp/v1/traces"): EXPORTER,

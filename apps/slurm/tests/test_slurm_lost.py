@@ -56,6 +56,7 @@ class Cluster:
                 address=f"10.88.0.1{number}",
                 facts={},
                 state="ready",
+                runtime_state="idle",
             )
             for number, (key, allocation) in enumerate(seats, 1)
         ]

@@ -73,7 +73,7 @@ def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: H
     whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
     files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
     options = next(file for file in files if file.path == admission.OPTIONS)
-    assert b'Gres=gpu:a100:2 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
+    assert b'Gres=gpu:a100:2 Feature=a100 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
     dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
     lines = dropin.text.splitlines()
     own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))

@@ -61,7 +61,7 @@ class Cluster:
     def member(self, key: str, ordinal: int, host: int) -> Any:
         return SimpleNamespace(
             id=f"mem_{host:08d}", component_key=key, ordinal=ordinal, allocation_id=f"alloc_{host:08d}", state="ready",
-            node_name=f"gpu{host}", address=f"10.0.0.{host + 1}", current_operation_id=None, runtime_state="idle",
+            node_name=f"gpu{host}", address=f"10.0.0.{host + 1}", current_operation_id=None, runtime_state="idle", facts=None,
         )  # fmt: skip
 
     async def project(self, _: str) -> Any:

@@ -17,6 +17,7 @@ from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.render import check, cluster_files
+from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps import candidate, catalog
 from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member
@@ -242,12 +243,14 @@ def test_every_script_of_a_change_is_valid_shell() -> None:
 @pytest.mark.parametrize(
     ("code", "undone"), [(code, True) for code in sorted(NOTHING_CHANGED)] + [("step_failed", False)]
 )
-async def test_a_refusal_before_anything_was_changed_says_that_nothing_was(code: str, undone: bool) -> None:
+async def test_a_refusal_before_anything_was_changed_says_that_nothing_was(
+    code: str, undone: bool, tmp_path: Path
+) -> None:
     operation = SimpleNamespace(id="op_00000001", kind="reconfigure")
     work = cast(Work, SimpleNamespace(operation=operation, members=lambda: []))
 
     async def refuse() -> None:
         raise StepFailed(code, "It cannot be.")
 
-    outcome = await guarded(work, cast(Tools, None), refuse)
+    outcome = await guarded(work, Tools(Journal(tmp_path / "journal.db")), refuse)
     assert (outcome.code, outcome.undone) == (code, undone)

@@ -38,6 +38,7 @@ NOT_FOR_AGENTS = {
 }
 # How to ask what a change would do: the SDK's call for the same route with validate_only.
 PLANNERS = {
+    "update_instance": "plan_update",
     "deploy": "plan",
     "decommission": "plan_decommission",
     "add_members": "plan_members",
