@@ -216,8 +216,9 @@ def test_what_a_person_changed_is_in_the_ledger_and_the_same_settings_put_it_bac
     done = ground.cli("instance", "update", "watched", "--project", "research", timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     shown(ground, cluster, "healthy")
-    left = lambda: [entry["what"] for entry in drift(ground.instance(cluster.id))]  # noqa: E731
-    wait_until(
-        lambda: left() == ["physics"], 60, "what was put back to leave the ledger, and a person's account to stay"
-    )
+    wait_until(lambda: _named(ground, cluster) == ["physics"], 60, "only the person's account to be left in the ledger")
     ground.on_host(HEAD, "sacctmgr", "-i", "delete", "account", "physics")
+
+
+def _named(ground: Ground, cluster: InstanceView) -> list[str]:
+    return [entry["what"] for entry in drift(ground.instance(cluster.id))]
