@@ -16,7 +16,17 @@ from gpuaas_slurm.plan import BadPlan, Plan, Seat
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.decommission import checks, departed
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import (
+    Tools,
+    declared_gpus,
+    facts_of,
+    guarded,
+    paused,
+    pausing,
+    reach,
+    reporter,
+    take_charge,
+)
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
 from gpuaas_slurm.reporter import Reporter
@@ -231,7 +241,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
             return standing
         going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=standing.state)
         await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
-        await facts_of({seat.allocation_id: host})
+        await take_charge({seat.allocation_id: host})
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
         if not await runner.run(leaving(head, host, seat)):
             return paused(work)
