@@ -70,6 +70,7 @@ def main(
     port: int = 18199,
     lab: str = "bench",
     gate: bool = False,
+    profile: bool = False,
     output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> None:
     """Run the comparison.
@@ -84,19 +85,21 @@ def main(
         The name of the lab it boots.
     gate
         Exit 1 if a median ratio is above what its case may have.
+    profile
+        Also print when each step of the product's operations began and ended.
     """
     wanted = only or list(CASES)
     if unknown := set(wanted) - CASES.keys():
         sys.exit(f"No case {unknown.pop()!r}; there are {', '.join(CASES)}.")
     say = (lambda line: print(line, file=sys.stderr, flush=True)) if output == "json" else print
-    rows = [row for row in _all(wanted, rounds, wide, port, lab, say) if row.case in wanted]
+    rows = [row for row in _all(wanted, rounds, wide, port, lab, say, profile) if row.case in wanted]
     report(rows, output)
     late = [name for name in wanted if median(rows, name) > CASES[name].most]
     if gate and late:
         sys.exit(f"Above their ratio: {', '.join(late)}.")
 
 
-def _all(wanted: list[str], rounds: int, wide: int, port: int, lab: str, say: Say) -> Iterator[Row]:
+def _all(wanted: list[str], rounds: int, wide: int, port: int, lab: str, say: Say, profile: bool) -> Iterator[Row]:
     groups = {CASES[name].where for name in wanted}
     sizes = {"narrow": 12, "bare": 4, "wide": wide + 1}
     rounds_of = {"narrow": narrow, "bare": bundle, "wide": widely}
@@ -107,6 +110,8 @@ def _all(wanted: list[str], rounds: int, wide: int, port: int, lab: str, say: Sa
                 for row in rounds_of[group](at, floor_first=bool(number % 2)):
                     say(line(row, f"round {number}"))
                     yield row
+            for words in at.profile() if profile else ():
+                say(words)
 
 
 def _check_room(hosts: int) -> None:

@@ -126,9 +126,27 @@ class Stage:
         at = self._finished(done.id, step)
         return Took(at - moment(done.started_at), at - asked)
 
+    def profile(self) -> list[str]:
+        """Every step of every operation so far: when it began and ended, counted from the first of its operation."""
+        with self._journal() as db:
+            words = "SELECT operation_id, step, phase, count(*), min(started), max(finished) FROM steps"
+            rows = db.execute(f"{words} GROUP BY operation_id, step ORDER BY operation_id, min(started)").fetchall()
+        first: dict[str, float] = {}
+        shown = []
+        for operation, step, phase, hosts, started, finished in rows:
+            if operation not in first:
+                kind = self.demo.boss.get_operation(self.project, operation)
+                first[operation] = moment(kind.started_at)
+                shown.append(f"{kind.kind} {operation}")
+            at = first[operation]
+            shown.append(f"  {started - at:6.2f} - {(finished or 0) - at:6.2f} s  {step:16s} {phase:9s} {hosts} hosts")
+        return shown
+
+    def _journal(self) -> sqlite3.Connection:
+        return sqlite3.connect(f"file:{self.stack.root / 'slurm-controller' / 'journal.db'}?mode=ro", uri=True)
+
     def _finished(self, operation_id: str, step: str) -> float:
-        journal = self.stack.root / "slurm-controller" / "journal.db"
-        with sqlite3.connect(f"file:{journal}?mode=ro", uri=True) as db:
+        with self._journal() as db:
             words = "SELECT max(finished) FROM steps WHERE operation_id=? AND step=?"
             return float(db.execute(words, (operation_id, step)).fetchone()[0])
 

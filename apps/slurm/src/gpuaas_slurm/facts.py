@@ -25,9 +25,11 @@ PROGRAMS = {  # program -> Debian package
 }
 
 # The fence comes first and then waits until no act is running any more, so what follows is the truth.
-LOOK = f"""
-fence || {{ df -kP /var/lib /run | awk 'NR>1 && $4<1024 {{print "@full " $6 "|" $4}}'; exit 1; }}
+CHARGE = """
+fence || { df -kP /var/lib /run | awk 'NR>1 && $4<1024 {print "@full " $6 "|" $4}'; exit 1; }
 alone
+"""
+LOOK = f"""{CHARGE}
 say hostname "$(hostname -s)"
 say now_ms "$(now_ms)"
 say virt "$(systemd-detect-virt --container 2>/dev/null || true)"

@@ -9,7 +9,7 @@ from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import Seat
-from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import Tools, guarded, paused, pausing, reach, reporter, take_charge
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.state.journal import Key
 from gpuaas_slurm.steps import nodes, teardown
@@ -21,7 +21,7 @@ async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
     async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
-        await facts_of(hosts)
+        await take_charge(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
         if not await runner.run(teardown.stages(list(hosts.values()))):
             return paused(work)

@@ -21,8 +21,8 @@ from gpuaas_slurm.errors import (
     StepFailed,
     no_space,
 )
-from gpuaas_slurm.facts import HostFacts, look
-from gpuaas_slurm.hosts import LOCKED_EXIT, Claim, Host, MachineLike, StaleOnHost
+from gpuaas_slurm.facts import CHARGE, HostFacts, look
+from gpuaas_slurm.hosts import LOCKED_EXIT, Answer, Claim, Host, MachineLike, StaleOnHost
 from gpuaas_slurm.plan import BadPlan
 from gpuaas_slurm.render.check import BadConfig
 from gpuaas_slurm.reporter import Reporter
@@ -138,14 +138,28 @@ async def facts_of(hosts: dict[str, Host]) -> dict[str, HostFacts]:
     return found
 
 
+async def take_charge(hosts: dict[str, Host]) -> None:
+    """Of hosts whose facts do not matter, because they are left: no act of anybody else runs there any more."""
+    answers = await asyncio.gather(*(host.script(CHARGE, within=60) for host in hosts.values()), return_exceptions=True)
+    for host, answer in zip(hosts.values(), answers, strict=True):
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer.exit != 0:
+            raise _unseen(host, answer)
+
+
 async def _facts(host: Host) -> HostFacts:
     facts, answer = await look(host, round(time.time() * 1000))
-    if facts is not None:
-        return facts
+    if facts is None:
+        raise _unseen(host, answer)
+    return facts
+
+
+def _unseen(host: Host, answer: Answer) -> StepFailed:
     if full := no_space(answer):
-        raise StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
+        return StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
     why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
-    raise StepFailed("step_failed", f"{host.name} could not be looked at: {why}", {"host": host.name})
+    return StepFailed("step_failed", f"{host.name} could not be looked at: {why}", {"host": host.name})
 
 
 async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:

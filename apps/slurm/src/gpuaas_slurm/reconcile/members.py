@@ -18,7 +18,16 @@ from gpuaas_slurm.reconcile.breaker import tried
 from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
 from gpuaas_slurm.reconcile.emptying import emptied, reported
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import (
+    Tools,
+    declared_gpus,
+    facts_of,
+    paused,
+    pausing,
+    reach,
+    reporter,
+    take_charge,
+)
 from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
@@ -277,7 +286,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         last_seen = standing.state if standing.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=last_seen)
         await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
-        await facts_of({seat.allocation_id: host})
+        await take_charge({seat.allocation_id: host})
         # From here there is no way back: a cancel that comes now comes too late.
         runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
         if not await runner.run(leaving(head, host, seat)):

@@ -48,8 +48,8 @@ def function(name: str, body: str) -> str:
 
 
 def survey(steps: Sequence[Step], unless: str = "false") -> str:
-    """One script that asks every probe; none where `unless` holds, since nothing can be done there yet."""
+    """One script that asks every probe, all at once; none where `unless` holds, since nothing can be done there yet."""
     words = [validate.word("step", step.name) for step in steps]
     probes = "".join(function(f"probe_{s.name}", s.probe) for s in steps)
-    ask = 'do "probe_$s" >/dev/null 2>&1 && say done "$s"; done'
+    ask = 'do { "probe_$s" >/dev/null 2>&1 && say done "$s"; } & done; wait'
     return f"! {unless} || exit 0\n{probes}for s in {' '.join(words)}; {ask}\nexit 0\n"

@@ -33,9 +33,8 @@ our_files() {{ local f; for f in {FILES}; do ours "$f" && echo "$f"; done; retur
 diverted() {{ compgen -G '/usr/lib/*/slurm-wlm/mpi_pmix*.so.gpuaas-off'; }}
 quick_routes() {{ grep -qs '^quickack$' "$OWN/before" || ip -4 route show table local | grep quickack; }}
 strays() {{
-  local p
   pgrep -x 'slurmstepd|slurmd|slurmctld|slurmdbd'
-  for p in /proc/[0-9]*; do grep -qsz '^SLURM_JOB_ID=' "$p/environ" && echo "${{p#/proc/}}"; done
+  grep -lsz '^SLURM_JOB_ID=' /proc/[0-9]*/environ | cut -d/ -f3
   return 0
 }}
 strays_named() {{
