@@ -4,7 +4,7 @@ respected, nothing of an operation outlives it, and every failure has a way out 
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -296,11 +296,19 @@ def removed_twice(cluster: Cluster) -> tuple[OperationView, ApiError]:
     return accepted, refused
 
 
+@pytest.fixture
+def mend(ground: Ground) -> Iterator[Callable[[], str]]:
+    """A program that the acceptance job needs is away until this is called."""
+    ground.on_host(SPARE, "mv", "/usr/bin/printenv", "/usr/bin/printenv.off")
+    back = "[ -e /usr/bin/printenv ] || mv /usr/bin/printenv.off /usr/bin/printenv"
+    yield lambda: ground.on_host(SPARE, "bash", "-c", back)
+    ground.on_host(SPARE, "bash", "-c", back)
+
+
 def test_a_worker_that_fails_its_proof_leaves_slurm_with_evidence_and_can_be_given_up_or_removed(
-    ground: Ground, cluster: Cluster
+    ground: Ground, cluster: Cluster, mend: Callable[[], str]
 ) -> None:
     """Then the circuit opens: a further try fails at once, and one with `--anyway` works when the cause is gone."""
-    ground.on_host(SPARE, "mv", "/usr/bin/printenv", "/usr/bin/printenv.off")
     key = ground.on_host(HEAD, "base64", "-w0", "/etc/munge/munge.key")
     first = cluster.ended(cluster.add(SPARE), "job_proof_failed")
     detail = first.adapter_detail or {}
@@ -330,7 +338,7 @@ def test_a_worker_that_fails_its_proof_leaves_slurm_with_evidence_and_can_be_giv
     assert refused.error
     assert "gpu5 failed 3 times" in refused.error.message
     assert (refused.adapter_detail or {})["last_failure"]["operation_id"] == third.id
-    ground.on_host(SPARE, "mv", "/usr/bin/printenv.off", "/usr/bin/printenv")
+    mend()
     done = ground.cli("operation", "retry", refused.id, "--anyway", "--project", "research")
     assert done.returncode == 0, done.stdout + done.stderr
     assert cluster.state(SPARE) == "idle=none"
