@@ -129,6 +129,17 @@ def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
     assert "of gpu1 is full" in error.message
 
 
+def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> None:
+    log = [
+        "Starting slurmdbd.service - Slurm DBD…",
+        "my last words",
+        "slurmdbd.service: Failed with result 'exit-code'.",
+    ]
+    error = failed("".join(f"@log {line}\n" for line in [*log, "Stopped slurmdbd.service - Slurm DBD…"]))
+    assert error.message.endswith("did not work: my last words")
+    assert "Started x" in failed("@log Started x\n").message, "better than nothing"
+
+
 def test_a_script_can_name_its_own_failure() -> None:
     assert (failed("@fail port_in_use|Port 6817 is taken.").code, failed("@fail nonsense|x").code) == (
         "port_in_use",

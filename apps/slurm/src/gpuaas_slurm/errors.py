@@ -59,6 +59,9 @@ NO_SPACE = re.compile(
     r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full|enough free space"
 )
 
+# What systemd says around a service's own words: kept in the detail, but no answer to "why".
+SYSTEMD = re.compile(r"^(Starting|Started|Stopping|Stopped) |\.service: |^(Result|ActiveState|SubState)=")
+
 
 class StepFailed(Exception):
     def __init__(self, code: str, message: str, detail: dict[str, Any] | None = None) -> None:
@@ -85,7 +88,7 @@ def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> S
         own_code, _, sentence = said.partition("|")
         return StepFailed(own_code if own_code in WAYS_OUT else code, sentence, detail)
     words = [line for line in [*detail["log"], *output.splitlines()] if line.strip()] or ["nothing was said"]
-    last = words[-1]
+    last = ([line for line in words if not SYSTEMD.search(line)] or words)[-1]
     return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)
 
 
