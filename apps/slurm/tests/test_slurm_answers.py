@@ -148,6 +148,17 @@ def test_what_slurm_and_munge_mean_is_said_in_words(said: str, code: str, word: 
     assert said in failed.detail["output"], "the engineer still gets the words as they were"
 
 
+def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> None:
+    log = [
+        "Starting slurmdbd.service - Slurm DBD…",
+        "my last words",
+        "slurmdbd.service: Failed with result 'exit-code'.",
+    ]
+    error = failed("".join(f"@log {line}\n" for line in [*log, "Stopped slurmdbd.service - Slurm DBD…"]))
+    assert error.message.endswith("did not work: my last words")
+    assert "Started x" in failed("@log Started x\n").message, "better than nothing"
+
+
 def test_a_script_can_name_its_own_failure() -> None:
     assert (failed("@fail port_in_use|Port 6817 is taken.").code, failed("@fail nonsense|x").code) == (
         "port_in_use",

@@ -90,6 +90,9 @@ NO_SPACE = re.compile(
     r"No space left on device|Errcode: 28|errno: 28|OS error 28|\bENOSPC\b|Disk full|enough free space"
 )
 
+# What systemd says around a service's own words: kept in the detail, but no answer to "why".
+SYSTEMD = re.compile(r"^(Starting|Started|Stopping|Stopped) |\.service: |^(Result|ActiveState|SubState)=")
+
 
 # What Slurm, munge and MariaDB say when they mean something simple. The first that is found counts: a wrong clock makes
 # munge say more than a wrong key does.
@@ -156,7 +159,7 @@ def explain(answer: Answer, *, host: str, step: str, title: str, code: str) -> S
     if known := recognised("\n".join([*detail["log"], output]), host):
         return StepFailed(*known, detail)
     words = [line for line in [*detail["log"], *output.splitlines()] if line.strip()] or ["nothing was said"]
-    last = words[-1]
+    last = ([line for line in words if not SYSTEMD.search(line)] or words)[-1]
     return StepFailed(code, f"{title} on {host} did not work: {last.strip()[:300]}", detail)
 
 

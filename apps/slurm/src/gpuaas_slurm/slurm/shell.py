@@ -45,8 +45,8 @@ def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
     """Slurm counts on it. Who drained it stays the owner of that drain; only what Slurm itself drained, because less
     came than was announced (its reasons begin so), is not ready."""
     port = "port_open 6817 && " if beside_scheduler else ""
-    asked = f"timeout 5 sinfo -h -n {seat.node} -o '%t %E'"
-    return f"active slurmd && {port}{asked} | grep -Ev ' ({LESS})' | grep -Eq '^(idle|mix|alloc|comp|drain|drng) '"
+    asked = f"timeout 5 sinfo -h -n {seat.node} -o '%t %E' | grep -Ev ' ({LESS})'"
+    return f"active slurmd && {port}{asked} | grep -Eq '^(idle|mix|alloc|comp|drain|drng|maint|resv)[$]? '"
 
 
 def as_user(plan: Plan, command: str) -> str:

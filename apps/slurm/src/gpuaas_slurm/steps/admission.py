@@ -75,7 +75,7 @@ def admit(plan: Plan, seat: Seat) -> Step:
         phase="proving",
         probe=f"[ -s {accepted(seat)} ] || {held}",
         act=f"""
-if [ "$({shell.node_reason(seat)})" = none ] && {shell.node_state(seat)} | grep -qx drain; then
+if [ "$({shell.node_reason(seat)})" = none ] && {shell.node_state(seat)} | grep -q '^drain'; then
   timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission"
 fi
 {held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\

@@ -18,7 +18,8 @@ from gpuaas_slurm.steps.base import Step
 OURS = "gpuaas:"
 MOST_JOBS = 50  # of those that hold a node, told one by one
 LEAVING = ("drained", "draining")
-REGISTERED = "(idle[*]?|mix[*]?|alloc[*]?|comp|drain|drng|maint|resv)"  # whatever anybody did to it since
+# Whatever anybody did to it since. `$` is Slurm's mark of a node in a maintenance reservation.
+REGISTERED = "(idle[*]?|mix[*]?|alloc[*]?|comp|drain|drng|maint|resv)[$]?"
 JOURNAL_LINES = 1000  # that a host keeps of its own journal, whatever comes and goes
 
 # One answer: what Slurm says of the node, and whose jobs hold it, each with the time it ends at the latest. A scheduler
@@ -46,7 +47,7 @@ UNDRAIN = """
 fence || exit 1
 how=undrain
 seen=$(timeout 5 sinfo -h -n {node} -o '%t|%E' | head -1)
-[ "${{seen%%|*}}" != drain ] || how=idle
+case ${{seen%%|*}} in drain|drain$) how=idle ;; esac
 case ${{seen#*|}} in {whose}*|none) timeout 5 scontrol update nodename={node} state=$how || exit 1 ;; esac
 exit 0
 """
