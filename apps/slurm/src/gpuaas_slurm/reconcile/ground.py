@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,6 +145,12 @@ async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) 
         return _failed(work, StepFailed("inputs_invalid", str(error)))
     except StepFailed as error:
         return _failed(work, error)
+
+
+def reported(work: Work, runtime: Mapping[str, str]) -> list[MemberReport]:
+    """Work on the whole changes no member's own state: drained stays drained, and what failed has its own retry."""
+    settled = [m for m in work.members() if m.state in ("ready", "drained")]
+    return [MemberReport(member_id=m.id, state=m.state, runtime_state=runtime.get(m.id, "running")) for m in settled]
 
 
 def pausing(work: Work) -> bool:

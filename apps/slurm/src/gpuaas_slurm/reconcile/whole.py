@@ -6,7 +6,7 @@ shows it idle or working.
 
 from collections.abc import Callable
 
-from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk import Again, Done, Failed, Work
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed
@@ -15,7 +15,7 @@ from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reported, reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import deploy, halt, nodes
 from gpuaas_slurm.steps.base import Stage
@@ -84,7 +84,7 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
         return Done(
             f"{plan.cluster} is stopped; its jobs wait in the queue until it is started.",
             "unknown",
-            members=[MemberReport(member_id=m.id, state="ready", runtime_state="stopped") for m in work.members()],
+            members=reported(work, {m.id: "stopped" for m in work.members()}),
             adapter_detail={"steps": runner.timeline},
         )
 
@@ -107,6 +107,6 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str) -> O
         return Done(
             f"{plan.cluster} {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
             "degraded" if bad else "healthy",
-            members=[MemberReport(member_id=m, state="ready", runtime_state=state) for m, state in states.items()],
+            members=reported(work, states),
             adapter_detail={"app_version": __version__, "steps": runner.timeline},
         )
