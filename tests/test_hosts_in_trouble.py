@@ -16,6 +16,7 @@ from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab
 HEAD, FIRST, SECOND = "gpu1", "gpu2", "gpu4"
+PLANT = "head -c 128 /dev/urandom >/etc/munge/munge.key && systemctl restart munge"
 NEW_HOST_KEY = "cd /etc/ssh && cp -a ssh_host_ed25519_key /root/k && cp -a gpuaas/host-cert.pub /root/c && ssh-keygen -q -t ed25519 -N '' -f new && mv new ssh_host_ed25519_key && mv new.pub ssh_host_ed25519_key.pub && rm gpuaas/host-cert.pub && systemctl restart ssh"
 OLD_HOST_KEY = "cd /etc/ssh && cp -a /root/k ssh_host_ed25519_key && ssh-keygen -y -f ssh_host_ed25519_key > ssh_host_ed25519_key.pub && cp -a /root/c gpuaas/host-cert.pub && systemctl restart ssh"
 
@@ -181,6 +182,19 @@ def test_the_key_is_changed_under_a_running_job_by_a_controller_that_dies_in_the
     assert ground.instance(cluster.id).state == "running"
 
 
+def test_a_wrong_key_on_the_controllers_host_is_named_and_mended_by_a_restart_of_the_instance(
+    ground: Ground, cluster: InstanceView
+) -> None:
+    ground.on_host(HEAD, "sh", "-c", PLANT)
+    member = worker(ground, cluster, FIRST)
+    asked = ground.demo.boss.restart_member(ground.research, cluster.id, member.id)
+    bad(ground, asked.operation, "keys_differ")
+    good(ground, ground.demo.boss.restart_instance(ground.research, cluster.id).operation)
+    assert key_of(ground, HEAD) == key_of(ground, FIRST) == key_of(ground, SECOND)
+    good(ground, ground.demo.boss.retry_member(ground.research, cluster.id, member.id).operation)
+    assert srun(ground, "-N2", "hostname") == [FIRST, SECOND]
+
+
 def test_work_on_a_host_that_lost_power_says_so_and_how_to_go_on_without_it(
     ground: Ground, cluster: InstanceView
 ) -> None:
@@ -196,8 +210,7 @@ def test_work_on_a_host_that_lost_power_says_so_and_how_to_go_on_without_it(
 
 
 def test_a_wrong_key_on_a_worker_is_found_told_and_mended_by_a_restart(ground: Ground, cluster: InstanceView) -> None:
-    plant = "head -c 128 /dev/urandom >/etc/munge/munge.key && systemctl restart munge"
-    ground.on_host(FIRST, "sh", "-c", plant)
+    ground.on_host(FIRST, "sh", "-c", PLANT)
     shut_out = ground.lab.exec(FIRST, ["sinfo"], timeout=60)
     assert shut_out.exit != 0
     known = recognised(shut_out.error_text + shut_out.text, FIRST)

@@ -13,7 +13,7 @@ from gpuaas_sdk import Done, Failed, MemberReport, Work
 from gpuaas_sdk.errors import MachineUnreachable
 from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile import members
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.ground import Tools, reported
 from gpuaas_slurm.state.journal import Journal
 from slurm_examples import INSTANCE, PROJECT
 
@@ -150,3 +150,14 @@ async def test_whoever_meets_a_dead_host_is_told_how_to_go_on_without_it(tmp_pat
     assert isinstance(failed, Failed)
     assert failed.code == "host_unreachable"
     assert f"gpuaas member {verb} … --host-is-gone" in failed.way_out
+
+
+def test_work_on_the_whole_leaves_drained_and_failed_members_as_they_are(tmp_path: Path) -> None:
+    work = Cluster(tmp_path).work("restart")
+    for member, state in zip(work.members(), ("ready", "drained", "failed"), strict=True):
+        member.state = state
+    told = reported(work, {"mem_00000002": "drained"})
+    assert [(one.member_id, one.state, one.runtime_state) for one in told] == [
+        ("mem_00000001", "ready", "running"),
+        ("mem_00000002", "drained", "drained"),
+    ]

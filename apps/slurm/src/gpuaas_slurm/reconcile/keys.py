@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk import Again, Done, Failed, Work
 
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.whole import reports
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import keys, nodes
 from gpuaas_slurm.steps.base import Task
@@ -31,11 +32,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
         seen = {seat.member_id: (await nodes.standing(head, seat)).state for seat in plan.workers}
         return Done(
             f"{plan.cluster} has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
-            members=[
-                MemberReport(member_id=m.id, state=m.state, runtime_state=seen.get(m.id, "running"))
-                for m in work.members()
-                if m.state in ("ready", "drained")
-            ],
+            members=reports(work, {m.id: seen.get(m.id, "running") for m in work.members()}),
             adapter_detail={"steps": runner.timeline},
         )
 
