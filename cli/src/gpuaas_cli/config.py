@@ -86,9 +86,9 @@ class Contexts:
     def name_for(self, api: str) -> str:
         """Where a sign-in is kept that was given no name: with the same address, or under the address's own name."""
         by_api = [name for name, one in self.known.items() if one.api == api]
-        if self.current in by_api or not by_api:
-            return self.current if by_api else api.split("://", 1)[-1]
-        return by_api[0]
+        if self.current in by_api:
+            return self.current
+        return by_api[0] if by_api else api.split("://", 1)[-1]
 
     def put(self, name: str, context: Config) -> Contexts:
         return replace(self, known={**self.known, name: context})

@@ -56,7 +56,7 @@ class Operation:
     parameters: dict[str, dict[str, Any]]
     required: tuple[str, ...]
     positional: tuple[str, ...]
-    call: call[..., Any]
+    call: Any  # of gpuaas_sdk.call; typed so, since a descriptor as a field confuses type checkers
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
         """What would be sent. The arguments were checked before."""

@@ -69,12 +69,11 @@ class Tools:
     # --- the tools
 
     def operations(self, name: str = "", about: str = "") -> Any:
-        known = operations()
         if name:
             one = _named(name)
             return {"name": one.name, "kind": one.kind, "what": one.sentence, "arguments": one.schema}
-        found = [one for one in known.values() if about.lower() in f"{one.name} {one.sentence}".lower()]
-        return [{"name": one.name, "kind": one.kind, "what": one.sentence} for one in found]
+        found = [one for one in operations().values() if about.lower() in f"{one.name} {one.sentence}".lower()]
+        return [{"name": o.name, "kind": o.kind, "what": o.sentence, "needs": list(o.required)} for o in found]
 
     def find(self, what: str, arguments: dict[str, Any] | None = None) -> Any:
         return self._read(what, arguments or {}, LIST, {"limit": PAGE})
