@@ -22,7 +22,7 @@ echo '== files'
 find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /var/log -o -path /var/cache -o -path /usr/share \\
   -o -path /var/lib/systemd -o -path '/var/lib/mysql/*' -o -path '/var/lib/gpuaas-agent/*' -o -path '/var/lib/slurm/slurmctld/*' \\
   -o -path '/var/lib/slurm/slurmd/*' -o -path /usr/lib/python3 -o -path '/tmp/systemd-private-*' \\
-  -o -path '/var/tmp/systemd-private-*' -o -path /var/lib/munge/munged.seed -o -path '/etc/*-' \\
+  -o -path '/var/tmp/systemd-private-*' -o -path /var/lib/munge/munged.seed -o -path '/etc/*-' -o -path '/etc/ssh/gpuaas/.*' \\
   -o -path '/var/lib/gpuaas-slurm/*/floor' \\) -prune -o -printf '%y %m %u %g %p %l\\n'
 echo '== contents'
 find /etc -xdev -type f ! -path '/etc/ssh/gpuaas/*' ! -path '/etc/slurm/*' ! -path '/etc/gpuaas*' ! -path '/etc/munge/*' \\
@@ -41,7 +41,7 @@ ss -ltnH | awk '{{print $4}}'
 echo '== routes'
 ip -4 route show table all
 echo '== spool'
-ls -A /var/lib/mysql 2>/dev/null | grep -v '^[a-z]*log\\|^ib\\|pid$\\|bin' || true
+find /var/lib/mysql -maxdepth 1 -type d
 ls -A /var/lib/slurm/slurmd 2>/dev/null
 """
 CLUSTER = """

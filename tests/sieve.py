@@ -4,9 +4,10 @@ The controller is the real one. A parent that has everything imported forks a pr
 the controller speaks to the platform or to a host are points with names. A file per point remembers where it died, so
 one operation dies at each of its points once, and goes on. Started by test_sieve.py as a service of the stack.
 
-`--how heard`: at each API write once when the request is on its way and once when the answer is there, and after each
+`--how both`: at each API write once when the request is on its way and once when the answer is there, and after each
 host command. Commands wait for each other and for what is being told to people, so that none is passed by while another
-one kills. `--how running`: in the middle of each host command, with everything side by side as it really is.
+one kills. `--how each`: the same, but of telling people a step only one of the two sides, half of the steps each.
+`--how running`: in the middle of each host command, with everything side by side as it really is.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import signal
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ WRITES = re.compile(
 )
 ENDS = ("complete", "fail")  # of these only one side can be seen in an operation: it is over then
 HEARD_TO_THE_END = ("add_member", "decommission")
+SIDES = ("sent", "answered")
 MOST_ATTEMPTS = 4  # the platform gives up after eight claims without a step further
 STILL_HERE = "The sieve goes on"
 
@@ -43,8 +46,8 @@ STILL_HERE = "The sieve goes on"
 class Points:
     """The memory of all lives: a file per point."""
 
-    def __init__(self, folder: Path, *, writes: bool) -> None:
-        self.folder, self.writes = folder, writes
+    def __init__(self, folder: Path, how: str) -> None:
+        self.folder, self.how = folder, how
         self.kinds: dict[str, str] = {}
         self.count: Counter[str] = Counter()
 
@@ -53,7 +56,9 @@ class Points:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def reach_write(self, *words: str) -> None:
-        if self.writes:
+        *what, side = words
+        other = self.how == "each" and "progress" in what and SIDES[zlib.crc32(_name(what).encode()) % 2] != side
+        if self.how != "running" and not other:
             self.reach(*words)
 
     def mark(self, *words: str) -> bool:
@@ -64,12 +69,16 @@ class Points:
             return False
         return True
 
+    def acted(self, host: Host, step: str) -> None:
+        with (self.folder.parent / "acts").open("a") as file:
+            file.write(f"{step} on {host.name} in {self.kinds[host.claim.operation_id]}\n")
+
     def next(self, name: str) -> str:
         self.count[name] += 1
         return f"{name} {self.count[name]}"
 
 
-def _name(words: tuple[str, ...]) -> str:
+def _name(words: Iterable[str]) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", ".".join(words).lower())
 
 
@@ -145,6 +154,8 @@ def at_each_command(points: Points) -> None:
             await reporters[-1]._queue.join()
         async with one_at_a_time:
             answer = await script(self, body, **words)
+            if body.endswith("run_act\n"):
+                points.acted(self, words["step"])
             _reach_command(points, self, words)
             return answer
 
@@ -168,12 +179,12 @@ def _reach_command(points: Points, host: Host, words: dict[str, Any]) -> None:
     points.reach(kind, host.name, points.next(f"{kind}.{host.name}.{words.get('step', 'look')}").rpartition(".")[2])
 
 
-HOW = {"heard": at_each_command, "running": in_each_command}
+HOW = {"each": at_each_command, "both": at_each_command, "running": in_each_command}
 
 
 def live(options: argparse.Namespace) -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    points = Points(options.points, writes=options.how == "heard")
+    points = Points(options.points, options.how)
     at_each_write(points)
     HOW[options.how](points)
     logs.set_up()

@@ -68,7 +68,6 @@ class Runner:
             self.journal.failed(key, attempt, {"code": error.code, **error.detail})
             raise
         self.journal.verified(key, attempt, kept)
-        await failpoints.reach(step.name, "after_record")
         self._note(task, acted=True, ms=round((time.monotonic() - started) * 1000))
 
     def _read(self, task: Task, answer: Answer) -> dict[str, Any]:
