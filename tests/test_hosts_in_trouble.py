@@ -170,7 +170,7 @@ def test_the_key_is_changed_under_a_running_job_by_a_controller_that_dies_in_the
     before = key_of(ground, HEAD)
     assert key_of(ground, FIRST) == key_of(ground, SECOND) == before
     job = submitted(ground, 5)
-    (points / "switch_key.after_act").touch()
+    (points / "switch_key.after_act").write_text("die")
     asked = ground.demo.boss.rotate_instance_keys(ground.research, cluster.id, reason="somebody left the team")
     assert asked.instance.state == "updating"
     good(ground, asked.operation)

@@ -1,8 +1,13 @@
-"""Places where tests hold this process: a file `<step>.<moment>` in GPUAAS_SLURM_FAILPOINT_DIR means "wait here until
-the file is gone", so that a test can kill somebody else at this moment. Without the variable nothing happens."""
+"""Places where tests hold or kill this process: a file `<step>.<moment>` in GPUAAS_SLURM_FAILPOINT_DIR. Without the
+variable nothing happens.
+
+`die` in the file means: be killed here, once. Anything else means: wait here until the file is gone, so that a test can
+do something to somebody else at this moment.
+"""
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 
 VARIABLE = "GPUAAS_SLURM_FAILPOINT_DIR"
@@ -16,6 +21,9 @@ async def reach(step: str, moment: str) -> None:
     mark = Path(where) / f"{step}.{moment}"
     if not mark.exists():
         return
+    if mark.read_text() == "die":
+        mark.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
     mark.write_text("here")
     for _ in range(LONGEST_STAY_S * 20):
         if not mark.exists():

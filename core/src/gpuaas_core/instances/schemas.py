@@ -70,9 +70,9 @@ class Emptying(Input):
     """How a member is emptied before it is drained, removed or replaced."""
 
     reason: Sentence | None = None
-    deadline_s: Whole | None = Field(None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
+    deadline_s: Whole | None = Field(default=None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
     at_deadline: Literal["give_back", "requeue"] | None = Field(
-        None,
+        default=None,
         description="what happens to work that still goes on then: the member is given back to it (the default), or the"
         " work goes back to where it waited and starts anew elsewhere",
     )
