@@ -52,7 +52,7 @@ async def get_member(call: Caller, project_id: str, instance_id: str, member_id:
     responses=_PLAN,
     **needs("apps.member.add", "project"),
 )
-async def add_members(call: Caller, project_id: str, instance_id: str, body: schemas.AddMembers) -> Response:
+async def add_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> Response:
     """One operation per allocation under one batch id; all of them are accepted, or none."""
     if body.validate_only:
         planned = await call.read(lambda ctx: membership.plan_add(ctx, project_id, instance_id, body))
@@ -66,7 +66,7 @@ async def add_members(call: Caller, project_id: str, instance_id: str, body: sch
 
 @router.post("/{member_id}/drain", **_ACCEPTED, **needs("apps.member.operate", "project"))
 async def drain_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.DrainMember | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.DrainMember | None = None
 ) -> Response:
     """Nothing new begins there; `deadline_s`: how long the app may wait for what goes on, `at_deadline` what then."""
     params = body.model_dump() if body else {}
@@ -89,11 +89,11 @@ async def restart_member(
 
 @router.post("/{member_id}/remove", responses=_PLAN, **_ACCEPTED, **needs("apps.member.remove", "project"))
 async def remove_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember | None = None
 ) -> Response:
     """Gone only with evidence for its machine; then the allocation is free again. With `host_is_gone` the machine is
     fenced instead, and gets an orphan record (`apps.operation.abandon` is needed, too)."""
-    wanted = body or schemas.RemoveMember()
+    wanted = body or member_schemas.RemoveMember()
     if wanted.validate_only:
         planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id, wanted))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -106,7 +106,7 @@ async def remove_member(
 
 @router.post("/{member_id}/replace", **_ACCEPTED, **needs("apps.member.remove", "project"))
 async def replace_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.ReplaceMember
 ) -> Response:
     """One operation: a new member on the new allocation, then the old one goes. With `host_is_gone` the old one goes
     first, its machine is fenced and gets an orphan record (`apps.operation.abandon` is needed, too)."""

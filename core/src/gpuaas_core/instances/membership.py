@@ -9,7 +9,7 @@ from ..catalog.admission import admit
 from ..catalog.reads import version_row
 from ..kit.ids import new_id
 from ..kit.wire import counted
-from . import actions, fencing, schemas
+from . import actions, fencing, member_schemas, schemas
 from .holds import hold
 from .placement import check_allocations, check_count, check_kept_for, rules_of
 from .plans import hosts_of, planned
@@ -44,14 +44,14 @@ def add_member(
     return member_row(ctx.tx, instance.id, values["id"])
 
 
-def plan_add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.PlannedView:
+def plan_add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> schemas.PlannedView:
     instance, _, found = _check_add(ctx, project_id, instance_id, body)
     hosts = hosts_of({body.component_key: body.allocation_ids}, found)
     summary = f"Add {counted(len(hosts), body.component_key)} to {instance.name!r}, one operation each."
     return planned(summary, hosts, project_id, instance=instance)
 
 
-def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.BatchView:
+def add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> schemas.BatchView:
     """All of them or none; each has its own operation, and they go on beside each other."""
     instance, manifest, found = _check_add(ctx, project_id, instance_id, body, lock=True)
     ctx.resource_id = instance_id
@@ -65,7 +65,7 @@ def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMember
 
 
 def _check_add(
-    ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers, *, lock: bool = False
+    ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers, *, lock: bool = False
 ) -> tuple[Row[Any], actions.Manifest, Found]:
     """Looked at before the machines are locked, and again under the instance's own lock: that is the order of locks."""
     _allowed_to_add(ctx, instance_row(ctx.tx, project_id, instance_id), body)
@@ -82,7 +82,7 @@ def _admit(ctx: Context, instance: Row[Any], found: Found) -> None:
     admit(ctx, version, found.values())
 
 
-def _allowed_to_add(ctx: Context, instance: Row[Any], body: schemas.AddMembers) -> actions.Manifest:
+def _allowed_to_add(ctx: Context, instance: Row[Any], body: member_schemas.AddMembers) -> actions.Manifest:
     manifest, live = manifest_of(ctx.tx, instance), live_operations(ctx.tx, instance.id)
     if refusal := actions.adding(body.component_key, instance, manifest, live):
         raise refusal
@@ -119,7 +119,7 @@ def _said(params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def plan_remove(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember
 ) -> schemas.PlannedView:
     instance, member, _ = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=body.host_is_gone)
     if body.host_is_gone:
@@ -132,7 +132,7 @@ def plan_remove(
 
 
 def remove(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember
 ) -> schemas.AcceptedView:
     gone = body.host_is_gone
     if gone:
@@ -147,7 +147,7 @@ def remove(
 
 
 def replace(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.ReplaceMember
 ) -> schemas.AcceptedView:
     """One operation: the new member comes, then the old one goes; the other way round if its machine is gone."""
     gone = body.host_is_gone
