@@ -9,7 +9,7 @@ from ..edge.call import Caller, needs
 from ..edge.etags import tagged
 from ..edge.lists import Cursor, Limit, page, told
 from ..kit.wire import Page
-from . import membership, reads, recovery, schemas, views
+from . import member_schemas, membership, reads, recovery, schemas, views
 from .tables import members
 
 router = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"])
