@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
-from gpuaas_core.instances import changes, membership, reads, recovery, schemas, service, views
+from gpuaas_core.instances import changes, member_schemas, membership, reads, recovery, schemas, service, views
 from gpuaas_core.instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION
 from gpuaas_core.instances.tables import instances, members, operations
 from gpuaas_core.kit.lifecycle import Lifecycle
@@ -96,7 +96,7 @@ async def test_every_state_and_action_of_a_member(world: World) -> None:
         for kind, known in KINDS.items()
         if known.target == OF_MEMBER and known.ask
     }
-    body = schemas.ReplaceMember(allocation_id=spare[1])
+    body = member_schemas.ReplaceMember(allocation_id=spare[1])
     verbs["replace_member"] = lambda ctx: membership.replace(ctx, p, at, member, body)
     verbs["tombstone"] = lambda ctx: recovery.tombstone(ctx, p, at, member, "a good reason")
     with world.platform.db.engine.connect() as tx:
