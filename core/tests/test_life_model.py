@@ -12,7 +12,7 @@ import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.instances import changes, claims, membership, reads, recovery, schemas, service, watch
+from gpuaas_core.instances import changes, claims, member_schemas, membership, reads, recovery, schemas, service, watch
 from gpuaas_core.instances.states import LIVE
 from gpuaas_core.instances.tables import allocation_holds, instances, members, operations
 from gpuaas_core.kit.problems import Problem
@@ -311,7 +311,7 @@ class Life(RuleBasedStateMachine):
         """A batch on the spare machines, unless they are in use already or not clean."""
         spare = self.world.spare[:count]
         used = set(self.tx.execute(select(allocation_holds.c.allocation_id)).scalars())
-        body = schemas.AddMembers(component_key="worker", allocation_ids=spare)
+        body = member_schemas.AddMembers(component_key="worker", allocation_ids=spare)
         result = self.do(lambda ctx: membership.add(ctx, self.world.red, self.instance_id, body))
         if self.model.instance != "running":
             assert result == "wrong_state"
