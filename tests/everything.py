@@ -21,6 +21,7 @@ PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
 # One after the other: they make labs of their own, and one compares the machine's network before and after.
 ALONE = [f"tests/test_{name}.py" for name in ("custody_outage", "make_up", "own_machine")]
+BROWSER = "tests/browser"
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
 ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
@@ -79,6 +80,7 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
+    Stage("console: lint, types, logic", ["npm", "--silent", "--prefix", "console", "run", "check"]),
     _tests("core", "core/tests", "-n", "2", *_without(SCHEMATHESIS, *SLOW), minutes=20),
     _tests(
         "core on PostgreSQL",
@@ -94,7 +96,8 @@ STAGES = [
     _tests("schemathesis", SCHEMATHESIS, fast=False),
     _tests("schemathesis on PostgreSQL", SCHEMATHESIS, **ON_POSTGRESQL),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
-    _tests("the house", "tests"),
+    _tests("the house", "tests", *_without(BROWSER)),
+    _tests("browser", BROWSER, fast=False),
     _tests("lab: hosts", "lab/tests", lab=True),
     _tests("lab: agent", "agent/tests", lab=True),
     _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
