@@ -86,7 +86,7 @@ def test_access_is_explained_and_the_audit_trail_verified(visit: Visit, stage: S
     page = visit.page
     visit.sign_in("dana")
     visit.go("access", "People and access")
-    page.get_by_role("textbox", name="Who").click()
+    page.get_by_label("Who").first.click()
     page.get_by_role("option", name="Sam (project member)").click()
     page.get_by_label("Permission").fill("apps.instance.create")
     page.get_by_role("button", name="Explain").click()

@@ -24,6 +24,7 @@ import { usePlace, useProjectId } from "../app/place";
 import { about } from "../deploy/machines";
 import { Empty, More, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Until } from "../parts/Time";
 import { Refused } from "../session/Refused";
@@ -139,7 +140,7 @@ function Held({
 }) {
   return (
     <Card p={0}>
-      <div className="scroll-x">
+      <Scroll label="Allocations">
         <Table>
           <Table.Thead>
             <Table.Tr>
@@ -157,7 +158,7 @@ function Held({
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </Scroll>
       <More query={query} />
     </Card>
   );

@@ -9,6 +9,7 @@ import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { Empty, More, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { useMay } from "../session/session";
@@ -30,7 +31,7 @@ export function NodesPage() {
         {(items) =>
           items.length ? (
             <Card p={0}>
-              <div className="scroll-x">
+              <Scroll label="Machines">
                 <Table>
                   <Table.Thead>
                     <Table.Tr>
@@ -48,7 +49,7 @@ export function NodesPage() {
                     ))}
                   </Table.Tbody>
                 </Table>
-              </div>
+              </Scroll>
               <More query={found} />
             </Card>
           ) : (

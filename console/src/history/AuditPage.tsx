@@ -9,6 +9,7 @@ import { Link, useParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { Empty, More, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { useMay } from "../session/session";
@@ -67,7 +68,7 @@ export function AuditPage() {
         {(items) =>
           items.length ? (
             <Card p={0}>
-              <div className="scroll-x">
+              <Scroll label="Audit rows">
                 <Table>
                   <Table.Thead>
                     <Table.Tr>
@@ -85,7 +86,7 @@ export function AuditPage() {
                     ))}
                   </Table.Tbody>
                 </Table>
-              </div>
+              </Scroll>
               <More query={found} />
             </Card>
           ) : (

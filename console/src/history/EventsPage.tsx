@@ -9,6 +9,7 @@ import { api, type Schemas } from "../api/client";
 import { Problem } from "../api/problem";
 import { useProjectId } from "../app/place";
 import { Empty, More, Page, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
 import { Time } from "../parts/Time";
 
 const WINDOW = 300; // sequence numbers looked through at once: the tenant's, of which this project has a part
@@ -29,7 +30,7 @@ export function EventsPage() {
         {(items) =>
           items.length || found.hasNextPage ? (
             <Card p={0}>
-              <div className="scroll-x">
+              <Scroll label="Events">
                 <Table>
                   <Table.Thead>
                     <Table.Tr>
@@ -44,7 +45,7 @@ export function EventsPage() {
                     ))}
                   </Table.Tbody>
                 </Table>
-              </div>
+              </Scroll>
               <More query={found} />
             </Card>
           ) : (

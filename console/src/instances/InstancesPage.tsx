@@ -8,6 +8,7 @@ import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { Empty, More, Page, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 
@@ -52,7 +53,7 @@ export function InstancesPage() {
 function List({ items, query }: { items: Schemas["InstanceView"][]; query: Parameters<typeof More>[0]["query"] }) {
   return (
     <Card p={0}>
-      <div className="scroll-x">
+      <Scroll label="Instances">
         <Table highlightOnHover>
           <Table.Thead>
             <Table.Tr>
@@ -70,7 +71,7 @@ function List({ items, query }: { items: Schemas["InstanceView"][]; query: Param
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </Scroll>
       <More query={query} />
     </Card>
   );

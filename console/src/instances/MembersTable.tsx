@@ -8,6 +8,7 @@ import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { componentTitle, type Manifest } from "../catalog/manifest";
 import { More, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { memberName } from "./members";
 
@@ -45,7 +46,7 @@ export function MembersTable({
                 </Text>
               )}
             </Group>
-            <div className="scroll-x">
+            <Scroll label="Members">
               <Table>
                 <Table.Thead>
                   <Table.Tr>
@@ -62,7 +63,7 @@ export function MembersTable({
                   ))}
                 </Table.Tbody>
               </Table>
-            </div>
+            </Scroll>
             <More query={found} />
           </Card>
         );

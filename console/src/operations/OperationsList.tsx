@@ -6,6 +6,7 @@ import { Link } from "react-router";
 import { api } from "../api/client";
 import { usePages } from "../api/usePages";
 import { Empty, More, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { lasted } from "../parts/time";
@@ -35,7 +36,7 @@ export function OperationsList({ projectId, filter }: { projectId: string; filte
           );
         return (
           <Card p={0}>
-            <div className="scroll-x">
+            <Scroll label="Operations">
               <Table>
                 <Table.Thead>
                   <Table.Tr>
@@ -52,7 +53,7 @@ export function OperationsList({ projectId, filter }: { projectId: string; filte
                   ))}
                 </Table.Tbody>
               </Table>
-            </div>
+            </Scroll>
             <More query={found} />
           </Card>
         );

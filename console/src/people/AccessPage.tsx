@@ -7,6 +7,7 @@ import { useSearchParams } from "react-router";
 import { queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
 import { Page, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
 import { sentence, words } from "../parts/tone";
 import { useMay } from "../session/session";
 
@@ -36,7 +37,7 @@ export function AccessPage() {
 function People({ people }: { people: Person[] }) {
   return (
     <Card p={0}>
-      <div className="scroll-x">
+      <Scroll label="People">
         <Table>
           <Table.Thead>
             <Table.Tr>
@@ -77,7 +78,7 @@ function People({ people }: { people: Person[] }) {
             ))}
           </Table.Tbody>
         </Table>
-      </div>
+      </Scroll>
     </Card>
   );
 }

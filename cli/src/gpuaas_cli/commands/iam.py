@@ -1,4 +1,4 @@
-"""Who may do what: `gpuaas iam explain`, `members`, `roles`, `bind`, `unbind`, `invite`."""
+"""Who may do what: `gpuaas iam explain`, `permissions`, `members`, `roles`, `bind`, `unbind`, `invite`."""
 
 from __future__ import annotations
 
@@ -61,6 +61,19 @@ def _principal(at: Session, who: str) -> str:
 
 def _once(members: list) -> list:
     return list({m.principal_id: m for m in members}.values())
+
+
+@app.command
+def permissions(*, common: Common = Common()) -> None:
+    """Every permission you hold in the project.
+
+    Example: gpuaas iam permissions --project red
+    """
+    with session(common) as at:
+        found = at.client.my_permissions(project_id=at.project_id)
+    if common.json:
+        return show.as_json(found)
+    return print("\n".join(found.permissions))
 
 
 @app.command
