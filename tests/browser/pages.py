@@ -38,7 +38,7 @@ class Visit:
         self.at(heading)
 
     def at(self, heading: str) -> None:
-        expect(self.page.get_by_role("heading", level=1, name=heading)).to_be_visible()
+        expect(self.page.get_by_role("heading", level=1, name=heading, exact=True)).to_be_visible()
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
 
     def check(self) -> None:

@@ -60,6 +60,8 @@ export const variables: CSSVariablesResolver = () => ({
     "--still-wash": "#f4f4f7",
   },
   dark: {
+    "--mantine-color-text": "#dfe2ea",
+    "--mantine-color-bright": "#f4f5f9",
     "--mantine-color-body": "#0f1117",
     "--mantine-color-dimmed": "#a3a9b8",
     "--mantine-color-placeholder": "#8f96a6",

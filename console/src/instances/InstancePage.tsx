@@ -166,7 +166,7 @@ function Settings({ instance, manifest }: { instance: Instance; manifest: Manife
             ["Boundary", words(instance.tenant_boundary_mode)],
             ["Generation", `${instance.observed_generation} of ${instance.generation} applied`],
             ["Asked for", <Time key="made" at={instance.created_at} />],
-            ["Asked for as", <CorrelationLine key="cor" id={instance.correlation_id} />],
+            ["Asked for as", <CorrelationLine key="cor" bare id={instance.correlation_id} />],
           ]}
         />
       </Card>

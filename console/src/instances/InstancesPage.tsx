@@ -92,6 +92,9 @@ function Row({ instance }: { instance: Schemas["InstanceView"] }) {
         >
           {instance.name}
         </Anchor>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          {instance.health.sentence}
+        </Text>
       </Table.Td>
       <Table.Td>
         <State state={instance.state} />

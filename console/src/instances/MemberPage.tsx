@@ -69,7 +69,7 @@ export function MemberPage() {
               ...(one.adapter_detail
                 ? ([["Detail", <Said key="detail" value={one.adapter_detail} />]] as [string, React.ReactNode][])
                 : []),
-              ["Asked for as", <CorrelationLine key="cor" id={one.correlation_id} />],
+              ["Asked for as", <CorrelationLine key="cor" bare id={one.correlation_id} />],
             ]}
           />
         </Card>

@@ -1,5 +1,6 @@
 // While somebody looks at a project its events are followed, and what they make old is read again.
 
+import { useDocumentVisibility } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useState } from "react";
 import { affectedBy } from "./affected";
@@ -15,7 +16,9 @@ export function useStanding(): Standing {
 export function Live({ projectId, children }: { projectId: string; children: ReactNode }) {
   const client = useQueryClient();
   const [standing, setStanding] = useState<Standing>("connecting");
+  const visible = useDocumentVisibility() !== "hidden"; // browsers open few connections: a hidden tab keeps none
   useEffect(() => {
+    if (!visible) return;
     const stop = new AbortController();
     const old = new Set<string>();
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -40,6 +43,6 @@ export function Live({ projectId, children }: { projectId: string; children: Rea
       stop.abort();
       clearTimeout(timer);
     };
-  }, [projectId, client]);
+  }, [projectId, client, visible]);
   return <Context value={standing}>{children}</Context>;
 }

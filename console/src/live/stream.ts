@@ -28,18 +28,21 @@ export async function follow(projectId: string, listener: Listener, stop: AbortS
   let failures = 0;
   while (!stop.aborted) {
     try {
-      cursor ??= await newest(projectId, stop);
-      for await (const event of events(projectId, cursor, stop, () => listener.standing("live"))) {
+      if (cursor === null) {
+        cursor = await newest(projectId, stop);
+        listener.missed(); // what was read before this moment may be older than it
+      }
+      const opened = () => {
         failures = 0;
+        listener.standing("live");
+      };
+      for await (const event of events(projectId, cursor, stop, opened)) {
         cursor = event.id || cursor;
         listener.heard(JSON.parse(event.data));
       }
     } catch (error) {
       if (stop.aborted) return;
-      if (error instanceof Gone) {
-        cursor = null;
-        listener.missed();
-      }
+      if (error instanceof Gone) cursor = null;
     }
     if (stop.aborted) return;
     listener.standing("lost");
@@ -49,10 +52,11 @@ export async function follow(projectId: string, listener: Listener, stop: AbortS
 
 class Gone extends Error {}
 
+/** With the store's epoch: a store that was put back to an earlier time is noticed. */
 async function newest(projectId: string, signal: AbortSignal): Promise<string> {
   const path = { project_id: projectId };
   const { data } = await api.GET("/v1/projects/{project_id}/events", { params: { path, query: { limit: 1 } }, signal });
-  return String(data?.head ?? 0);
+  return data ? `${data.next_after.split(".")[0]}.${data.head}` : "0";
 }
 
 async function* events(projectId: string, after: string, stop: AbortSignal, opened: () => void) {

@@ -193,7 +193,7 @@ function Details({ one }: { one: Operation }) {
         Details
       </Text>
       <Stack gap="md">
-        <Facts rows={[...rows, ["Follow it", <CorrelationLine key="cor" id={one.correlation_id} />]]} />
+        <Facts rows={[...rows, ["Follow it", <CorrelationLine key="cor" bare id={one.correlation_id} />]]} />
         {said.map(([title, value]) => (
           <details key={title}>
             <summary>

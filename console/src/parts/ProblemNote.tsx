@@ -42,12 +42,14 @@ export function ProblemNote({ error, again }: { error: unknown; again?: () => vo
   );
 }
 
-export function CorrelationLine({ id }: { id: string }) {
+export function CorrelationLine({ id, bare = false }: { id: string; bare?: boolean }) {
   return (
     <Group gap={4} wrap="nowrap" style={{ minWidth: 0 }}>
-      <Text size="xs" c="dimmed">
-        Correlation
-      </Text>
+      {!bare && (
+        <Text size="xs" c="dimmed">
+          Correlation
+        </Text>
+      )}
       <Anchor component={Link} to={`/triage/${id}`} size="xs" className="mono" truncate>
         {id}
       </Anchor>

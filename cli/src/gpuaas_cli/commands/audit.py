@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
@@ -102,7 +102,7 @@ def verify(*, tenant: str | None = None, common: Common = Common()) -> int:
     return failures.OK if verdict.ok else failures.ENDED_BADLY
 
 
-def _newest(client: Client, tenant_id: str, after: int, limit: int, only: dict[str, str | None]) -> list[AuditView]:
+def _newest(client: Client, tenant_id: str, after: int, limit: int, only: dict[str, Any]) -> list[AuditView]:
     """From the end of the trail backwards, as many as are wanted; then oldest first."""
     found: list[AuditView] = []
     before = 0
