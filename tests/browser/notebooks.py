@@ -118,7 +118,7 @@ class App:
 
 async def main(identity: str, speed: str) -> None:
     app = App(float(speed))
-    kinds = ["deploy", "decommission", "stop", "start", "restart", "update", "add_member", "drain_member"]
+    kinds = ["deploy", "decommission", "stop", "start", "restart", "reconfigure", "add_member", "drain_member"]
     kinds += ["undrain_member", "restart_member", "remove_member", "replace_member"]
     async with AsyncClient.for_service_account(ServiceAccount.load(Path(identity))) as client:
         await Controller(client, SLUG, "notebooks-1", dict.fromkeys(kinds, app.reconcile), wait_s=5).run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import notebooks
 from fleet import Fleet
-from gpuaas_lab.stack.credentials import BOSS, USER
+from gpuaas_lab.stack.credentials import ADMIN, BOSS, USER
 from gpuaas_lab.stack.platform import Stack
 from gpuaas_lab.stack.seed import Demo, entitle, seed
 
@@ -42,7 +42,8 @@ class Scene:
 
     def person(self, name: str) -> tuple[str, str]:
         known = self.stack.credentials
-        return {"dana": (BOSS, known.tenant_admin_password), "sam": (USER, known.user_password)}[name]
+        people = {"dana": (BOSS, known.tenant_admin_password), "sam": (USER, known.user_password)}
+        return (people | {"admin": (ADMIN, known.admin_password)})[name]
 
     def stop_core(self) -> None:
         self.stack.folder.unwant("core")

@@ -183,5 +183,51 @@ def test_a_wrong_password_is_said_and_signing_out_leaves_nothing(visit: Visit) -
     expect(page.get_by_role("heading", name="Sign in to GPUaaS")).to_be_visible()
 
 
+def test_settings_are_changed_in_the_form_the_app_declares(visit: Visit, stage: Scene) -> None:
+    page = visit.page
+    visit.sign_in("dana")
+    visit.go("instances", "Instances")
+    page.get_by_role("link", name="meanwhile").click()
+    visit.at("meanwhile")
+    page.get_by_role("button", name="Actions", exact=True).click()
+    page.get_by_role("menuitem", name="Change settings").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Greeting").fill("Good morning")
+    dialog.get_by_label("Idle minutes").fill("5")
+    visit.check()
+    dialog.get_by_role("button", name="Change settings").click()
+    succeeded(visit)
+    page.get_by_role("link", name="meanwhile").first.click()
+    page.get_by_role("tab", name="Settings").click()
+    expect(page.get_by_text("Good morning")).to_be_visible()
+    expect(page.get_by_text("2 of 2 applied")).to_be_visible()
+
+
+def test_people_of_an_organisation_are_led_to_its_provider(visit: Visit, stage: Scene) -> None:
+    provider = stage.demo.boss.create_identity_provider(
+        stage.demo.tenant_id, name="Demo login", issuer="http://127.0.0.1:9", client_id="console"
+    )
+    page = visit.page
+    page.goto(f"{stage.url}/sign-in")
+    page.get_by_role("button", name="Sign in through your organisation").click()
+    page.get_by_label("Your organisation").fill("nobody-here")
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_text("signs in with e-mail and password, or has another short name")).to_be_visible()
+    page.get_by_label("Your organisation").fill("demo")
+    page.get_by_role("button", name="Continue").click()
+    way = page.get_by_role("link", name="Continue with Demo login")
+    expect(way).to_have_attribute("href", provider.start_url)
+    visit.check()
+
+
+def test_a_platform_administrator_sees_tenants_and_no_projects(visit: Visit, stage: Scene) -> None:
+    visit.sign_in("admin")
+    visit.at("Tenants")
+    visit.check()
+    visit.page.get_by_role("link", name="Machines").click()
+    visit.at("Machines")
+    expect(visit.page.get_by_role("row").filter(has_text="gpu-a1")).to_contain_text("Ready")
+
+
 def _allocation(stage: Scene, name: str) -> str:
     return next(one.id for one in stage.demo.boss.list_allocations(stage.research, limit=200).items if one.name == name)

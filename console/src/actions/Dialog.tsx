@@ -24,7 +24,8 @@ interface Props {
   close: () => void;
 }
 
-export function Dialog({ offer, target, kind, name, close }: Props) {
+export function Dialog({ offer, target: now, kind, name, close }: Props) {
+  const [target] = useState(now); // what is asked for is asked of what was seen
   const [said, say] = useState<Fields>({ machines: [], inputs: target.instance.inputs });
   const [typed, type] = useState("");
   const go = useNavigate();

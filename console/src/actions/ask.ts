@@ -44,7 +44,7 @@ export const ASK_INSTANCE: Record<string, Ask> = {
   retry: async (t) =>
     ASK_OPERATION.retry?.({ ...t, operationId: t.instance.last_operation_id ?? "" }, { machines: [] }) ?? none,
   update: async (t, said) => {
-    const header = { "if-match": `"${t.instance.etag}"` };
+    const header = { "if-match": t.instance.etag };
     return one(await api.POST(`${I}/update`, { params: { path: at(t), header }, body: { inputs: said.inputs ?? {} } }));
   },
   upgrade: async (t, said) =>
