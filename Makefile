@@ -12,18 +12,20 @@ PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
 SOURCES := $(PACKAGES) tests bench
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
-APT_TEST := docker-registry openssh-server postgresql softhsm2 strace
+APT_TEST := chromium docker-registry openssh-server postgresql softhsm2 strace
+PNPM := var/pnpm/node_modules/.bin/pnpm
+CONSOLE := core/src/gpuaas_core/console_files/index.html
 STACK := $(BIN)/python -m gpuaas_lab.stack
 export PYTHONDONTWRITEBYTECODE := # empty: compiled modules are kept, every start is faster
 
 ##@ The two commands
 
 .PHONY: up
-up: setup $(if $(filter no,$(LAB)),,apt-lab) ## Set up, start everything, deploy a Slurm cluster, run a job. LAB=no: no hosts. PORT=8080
+up: setup $(if $(filter no,$(LAB)),,apt-lab) $(if $(shell command -v npm),console,no-console) ## Set up, start everything, deploy a Slurm cluster, run a job. LAB=no: no hosts. PORT=8080
 	@$(STACK) up --port $(PORT) $(if $(filter no,$(LAB)),--no-lab) $(if $(LISTEN),--listen $(LISTEN))
 
 .PHONY: test
-test: setup apt-lab apt-test node-tools ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.
+test: setup apt-lab apt-test node-tools console ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.
 	@$(BIN)/python tests/everything.py
 
 ##@ Day to day
@@ -41,12 +43,13 @@ logs: setup ## The newest lines of every log
 	@$(STACK) logs
 
 .PHONY: check
-check: setup apt-test node-tools ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
+check: setup apt-test node-tools console ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
 	@$(BIN)/python tests/everything.py --fast
 
 .PHONY: format
-format: setup ## Format the code
+format: setup console/node_modules/ready ## Format the code
 	@$(BIN)/ruff format -q $(SOURCES) && $(BIN)/ruff check -q --fix $(SOURCES)
+	@cd console && node_modules/.bin/biome check --write .
 
 .PHONY: contracts
 contracts: setup ## Generate contracts/ and the SDK's models from the code
@@ -64,10 +67,17 @@ bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, i
 bench-api: setup apt-test ## What a request costs, against a bare handler, on SQLite and PostgreSQL
 	@$(BIN)/python bench/api.py
 
+.PHONY: console
+console: $(CONSOLE) ## Build the web console; the core serves it
+
+.PHONY: shots
+shots: setup apt-test console ## Pictures of every page of the console, light and dark, wide and narrow, into var/shots
+	@$(BIN)/python tests/browser/shots.py var/shots
+
 .PHONY: clean
 clean: down ## Also remove the environment, the data and the lab image
 	@[ ! -x $(BIN)/gpuaas-lab ] || [ "$$(id -u)" != 0 ] || $(BIN)/gpuaas-lab down --image
-	@rm -rf .venv var
+	@rm -rf .venv var console/node_modules $(dir $(CONSOLE))
 
 ##@ Set-up (done by the commands above)
 
@@ -98,11 +108,26 @@ apt-test:
 .PHONY: node-tools
 node-tools: core/tests/oidc/node_modules/ready ## The OpenID provider the tests sign in at, pinned by hash
 
-core/tests/oidc/node_modules/ready: core/tests/oidc/package.json core/tests/oidc/pnpm-lock.yaml
-	@command -v npm >/dev/null || { echo "npm is missing: install Node 20 or newer" >&2; exit 1; }
-	@[ -x var/pnpm/node_modules/.bin/pnpm ] || npm install --silent --no-fund --no-audit --prefix var/pnpm pnpm@10
-	@cd core/tests/oidc && ../../../var/pnpm/node_modules/.bin/pnpm install --silent --frozen-lockfile --ignore-scripts
+core/tests/oidc/node_modules/ready: core/tests/oidc/package.json core/tests/oidc/pnpm-lock.yaml | $(PNPM)
+	@$(PNPM) --dir core/tests/oidc install --silent --frozen-lockfile --ignore-scripts
 	@touch $@
+
+console/node_modules/ready: console/package.json console/tools/types/package.json console/pnpm-lock.yaml | $(PNPM)
+	@echo "Fetching what the console is built with…"
+	@$(PNPM) --dir console install --silent --frozen-lockfile --ignore-scripts
+	@touch $@
+
+$(PNPM):
+	@command -v npm >/dev/null || { echo "npm is missing: install Node 20 or newer" >&2; exit 1; }
+	@npm install --silent --no-fund --no-audit --prefix var/pnpm pnpm@10
+
+$(CONSOLE): console/node_modules/ready console/index.html console/vite.config.ts contracts/openapi.json $(shell find console/src console/public -type f ! -name '*.gen.ts')
+	@echo "Building the console…"
+	@cd console && node tools/types/make.mjs && node_modules/.bin/vite build --logLevel warn
+
+.PHONY: no-console
+no-console:
+	@echo "There is no npm here, so the console is not built; CLI and API work. Install Node 20 and run make up again."
 
 .PHONY: help
 help: ## This list

@@ -24,6 +24,7 @@ PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
 # One after the other: they make labs of their own, and one compares the machine's network before and after.
 ALONE = [f"tests/test_{name}.py" for name in ("custody_outage", "make_up", "own_machine")]
+BROWSER = "tests/browser"
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
 ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
@@ -92,7 +93,9 @@ STAGES = [
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
     Stage("types", [str(BIN / "pyright"), "--level", "error"]),
     *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
-    _tests("the house", "tests"),
+    Stage("console: lint, types, logic", ["npm", "--silent", "--prefix", "console", "run", "check"]),
+    _tests("the house", "tests", *_without(BROWSER)),
+    _tests("browser", BROWSER, fast=False),
     _tests("schemathesis", SCHEMATHESIS, fast=False, minutes=15),
     _tests("schemathesis on PostgreSQL", SCHEMATHESIS, minutes=15, **ON_POSTGRESQL),
     _both("core", "core/tests", *_without(SCHEMATHESIS, *SLOW), minutes=20),

@@ -226,6 +226,8 @@ class Scene:
         key = wire(m.KeyView, id="key_1", active=True, **used)
         s, one = f"{p}/service-accounts", f"{p}/service-accounts/sa_1"
         on("GET", "/v1/whoami/explain", lambda _: (200, told))
+        held = {"scope_kind": "project", "scope_id": "prj_1", "permissions": ["apps.instance.read"]}
+        on("GET", "/v1/whoami/permissions", lambda _: (200, held))
         on("GET", f"{p}/explain", lambda _: (200, told))
         on("GET", f"{p}/members", lambda _: page(member))
         on("GET", f"{t}/users", lambda _: page(user))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_platform import problem, wire
@@ -120,6 +121,7 @@ LOOKING = [
     ("audit", "verify"),
     ("iam", "explain", "apps.instance.create"),
     ("iam", "explain", "apps.instance.create", "--who", "ada@example.com"),
+    ("iam", "permissions"),
     ("iam", "members"),
     ("iam", "roles"),
     ("iam", "bind", "ada@example.com", "project_viewer"),
@@ -376,7 +378,23 @@ def test_the_audit_trail_is_searched_by_the_platform(
     assert gpuaas("audit", "list", *wanted, "--project", "red") == 0
     assert "No audit rows" in capsys.readouterr().out
     said = {"actor": "usr_1", "permission": "apps.", "outcome": "denied", "correlation_id": "cor-1", "project": "prj_1"}
-    assert asked == [{"after": "0", "limit": "1000"} | said]
+    assert asked == [{"before": "0", "limit": "200"} | said]
+
+
+def test_the_newest_audit_rows_are_asked_for_from_the_end(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    def answer(call: Any) -> tuple[int, dict[str, object]]:
+        last, limit = int(call.query["before"]) or 9, int(call.query["limit"])
+        numbers = range(last - 1, max(0, last - 1 - limit), -1)
+        rows = [scene._row() | {"sequence": number} for number in numbers]
+        return 200, {"items": rows, "next_after": numbers[-1]}
+
+    scene.platform.on("GET", "/v1/tenants/ten_1/audit", answer)
+    assert gpuaas("audit", "list", "--limit", "3", "-o", "json") == 0
+    assert [row["sequence"] for row in json.loads(capsys.readouterr().out)] == [6, 7, 8]
+    assert gpuaas("audit", "list", "--after", "6", "-o", "json") == 0
+    assert [row["sequence"] for row in json.loads(capsys.readouterr().out)] == [7, 8]
 
 
 @pytest.mark.parametrize("output", ["table", "json"])

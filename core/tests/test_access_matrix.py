@@ -25,6 +25,7 @@ TWICE = b'{"member": 1, "member": 2}'
 ASKED = {
     "/policy/explain": {"field": "regions", "value": "default"},
     "/explain": {"permission": "apps.instance.read"},
+    "/auth/providers": {"tenant": "acme"},
 }  # what a GET cannot do without
 PROOF = {
     "GET": (200, None),

@@ -85,7 +85,7 @@ def test_the_route_table_is_seen_in_full() -> None:
     public = {path for _, path, key, _ in ROUTES if key == PUBLIC}
     doors = {"/v1/sign-in", "/v1/auth/session", "/v1/token", "/v1/enrol", "/v1/renew-identity"}
     doors |= {"/v1/invitations/accept", "/v1/agent", "/v1/agent/install.py", "/v1/agent/{agent_version}"}
-    doors |= {f"/v1/auth/oidc/{word}" for word in ("{provider_id}/start", "callback", "token")}
+    doors |= {"/v1/auth/providers"} | {f"/v1/auth/oidc/{word}" for word in ("{provider_id}/start", "callback", "token")}
     assert public == {"/v1", "/healthz", "/readyz"} | doors
     assert {key for *_, key, _ in ROUTES} - {PUBLIC} <= PERMISSIONS.keys()
 

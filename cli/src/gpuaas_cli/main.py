@@ -155,6 +155,7 @@ What machines are given
 
 Who may do what
   gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
+  gpuaas iam permissions                 every permission you hold in the project
   gpuaas iam members                     who holds which role in the project
   gpuaas iam roles                       the roles there are, and what they hold
   gpuaas iam bind WHO ROLE               give a role

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 from . import __version__
 from .api.app import build_asgi, build_platform
 from .api.breaking import DOCUMENTS, breaks, write_release
+from .api.console_files import Console
 from .api.contracts import write_contracts
 from .artifacts.store import Bounds, Store
 from .backup.commands import backup, restore, restored
@@ -70,12 +71,13 @@ def serve() -> None:
     beside_api = [Fanout(platform, settings.nats).running] if settings.nats else []
     beside_api += [export.running] if export else []
     api = build_asgi(platform, [one for one in (metrics and metrics.requests, export) if one], beside_api)
+    served = Console(api, settings.console)
     sockets = [_bind(host, settings.port) for host in settings.listen]
     beside = [(metrics, _bind(*settings.metrics_address))] if metrics else []
     structlog.get_logger("gpuaas.core").info(
         "serving", listen=settings.listen, port=settings.port, metrics=settings.metrics
     )
-    asyncio.run(_serve(api, sockets, beside))
+    asyncio.run(_serve(served, sockets, beside))
     db.close()
 
 

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+CONSOLE = Path(__file__).parent / "console_files"  # where `make console` puts it
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -23,6 +25,7 @@ class Settings:
     artifacts_largest: int  # bytes of one artifact
     artifacts_quota: int  # bytes a tenant keeps in the store
     artifacts_cache: int  # bytes of what was read from sources
+    console: Path  # the folder of the built web console
     machine_identity_s: int  # how long a key of a machine lives; it is renewed at two thirds
 
     @property
@@ -51,6 +54,7 @@ class Settings:
             artifacts_largest=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_LARGEST", 10 * 1024**3)),
             artifacts_quota=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_QUOTA", 50 * 1024**3)),
             artifacts_cache=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_CACHE", 20 * 1024**3)),
+            console=Path(os.environ.get("GPUAAS_CORE_CONSOLE", CONSOLE)).absolute(),
             machine_identity_s=int(os.environ.get("GPUAAS_CORE_MACHINE_IDENTITY_S", "86400")),
         )
 

@@ -1208,6 +1208,12 @@ class OrphanView(msgspec.Struct, kw_only=True):
     resolution: str | None
 
 
+class PermissionsView(msgspec.Struct, kw_only=True):
+    scope_kind: str
+    scope_id: str
+    permissions: list[str]
+
+
 class PlanView(msgspec.Struct, kw_only=True):
     summary: str
     app_slug: str
@@ -1601,6 +1607,15 @@ class SignIn(msgspec.Struct, kw_only=True, omit_defaults=True):
     email: str
     password: str
     tenant: str | None = None
+
+
+class SignInWayView(msgspec.Struct, kw_only=True):
+    name: str
+    start_url: str
+
+
+class SignInWaysView(msgspec.Struct, kw_only=True):
+    items: list[SignInWayView]
 
 
 class SignedTask(msgspec.Struct, kw_only=True):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
@@ -13,8 +12,6 @@ from ..options import Looking
 from ..session import session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gpuaas_sdk import Client
     from gpuaas_sdk.models import AuditView
 
@@ -60,7 +57,7 @@ def list_audit(
         tenant_id = at.tenant_id(tenant)
         only = {"actor": actor, "permission": permission, "outcome": outcome, "correlation_id": correlation}
         only["project"] = at.project_id if common.project else None
-        found = list(deque(_every(at.client, tenant_id, after, only), maxlen=limit))
+        found = _newest(at.client, tenant_id, after, limit, only)
     if common.json:
         return show.as_json(found)
     if not found:
@@ -105,13 +102,18 @@ def verify(*, tenant: str | None = None, common: Looking = Looking()) -> int:
     return failures.OK if verdict.ok else failures.ENDED_BADLY
 
 
-def _every(client: Client, tenant_id: str, after: int, only: dict[str, str | None]) -> Iterator[AuditView]:
-    while True:
-        page = client.list_audit(tenant_id, after=after, limit=PAGE, **only)
-        yield from page.items
-        if len(page.items) < PAGE:
-            return
-        after = page.next_after
+def _newest(client: Client, tenant_id: str, after: int, limit: int, only: dict[str, Any]) -> list[AuditView]:
+    """From the end of the trail backwards, as many as are wanted; then oldest first."""
+    found: list[AuditView] = []
+    before = 0
+    while (wanted := min(PAGE, limit - len(found))) > 0:
+        page = client.list_audit(tenant_id, before=before, limit=wanted, **only)
+        fresh = [row for row in page.items if row.sequence > after]
+        found += fresh
+        if len(fresh) < wanted:
+            break
+        before = page.next_after
+    return found[::-1]
 
 
 def _when(moment: str) -> str:

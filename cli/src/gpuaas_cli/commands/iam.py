@@ -1,4 +1,7 @@
-"""Who may do what: `gpuaas iam explain`, `members`, `roles`, `bind`, `unbind`, `invite`; more in tenant_iam.py."""
+"""Who may do what: `gpuaas iam explain`, `permissions`, `members`, `roles`, `bind`, `unbind`, `invite`.
+
+More in tenant_iam.py.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +72,19 @@ def _principal(at: Session, who: str) -> str:
 
 def _once(members: list) -> list:
     return list({m.principal_id: m for m in members}.values())
+
+
+@app.command
+def permissions(*, common: Looking = Looking()) -> None:
+    """Every permission you hold in the project.
+
+    Example: gpuaas iam permissions --project red
+    """
+    with session(common) as at:
+        found = at.client.my_permissions(project_id=at.project_id)
+    if common.json:
+        return show.as_json(found)
+    return print("\n".join(found.permissions))
 
 
 @app.command

@@ -18,6 +18,7 @@ router = APIRouter(prefix="/v1", tags=["events and audit"])
 After = Annotated[str | None, Query(max_length=60, description="a sequence number, or the `id:` of a stream event")]
 Wait = Annotated[int, Query(ge=0, le=30, description="wait so long for the first event")]
 Most = Annotated[int, Query(ge=1, le=1000)]
+Subject = Annotated[str | None, Query(max_length=80, pattern=r"^[A-Za-z0-9._:-]+$", description="only of this thing")]
 NAME = r"^[A-Za-z0-9._:-]{1,128}$"
 KEY_START = r"^[a-z][a-z_.]{0,79}$"
 
@@ -87,17 +88,17 @@ class AuditVerdict(View):
 
 @router.get("/tenants/{tenant_id}/events", **needs("ledger.event.read", "tenant"))
 async def list_tenant_events(
-    call: Caller, tenant_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0
+    call: Caller, tenant_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0, subject: Subject = None
 ) -> EventList:
-    return await _list(call, after, limit, wait_s)
+    return await _list(call, after, limit, wait_s, subject)
 
 
 @router.get("/projects/{project_id}/events", **needs("ledger.event.read", "project"))
 async def list_project_events(
-    call: Caller, project_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0
+    call: Caller, project_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0, subject: Subject = None
 ) -> EventList:
     """Only this project's events: the tenant's sequence numbers then have gaps."""
-    return await _list(call, after, limit, wait_s)
+    return await _list(call, after, limit, wait_s, subject)
 
 
 @router.get(
@@ -129,9 +130,15 @@ async def list_audit(
     outcome: Annotated[Literal["allowed", "denied"] | None, Query()] = None,
     correlation_id: Annotated[str | None, Query(pattern=NAME)] = None,
     project: Annotated[str | None, Query(pattern=NAME, description="id of a project")] = None,
+    before: Annotated[
+        int | None, Query(ge=0, description="newest first, from before this sequence; 0: from the end of the trail")
+    ] = None,
 ) -> AuditList:
     only = audit.Filter(actor, permission, outcome, correlation_id, project)
-    rows = await call.read(lambda ctx: audit.after(ctx.tx, tenant_id, after, limit=limit, only=only))
+    if before is None:
+        rows = await call.read(lambda ctx: audit.after(ctx.tx, tenant_id, after, limit=limit, only=only))
+    else:
+        rows = await call.read(lambda ctx: audit.before(ctx.tx, tenant_id, before, limit=limit, only=only))
     views = [AuditView.model_validate(row) for row in rows]
     return AuditList(items=views, next_after=views[-1].sequence if views else after)
 
@@ -147,21 +154,21 @@ async def verify_audit(call: Caller, tenant_id: str) -> AuditVerdict:
     return AuditVerdict.model_validate(verdict)
 
 
-async def _list(call: Call, after: str | None, limit: int, wait_s: int) -> EventList:
+async def _list(call: Call, after: str | None, limit: int, wait_s: int, subject: str | None) -> EventList:
     tenant_id = str(call.scope.tenant_id)
     deadline = call.now + wait_s * 1000
     start = await call.read(lambda ctx: events.read_cursor(ctx.tx, tenant_id, after))
     while True:
-        found = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit))
+        found = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit, subject))
         left = (deadline - call.platform.clock()) / 1000
         if found.items or left <= 0 or await call.request.is_disconnected():
             return found
         await call.wait(f"events:{tenant_id}", left)
 
 
-def _page(ctx: Context, tenant_id: str, start: int, limit: int) -> EventList:
+def _page(ctx: Context, tenant_id: str, start: int, limit: int, subject: str | None) -> EventList:
     head = events.head(ctx.tx, tenant_id)
-    rows = events.after(ctx.tx, tenant_id, start, project_id=ctx.scope.project_id, limit=limit)
+    rows = events.after(ctx.tx, tenant_id, start, project_id=ctx.scope.project_id, limit=limit, subject=subject)
     last = rows[-1]["sequence"] if rows else start
     items = [EventView.model_validate(row) for row in rows]
     return EventList(items=items, next_after=f"{events.store_epoch(ctx.tx)}.{last}", head=head)

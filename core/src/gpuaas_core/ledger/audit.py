@@ -3,10 +3,11 @@
 Rows are only ever added, each linked to the one before it (`chain.py`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ..kit.clock import rfc3339
 from .chain import link
@@ -88,7 +89,18 @@ def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
     newest = min(sequence, NO_SEQUENCE)
     query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest, *_matching(only))
-    rows = tx.execute(query.order_by(audit.c.sequence).limit(limit))
+    return _shown(tx.execute(query.order_by(audit.c.sequence).limit(limit)))
+
+
+def before(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
+    """Newest first; 0 begins at the end of the trail."""
+    query = select(audit).where(audit.c.tenant_id == tenant_id, *_matching(only))
+    if sequence:
+        query = query.where(audit.c.sequence < min(sequence, NO_SEQUENCE))
+    return _shown(tx.execute(query.order_by(audit.c.sequence.desc()).limit(limit)))
+
+
+def _shown(rows: Iterable[Row[Any]]) -> list[dict[str, Any]]:
     return [dict(row._mapping) | {"at": rfc3339(row.at)} for row in rows]
 
 

@@ -126,8 +126,12 @@ def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
     return sequence
 
 
-def after(tx: Connection, tenant_id: str, sequence: int, *, project_id: str | None, limit: int) -> list[dict[str, Any]]:
+def after(
+    tx: Connection, tenant_id: str, sequence: int, *, project_id: str | None, limit: int, subject: str | None = None
+) -> list[dict[str, Any]]:
     query = select(events).where(events.c.tenant_id == tenant_id, events.c.sequence > sequence)
+    if subject:
+        query = query.where(events.c.subject == subject)
     if project_id:
         query = query.where(events.c.project_id == project_id)
     return [cloud_event(row) for row in tx.execute(query.order_by(events.c.sequence).limit(limit))]

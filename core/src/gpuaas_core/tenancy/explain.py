@@ -54,15 +54,29 @@ def explain_myself(
     tx: Connection, me: Principal, permission: str, tenant_id: str | None, project_id: str | None
 ) -> schemas.ExplainView:
     """At a place one does not see the answer is the same as for a place that does not exist."""
-    scope = Scope()
-    if tenant_id is not None:
-        scope = tenant_scope(tx, tenant_id)
-    if project_id is not None:
-        scope = project_scope(tx, project_id)
-    found = explain(tx, me, permission, scope)
+    found = explain(tx, me, permission, _place(tx, tenant_id, project_id))
     if not found.visible:
         raise NotFound(UNSEEN)
     return found
+
+
+def my_permissions(
+    tx: Connection, me: Principal, tenant_id: str | None, project_id: str | None
+) -> schemas.PermissionsView:
+    scope = _place(tx, tenant_id, project_id)
+    denies = rules_at(tx, scope.chain)
+    decided = {key: evaluate(me, key, scope, denies) for key in PERMISSIONS}
+    if not any(decision.visible for decision in decided.values()):
+        raise NotFound(UNSEEN)
+    kind, where = scope.chain[0]
+    held = sorted(key for key, decision in decided.items() if decision.allowed)
+    return schemas.PermissionsView(scope_kind=kind, scope_id=where, permissions=held)
+
+
+def _place(tx: Connection, tenant_id: str | None, project_id: str | None) -> Scope:
+    if project_id is not None:
+        return project_scope(tx, project_id)
+    return tenant_scope(tx, tenant_id) if tenant_id is not None else Scope()
 
 
 def members_of(tx: Connection, scope: Scope) -> list[schemas.ProjectMemberView]:

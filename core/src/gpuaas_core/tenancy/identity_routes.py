@@ -98,6 +98,12 @@ async def explain_myself(
     return await call.read(lambda ctx: explain.explain_myself(ctx.tx, ctx.principal, permission, tenant_id, project_id))
 
 
+@router.get("/whoami/permissions", **needs("identity.self.use"))
+async def my_permissions(call: Caller, project_id: Where = None, tenant_id: Where = None) -> schemas.PermissionsView:
+    """Every key I hold: in a project, in a tenant, or (without either) at the platform. `explain` says why."""
+    return await call.read(lambda ctx: explain.my_permissions(ctx.tx, ctx.principal, tenant_id, project_id))
+
+
 @router.get("/whoami/sessions", **needs("identity.self.use"))
 async def list_sessions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.SessionView]:
     """Where I am signed in now."""

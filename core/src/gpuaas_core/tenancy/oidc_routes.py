@@ -87,6 +87,16 @@ async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None
     return response
 
 
+@router.get("/auth/providers", **public())
+async def list_sign_in_ways(
+    call: Caller, tenant: Annotated[str, Query(max_length=40, description="the tenant's short name")]
+) -> schemas.SignInWaysView:
+    """For a sign-in page: through whom people of a tenant sign in. The same answer for no provider and no tenant."""
+    rows = await call.read(lambda ctx: list(ctx.tx.execute(providers.ways_into(tenant))))
+    url = call.platform.public_url
+    return schemas.SignInWaysView(items=[providers.way(row, url) for row in rows])
+
+
 @router.get("/auth/oidc/callback", status_code=303, response_class=RedirectResponse, **public())
 async def finish_oidc(
     call: Caller, state: Said = None, code: Said = None, iss: Said = None, error: Said = None

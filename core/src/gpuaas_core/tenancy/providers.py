@@ -11,7 +11,7 @@ from ..kit.sealed import declare_sealed
 from ..ledger.events import declare
 from . import roles, schemas
 from .errors import DomainsNeeded
-from .tables import identity_providers, sign_in_attempts
+from .tables import identity_providers, sign_in_attempts, tenants
 
 declare(
     {
@@ -91,9 +91,23 @@ def view(row: Row[Any], public_url: str) -> schemas.ProviderView:
     more = {
         "confidential": row.sealed_secret is not None,
         "callback_url": callback_url(public_url),
-        "start_url": f"{public_url}/v1/auth/oidc/{row.id}/start",
+        "start_url": start_url(row, public_url),
     }
     return schemas.ProviderView.model_validate(dict(row._mapping) | more)
+
+
+def ways_into(tenant_slug: str) -> Select[Any]:
+    mine = identity_providers.join(tenants, tenants.c.id == identity_providers.c.tenant_id)
+    query = select(identity_providers).select_from(mine).where(tenants.c.slug == tenant_slug)
+    return query.order_by(identity_providers.c.name, identity_providers.c.id)
+
+
+def way(row: Row[Any], public_url: str) -> schemas.SignInWayView:
+    return schemas.SignInWayView(name=row.name, start_url=start_url(row, public_url))
+
+
+def start_url(row: Row[Any], public_url: str) -> str:
+    return f"{public_url}/v1/auth/oidc/{row.id}/start"
 
 
 def callback_url(public_url: str) -> str:

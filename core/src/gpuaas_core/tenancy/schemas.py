@@ -333,6 +333,21 @@ class ExplainView(View):
     roles_that_hold_it: list[str] = Field(description="roles that can be bound here and hold the permission")
 
 
+class PermissionsView(View):
+    scope_kind: str
+    scope_id: str
+    permissions: list[str] = Field(description="the keys that the caller holds there, in order")
+
+
+class SignInWayView(View):
+    name: str
+    start_url: str = Field(description="where a browser begins to sign in")
+
+
+class SignInWaysView(View):
+    items: list[SignInWayView]
+
+
 class ProjectMemberView(View):
     principal_id: str
     kind: str

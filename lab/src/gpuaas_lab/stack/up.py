@@ -137,7 +137,8 @@ def _farewell(stack: Stack, next_steps: str) -> None:
     password = stack.credentials.tenant_admin_password
     environment = f"export PATH={Path(program('gpuaas')).parent}:$PATH GPUAAS_CONFIG={stack.cli_config}"
     out.print(
-        f"[bold]GPUaaS is up.[/bold] The API is at {stack.api}\n\n"
+        f"[bold]GPUaaS is up.[/bold] The API is at {stack.api}/v1\n\n"
+        f"  console      {stack.api}/\n"
         f"  login        {BOSS} / {password}   (everybody: {stack.root}/credentials.json)\n"
         f"  in a shell   {environment} GPUAAS_PROJECT=research\n"
         "  then         gpuaas whoami · gpuaas catalog · gpuaas instance list · gpuaas events --follow\n"

@@ -10,17 +10,30 @@ from ..request import Request, get
 class EventCalls:
     @call
     def list_tenant_events(
-        self, tenant_id: str, *, after: str | None = None, limit: int | None = None, wait_s: int | None = None
+        self,
+        tenant_id: str,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        wait_s: int | None = None,
+        subject: str | None = None,
     ) -> Request[EventList]:
         """Events after a sequence number or cursor, oldest first; with `wait_s` it waits for one to come."""
-        query = {"after": after, "limit": limit, "wait_s": wait_s}
+        query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
         return get(EventList, "/v1/tenants/{}/events", tenant_id, patience_s=30.0 + (wait_s or 0), **query)
 
     @call
     def list_project_events(
-        self, project_id: str, *, after: str | None = None, limit: int | None = None, wait_s: int | None = None
+        self,
+        project_id: str,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        wait_s: int | None = None,
+        subject: str | None = None,
     ) -> Request[EventList]:
-        query = {"after": after, "limit": limit, "wait_s": wait_s}
+        """`subject`: only those of one thing, e.g. an operation."""
+        query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
         return get(EventList, "/v1/projects/{}/events", project_id, patience_s=30.0 + (wait_s or 0), **query)
 
     @call
@@ -35,8 +48,12 @@ class EventCalls:
         outcome: str | None = None,
         correlation_id: str | None = None,
         project: str | None = None,
+        before: int | None = None,
     ) -> Request[AuditList]:
-        """Who did or tried what, oldest first; continue with `next_after`. `permission` is how a key begins."""
+        """Who did or tried what, oldest first; continue with `next_after`. `permission` is how a key begins.
+
+        With `before` newest first, from before that sequence; 0 begins at the end of the trail.
+        """
         return get(
             AuditList,
             "/v1/tenants/{}/audit",
@@ -48,6 +65,7 @@ class EventCalls:
             outcome=outcome,
             correlation_id=correlation_id,
             project=project,
+            before=before,
         )
 
     @call

@@ -5,7 +5,17 @@ from __future__ import annotations
 from types import NoneType
 
 from ..call import call
-from ..models import AboutView, ExplainView, PrincipalView, SessionsEnded, SessionView, TokenView, WhoamiView
+from ..models import (
+    AboutView,
+    ExplainView,
+    PermissionsView,
+    PrincipalView,
+    SessionsEnded,
+    SessionView,
+    SignInWaysView,
+    TokenView,
+    WhoamiView,
+)
 from ..request import Page, Request, get, given, post
 
 
@@ -48,6 +58,18 @@ class IdentityCalls:
         """Why I may or may not do something: in a project, in a tenant, or at the platform."""
         query = {"permission": permission, "project_id": project_id, "tenant_id": tenant_id}
         return get(ExplainView, "/v1/whoami/explain", **query)
+
+    @call
+    def my_permissions(
+        self, *, project_id: str | None = None, tenant_id: str | None = None
+    ) -> Request[PermissionsView]:
+        """Every key I hold: in a project, in a tenant, or at the platform."""
+        return get(PermissionsView, "/v1/whoami/permissions", project_id=project_id, tenant_id=tenant_id)
+
+    @call
+    def list_sign_in_ways(self, tenant: str) -> Request[SignInWaysView]:
+        """Through whom people of a tenant (its short name) sign in in a browser; needs no token."""
+        return Request("GET", "/v1/auth/providers", SignInWaysView, query={"tenant": tenant}, anonymous=True)
 
     @call
     def list_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[SessionView]]:

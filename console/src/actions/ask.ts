@@ -1,0 +1,123 @@
+// Asking the platform for an action. Each answer is boiled down to the operations that were made.
+
+import { api, type Schemas } from "../api/client";
+
+export interface Fields {
+  reason?: string;
+  deadlineS?: number;
+  machines: string[];
+  inputs?: Record<string, unknown>;
+  version?: string;
+}
+
+export interface Target {
+  projectId: string;
+  instance: Schemas["InstanceView"];
+  memberId?: string;
+  operationId?: string;
+}
+
+interface Asked {
+  operations: string[];
+}
+
+type Ask = (target: Target, said: Fields) => Promise<Asked>;
+
+const at = ({ projectId, instance }: Target) => ({ project_id: projectId, instance_id: instance.id });
+const of = (target: Target) => ({ ...at(target), member_id: target.memberId ?? "" });
+const op = (target: Target) => ({ project_id: target.projectId, operation_id: target.operationId ?? "" });
+const because = (said: Fields) => ({ reason: said.reason || null });
+const one = (answer: { data?: { operation: { id: string } } }): Asked => ({
+  operations: answer.data ? [answer.data.operation.id] : [],
+});
+const none: Asked = { operations: [] };
+
+const I = "/v1/projects/{project_id}/instances/{instance_id}" as const;
+const M = "/v1/projects/{project_id}/instances/{instance_id}/members/{member_id}" as const;
+const O = "/v1/projects/{project_id}/operations/{operation_id}" as const;
+
+export const ASK_INSTANCE: Record<string, Ask> = {
+  start: async (t, said) => one(await api.POST(`${I}/start`, { params: { path: at(t) }, body: because(said) })),
+  stop: async (t, said) => one(await api.POST(`${I}/stop`, { params: { path: at(t) }, body: because(said) })),
+  restart: async (t, said) => one(await api.POST(`${I}/restart`, { params: { path: at(t) }, body: because(said) })),
+  rollback: async (t, said) => one(await api.POST(`${I}/rollback`, { params: { path: at(t) }, body: because(said) })),
+  retry: async (t) =>
+    ASK_OPERATION.retry?.({ ...t, operationId: t.instance.last_operation_id ?? "" }, { machines: [] }) ?? none,
+  update: async (t, said) => {
+    const header = { "if-match": t.instance.etag };
+    return one(await api.POST(`${I}/update`, { params: { path: at(t), header }, body: { inputs: said.inputs ?? {} } }));
+  },
+  upgrade: async (t, said) =>
+    one(await api.POST(`${I}/upgrade`, { params: { path: at(t) }, body: { version: said.version ?? "" } })),
+  decommission: async (t, said) => {
+    const body = { ...because(said), validate_only: false };
+    return one((await api.POST(`${I}/decommission`, { params: { path: at(t) }, body })) as Parameters<typeof one>[0]);
+  },
+};
+
+export function addMembers(component: string): Ask {
+  return async (t, said) => {
+    const body = { component_key: component, allocation_ids: said.machines, validate_only: false };
+    const { data } = await api.POST(`${I}/members`, { params: { path: at(t) }, body });
+    return { operations: data && "operations" in data ? data.operations.map((each) => each.id) : [] };
+  };
+}
+
+export const ASK_MEMBER: Record<string, Ask> = {
+  drain: async (t, said) =>
+    one(
+      await api.POST(`${M}/drain`, { params: { path: of(t) }, body: { ...because(said), deadline_s: said.deadlineS } }),
+    ),
+  undrain: async (t, said) => one(await api.POST(`${M}/undrain`, { params: { path: of(t) }, body: because(said) })),
+  restart: async (t, said) => one(await api.POST(`${M}/restart`, { params: { path: of(t) }, body: because(said) })),
+  retry: async (t) => one(await api.POST(`${M}/retry`, { params: { path: of(t) } })),
+  replace: async (t, said) =>
+    one(
+      await api.POST(`${M}/replace`, {
+        params: { path: of(t) },
+        body: { ...because(said), allocation_id: said.machines[0] ?? "" },
+      }),
+    ),
+  remove: async (t, said) => {
+    const body = { ...because(said), validate_only: false };
+    return one((await api.POST(`${M}/remove`, { params: { path: of(t) }, body })) as Parameters<typeof one>[0]);
+  },
+  tombstone: async (t, said) => {
+    await api.POST(`${M}/tombstone`, { params: { path: of(t) }, body: { reason: said.reason ?? "" } });
+    return none;
+  },
+};
+
+export const ASK_OPERATION: Record<string, Ask> = {
+  retry: async (t) => one(await api.POST(`${O}/retry`, { params: { path: op(t) } })),
+  cancel: async (t) => {
+    await api.POST(`${O}/cancel`, { params: { path: op(t) } });
+    return none;
+  },
+  release_claim: async (t, said) => {
+    await api.POST(`${O}/take-claim`, { params: { path: op(t) }, body: because(said) });
+    return none;
+  },
+  abandon: async (t, said) => {
+    await api.POST(`${O}/abandon`, { params: { path: op(t) }, body: { reason: said.reason ?? "" } });
+    return none;
+  },
+};
+
+/** What would happen: the same checks, nothing written. */
+export async function planOf(
+  key: string,
+  target: Target,
+  machines: string[],
+): Promise<Schemas["PlanView"] | undefined> {
+  const answer =
+    key === "decommission"
+      ? await api.POST(`${I}/decommission`, { params: { path: at(target) }, body: { validate_only: true } })
+      : key === "remove"
+        ? await api.POST(`${M}/remove`, { params: { path: of(target) }, body: { validate_only: true } })
+        : await api.POST(`${I}/members`, {
+            params: { path: at(target) },
+            body: { component_key: key.slice("add_".length), allocation_ids: machines, validate_only: true },
+          });
+  return answer.data && "plan" in answer.data ? (answer.data.plan as Schemas["PlanView"]) : undefined;
+}

@@ -1,0 +1,98 @@
+// Where one can go from here. What one may not read is not offered; its address still says why.
+
+import { Stack, Text } from "@mantine/core";
+import {
+  IconActivity,
+  IconApps,
+  IconBolt,
+  IconCpu,
+  IconHistory,
+  IconId,
+  IconKey,
+  IconListSearch,
+  IconServer2,
+  IconStack2,
+  IconUsers,
+} from "@tabler/icons-react";
+import { NavLink } from "react-router";
+import { useMay, useMe } from "../session/session";
+import { usePlace } from "./place";
+
+type Entry = [path: string, title: string, icon: typeof IconApps, key: string];
+
+const OF_PROJECT: Entry[] = [
+  ["instances", "Instances", IconStack2, "apps.instance.read"],
+  ["catalog", "Catalog", IconApps, "catalog.entitlement.read"],
+  ["operations", "Operations", IconBolt, "apps.instance.read"],
+  ["allocations", "Allocations", IconCpu, "capacity.allocation.read"],
+  ["events", "Events", IconActivity, "ledger.event.read"],
+  ["service-accounts", "Service accounts", IconId, "iam.service_account.read"],
+  ["credentials", "Credentials", IconKey, "custody.credential.read"],
+  ["access", "People and access", IconUsers, "iam.member.read"],
+];
+const OF_TENANT: Entry[] = [
+  ["nodes", "Machines", IconServer2, "capacity.node.read"],
+  ["audit", "Audit trail", IconHistory, "ledger.audit.read"],
+];
+
+export function Nav() {
+  const { project, tenant } = usePlace();
+  const wide = useMe().data?.roles.some(
+    (one) => one.scope_kind === "platform" || (one.scope_kind === "tenant" && one.scope_id === tenant?.id),
+  );
+  return (
+    <Stack gap="lg" component="nav" aria-label="Pages">
+      {project && (
+        <Section
+          title="Project"
+          base={`/projects/${project.id}`}
+          entries={OF_PROJECT}
+          place={{ project_id: project.id }}
+        />
+      )}
+      {tenant && wide && (
+        <Section
+          title={tenant.name}
+          base={`/tenants/${tenant.id}`}
+          entries={OF_TENANT}
+          place={{ tenant_id: tenant.id }}
+        />
+      )}
+      <Stack gap={2}>
+        <Heading>Find</Heading>
+        <NavLink to="/triage" className="nav-link">
+          <IconListSearch size={18} aria-hidden /> Triage
+        </NavLink>
+      </Stack>
+    </Stack>
+  );
+}
+
+function Section(props: {
+  title: string;
+  base: string;
+  entries: Entry[];
+  place: { project_id?: string; tenant_id?: string };
+}) {
+  const may = useMay(props.place);
+  const seen = props.entries.filter(([, , , key]) => may(key));
+  if (!seen.length) return null;
+  return (
+    <Stack gap={2}>
+      <Heading>{props.title}</Heading>
+      {seen.map(([path, title, Icon]) => (
+        <NavLink key={path} to={`${props.base}/${path}`} className="nav-link">
+          <Icon size={18} aria-hidden /> {title}
+        </NavLink>
+      ))}
+    </Stack>
+  );
+}
+
+function Heading({ children }: { children: string }) {
+  return (
+    <Text size="xs" fw={600} c="dimmed" px={10} pb={4}>
+      {children}
+    </Text>
+  );
+}

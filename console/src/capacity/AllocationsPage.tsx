@@ -1,0 +1,316 @@
+// The machines this project holds: what uses them, until when, and getting or giving back one.
+
+import {
+  Anchor,
+  Button,
+  Card,
+  Group,
+  Modal,
+  Progress,
+  SegmentedControl,
+  Select,
+  Stack,
+  Table,
+  Text,
+  TextInput,
+} from "@mantine/core";
+import { IconCpu, IconPlus } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "react-router";
+import { api, queries, type Schemas } from "../api/client";
+import { usePages } from "../api/usePages";
+import { usePlace, useProjectId } from "../app/place";
+import { about } from "../deploy/machines";
+import { Empty, More, Page, Shown } from "../parts/Page";
+import { ProblemNote } from "../parts/ProblemNote";
+import { Scroll } from "../parts/Scroll";
+import { State } from "../parts/State";
+import { Until } from "../parts/Time";
+import { Refused } from "../session/Refused";
+import { useMay } from "../session/session";
+
+type Allocation = Schemas["AllocationView"];
+
+export function AllocationsPage() {
+  const project_id = useProjectId();
+  const [which, show] = useState("active");
+  const [asking, ask] = useState(false);
+  const may = useMay({ project_id });
+  const path = { project_id };
+  const state = which === "active" ? undefined : "released";
+  const found = usePages("/allocations", [project_id, which], (cursor) =>
+    api.GET("/v1/projects/{project_id}/allocations", { params: { path, query: { state, limit: 50, cursor } } }),
+  );
+  return (
+    <Page
+      title="Allocations"
+      about="Machines that this project holds. Apps run only on these."
+      actions={
+        <>
+          <SegmentedControl
+            value={which}
+            onChange={show}
+            size="sm"
+            data={[
+              { value: "active", label: "Held" },
+              { value: "released", label: "Given back" },
+            ]}
+            aria-label="Which allocations"
+          />
+          {may("capacity.allocation.create") ? (
+            <Button leftSection={<IconPlus size={17} />} onClick={() => ask(true)}>
+              Get a machine
+            </Button>
+          ) : (
+            <Refused permission="capacity.allocation.create" projectId={project_id}>
+              Get a machine
+            </Refused>
+          )}
+        </>
+      }
+    >
+      <Quota projectId={project_id} />
+      <Shown of={found}>
+        {(all) => {
+          const items = which === "active" ? all.filter((one) => one.state !== "released") : all;
+          return items.length ? (
+            <Held items={items} query={found} mayRelease={may("capacity.allocation.release")} />
+          ) : (
+            <Empty
+              icon={<IconCpu size={32} />}
+              title={which === "active" ? "The project holds no machine" : "Nothing was given back yet"}
+            >
+              {which === "active" ? "Get one of the tenant's machines; then apps can run on it." : undefined}
+            </Empty>
+          );
+        }}
+      </Shown>
+      {asking && <GetMachine close={() => ask(false)} projectId={project_id} />}
+    </Page>
+  );
+}
+
+function Quota({ projectId }: { projectId: string }) {
+  const quota = queries.useQuery("get", "/v1/projects/{project_id}/quota", {
+    params: { path: { project_id: projectId } },
+  });
+  if (!quota.data) return null;
+  const { used_allocations, max_allocations, used_gpus, max_gpus } = quota.data;
+  return (
+    <Group gap="xl">
+      <Used title="Machines" used={used_allocations} most={max_allocations ?? null} />
+      <Used title="GPUs" used={used_gpus} most={max_gpus ?? null} />
+    </Group>
+  );
+}
+
+function Used({ title, used, most }: { title: string; used: number; most: number | null }) {
+  return (
+    <div style={{ minWidth: 160 }}>
+      <Text size="sm" c="dimmed">
+        {title}
+      </Text>
+      <Text fw={650} size="lg">
+        {used}
+        <Text span c="dimmed" size="sm" fw={400}>
+          {most === null ? ", no limit" : ` of ${most}`}
+        </Text>
+      </Text>
+      {most !== null && (
+        <Progress
+          value={most ? (100 * used) / most : 100}
+          size="sm"
+          mt={4}
+          aria-label={`${title}: ${used} of ${most}`}
+        />
+      )}
+    </div>
+  );
+}
+
+function Held({
+  items,
+  query,
+  mayRelease,
+}: {
+  items: Allocation[];
+  query: Parameters<typeof More>[0]["query"];
+  mayRelease: boolean;
+}) {
+  return (
+    <Card p={0}>
+      <Scroll label="Allocations">
+        <Table>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th>Used by</Table.Th>
+              <Table.Th visibleFrom="md">Machine</Table.Th>
+              <Table.Th visibleFrom="lg">Lease</Table.Th>
+              <Table.Th aria-label="Actions" />
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {items.map((one) => (
+              <Row key={one.id} one={one} mayRelease={mayRelease} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Scroll>
+      <More query={query} />
+    </Card>
+  );
+}
+
+function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
+  const [leaving, leave] = useState(false);
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Text size="sm" fw={600}>
+          {one.name}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {about(one)}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <State state={one.state} />
+      </Table.Td>
+      <Table.Td>
+        {one.in_use_by ? (
+          <Anchor component={Link} size="sm" to={`/projects/${one.project_id}/instances/${one.in_use_by.instance_id}`}>
+            {one.in_use_by.instance_name}
+          </Anchor>
+        ) : (
+          <Text size="sm" c="dimmed">
+            nothing
+          </Text>
+        )}
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Text size="sm">{one.node_name}</Text>
+        <State state={one.node_state} size="xs" />
+      </Table.Td>
+      <Table.Td visibleFrom="lg">
+        <Text size="sm" c="dimmed" component="span">
+          {one.expires_at ? <Until at={one.expires_at} /> : "no end"}
+        </Text>
+      </Table.Td>
+      <Table.Td ta="right">
+        {one.state === "active" && mayRelease && !one.in_use_by && (
+          <Button
+            variant="subtle"
+            color="gray"
+            size="xs"
+            onClick={() => leave(true)}
+            aria-label={`Give back ${one.name}`}
+          >
+            Give back
+          </Button>
+        )}
+        {leaving && <GiveBack one={one} close={() => leave(false)} />}
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function GiveBack({ one, close }: { one: Allocation; close: () => void }) {
+  const client = useQueryClient();
+  const path = { project_id: one.project_id, allocation_id: one.id };
+  const release = useMutation({
+    mutationFn: () => api.POST("/v1/projects/{project_id}/allocations/{allocation_id}/release", { params: { path } }),
+    onSuccess: () => {
+      client.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <Modal opened onClose={close} title={<Text fw={650}>{`Give back ${one.name}`}</Text>}>
+      <Stack>
+        <Text size="sm">The machine is wiped of what the platform put there, and then others can have it.</Text>
+        {release.error && <ProblemNote error={release.error} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={close}>
+            Keep it
+          </Button>
+          <Button loading={release.isPending} onClick={() => release.mutate()}>
+            Give back
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+const LEASES = [
+  ["", "No end"],
+  ["86400", "One day"],
+  ["604800", "One week"],
+  ["2592000", "30 days"],
+] as const;
+
+function GetMachine({ close, projectId }: { close: () => void; projectId: string }) {
+  const { tenant } = usePlace();
+  const nodes = queries.useQuery(
+    "get",
+    "/v1/tenants/{tenant_id}/nodes",
+    { params: { path: { tenant_id: tenant?.id ?? "" }, query: { limit: 200 } } },
+    { enabled: Boolean(tenant) },
+  );
+  const [node, choose] = useState<string | null>(null);
+  const [name, setName] = useState("");
+  const [lease, setLease] = useState("");
+  const client = useQueryClient();
+  const get = useMutation({
+    mutationFn: () =>
+      api.POST("/v1/projects/{project_id}/allocations", {
+        params: { path: { project_id: projectId } },
+        body: { node_id: node ?? "", name: name || undefined, expires_in_s: lease ? Number(lease) : undefined },
+      }),
+    onSuccess: () => {
+      client.invalidateQueries();
+      close();
+    },
+  });
+  const ready = nodes.data?.items.filter((one) => one.state === "ready") ?? [];
+  return (
+    <Modal opened onClose={close} title={<Text fw={650}>Get a machine</Text>}>
+      <Stack>
+        {nodes.error && <ProblemNote error={nodes.error} />}
+        <Select
+          label="Machine"
+          description="Ready machines of the tenant. One that is held already is refused."
+          searchable
+          data={ready.map((one) => ({ value: one.id, label: `${one.name} · ${one.sku} · ${one.region}` }))}
+          value={node}
+          onChange={choose}
+        />
+        <TextInput
+          label="Name"
+          description="Optional; the machine's own otherwise."
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <Select
+          label="Lease"
+          data={LEASES.map(([value, label]) => ({ value, label }))}
+          value={lease}
+          onChange={(chosen) => setLease(chosen ?? "")}
+          allowDeselect={false}
+        />
+        {get.error && <ProblemNote error={get.error} />}
+        <Group justify="flex-end" gap="xs">
+          <Button variant="default" onClick={close}>
+            Leave it
+          </Button>
+          <Button disabled={!node} loading={get.isPending} onClick={() => get.mutate()}>
+            Get it
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

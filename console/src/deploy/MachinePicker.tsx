@@ -1,0 +1,106 @@
+// Choosing machines: what can be chosen, and beneath it what cannot, each with its reason.
+
+import { Anchor, Checkbox, Group, Input, Radio, Stack, Text } from "@mantine/core";
+import { Link } from "react-router";
+import { queries } from "../api/client";
+import { Shown } from "../parts/Page";
+import { type Allocation, about, inOrder, whyNot } from "./machines";
+
+interface Props {
+  projectId: string;
+  backend: string | undefined;
+  chosen: string[];
+  choose: (ids: string[]) => void;
+  most: number | null;
+  label: string;
+  hint?: string;
+  taken?: Record<string, string>;
+}
+
+export function MachinePicker({ projectId, backend, chosen, choose, most, label, hint, taken }: Props) {
+  const path = { project_id: projectId };
+  const machines = queries.useQuery("get", "/v1/projects/{project_id}/allocations", {
+    params: { path, query: { state: "active", limit: 200 } },
+  });
+  const pick = (id: string) => {
+    if (most === 1) return choose([id]);
+    choose(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
+  };
+  return (
+    <Input.Wrapper label={label} description={hint} labelElement="div">
+      <Shown of={machines} lines={2}>
+        {({ items }) => {
+          const judged = inOrder(items, backend).map((machine) => ({
+            machine,
+            reason: whyNot(machine, backend, taken),
+          }));
+          if (!judged.length) return <NoMachines projectId={projectId} />;
+          return (
+            <Stack gap={6} mt={6} mah={320} role="group" aria-label={label} style={{ overflowY: "auto" }}>
+              {judged.map(({ machine, reason }) => (
+                <Choice
+                  key={machine.id}
+                  machine={machine}
+                  reason={reason}
+                  single={most === 1}
+                  chosen={chosen.includes(machine.id)}
+                  pick={pick}
+                />
+              ))}
+            </Stack>
+          );
+        }}
+      </Shown>
+    </Input.Wrapper>
+  );
+}
+
+function Choice(props: {
+  machine: Allocation;
+  reason: string | null;
+  single: boolean;
+  chosen: boolean;
+  pick: (id: string) => void;
+}) {
+  const { machine, reason, single, chosen, pick } = props;
+  const Control = single ? Radio : Checkbox;
+  return (
+    <Control.Card
+      checked={chosen}
+      disabled={reason !== null}
+      onClick={() => reason === null && pick(machine.id)}
+      p="sm"
+      radius="md"
+      flex="none"
+      aria-label={`${machine.name}, ${reason ?? about(machine)}`}
+      style={{
+        background: chosen ? "var(--busy-wash)" : "var(--surface)",
+        borderColor: chosen ? "var(--busy)" : "var(--line)",
+      }}
+    >
+      <Group wrap="nowrap" gap="sm">
+        <Control.Indicator disabled={reason !== null} />
+        <div style={{ minWidth: 0 }}>
+          <Text size="sm" fw={600} c={reason ? "dimmed" : undefined}>
+            {machine.name}
+          </Text>
+          <Text size="xs" c="dimmed">
+            {reason ?? about(machine)}
+          </Text>
+        </div>
+      </Group>
+    </Control.Card>
+  );
+}
+
+function NoMachines({ projectId }: { projectId: string }) {
+  return (
+    <Text size="sm" c="dimmed" mt={6}>
+      The project holds no machine.{" "}
+      <Anchor component={Link} to={`/projects/${projectId}/allocations`}>
+        Get one first
+      </Anchor>
+      .
+    </Text>
+  );
+}

@@ -1,0 +1,172 @@
+// Who did or tried what in this tenant, newest first; and whether the trail is still what was written.
+
+import { Anchor, Button, Card, Group, SegmentedControl, Table, Text, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconHistory, IconShieldCheck, IconShieldX } from "@tabler/icons-react";
+import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link, useParams } from "react-router";
+import { api, type Schemas } from "../api/client";
+import { Empty, More, Page, Shown } from "../parts/Page";
+import { ProblemNote } from "../parts/ProblemNote";
+import { Scroll } from "../parts/Scroll";
+import { State } from "../parts/State";
+import { Time } from "../parts/Time";
+import { useMay } from "../session/session";
+
+const ROWS = 100;
+
+export function AuditPage() {
+  const { tenantId = "" } = useParams();
+  const [outcome, setOutcome] = useState("");
+  const [typed, type] = useState("");
+  const [permission] = useDebouncedValue(typed.trim(), 300);
+  const may = useMay({ tenant_id: tenantId });
+  const only = {
+    outcome: (outcome || undefined) as "allowed" | "denied" | undefined,
+    permission: /^[a-z][a-z_.]*$/.test(permission) ? permission : undefined,
+  };
+  const found = useInfiniteQuery({
+    queryKey: ["pages", "/audit", tenantId, only],
+    queryFn: async ({ pageParam }) => {
+      const query = { ...only, before: pageParam, limit: ROWS };
+      return (
+        (await api.GET("/v1/tenants/{tenant_id}/audit", { params: { path: { tenant_id: tenantId }, query } })).data
+          ?.items ?? []
+      );
+    },
+    initialPageParam: 0,
+    getNextPageParam: (page) => (page.length === ROWS ? page.at(-1)?.sequence : undefined),
+    select: ({ pages }) => pages.flat(),
+  });
+  return (
+    <Page
+      title="Audit trail"
+      about="Who did or tried what. Rows are chained: none can be changed or dropped unseen."
+      actions={may("ledger.audit.verify") && <Verify tenantId={tenantId} />}
+    >
+      <Group align="flex-end">
+        <TextInput
+          label="Permission begins with"
+          placeholder="apps.instance."
+          value={typed}
+          onChange={(event) => type(event.currentTarget.value)}
+          w={260}
+        />
+        <SegmentedControl
+          value={outcome}
+          onChange={setOutcome}
+          data={[
+            { value: "", label: "All" },
+            { value: "allowed", label: "Allowed" },
+            { value: "denied", label: "Denied" },
+          ]}
+          aria-label="Outcome"
+        />
+      </Group>
+      <Shown of={found}>
+        {(items) =>
+          items.length ? (
+            <Card p={0}>
+              <Scroll label="Audit rows">
+                <Table>
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th>When</Table.Th>
+                      <Table.Th>Outcome</Table.Th>
+                      <Table.Th>Permission</Table.Th>
+                      <Table.Th visibleFrom="md">Who</Table.Th>
+                      <Table.Th visibleFrom="lg">Why</Table.Th>
+                      <Table.Th visibleFrom="sm">Story</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {items.map((row) => (
+                      <Row key={row.sequence} row={row} />
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </Scroll>
+              <More query={found} />
+            </Card>
+          ) : (
+            <Empty icon={<IconHistory size={32} />} title="No row like this">
+              Ask for less, or for something else.
+            </Empty>
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+function Row({ row }: { row: Schemas["AuditView"] }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Text size="sm" c="dimmed" component="span">
+          <Time at={row.at} />
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <State state={row.outcome} />
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm" className="mono">
+          {row.permission}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Text size="xs" className="mono" c="dimmed">
+          {row.actor_id}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="lg">
+        <Text size="sm" c="dimmed" lineClamp={1}>
+          {row.reason}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="sm">
+        <Anchor
+          component={Link}
+          size="sm"
+          to={`/triage/${row.correlation_id}`}
+          aria-label={`Triage ${row.correlation_id}`}
+        >
+          Triage
+        </Anchor>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Verify({ tenantId }: { tenantId: string }) {
+  const path = { tenant_id: tenantId };
+  const verify = useMutation({
+    mutationFn: async () => (await api.GET("/v1/tenants/{tenant_id}/audit/verify", { params: { path } })).data,
+  });
+  if (verify.error) return <ProblemNote error={verify.error} />;
+  if (verify.data) {
+    const { ok, sentence } = verify.data;
+    return (
+      <Group gap={8} role="status" wrap="nowrap">
+        {ok ? (
+          <IconShieldCheck size={20} color="var(--good)" aria-hidden />
+        ) : (
+          <IconShieldX size={20} color="var(--bad)" aria-hidden />
+        )}
+        <Text size="sm">{sentence}</Text>
+      </Group>
+    );
+  }
+  return (
+    <Button
+      variant="default"
+      leftSection={<IconShieldCheck size={17} />}
+      loading={verify.isPending}
+      onClick={() => verify.mutate()}
+    >
+      Verify the trail
+    </Button>
+  );
+}

@@ -1,0 +1,154 @@
+// What happened in this project, newest first, as it happens.
+
+import { Anchor, Button, Card, Code, Group, Stack, Table, Text } from "@mantine/core";
+import { IconActivity } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Fragment, useState } from "react";
+import { Link } from "react-router";
+import { api, type Schemas } from "../api/client";
+import { Problem } from "../api/problem";
+import { useProjectId } from "../app/place";
+import { Empty, More, Page, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
+import { Time } from "../parts/Time";
+
+const WINDOW = 300; // sequence numbers looked through at once: the tenant's, of which this project has a part
+type Happened = Schemas["EventView"];
+
+export function EventsPage() {
+  const project_id = useProjectId();
+  const found = useInfiniteQuery({
+    queryKey: ["pages", "/events", project_id],
+    queryFn: ({ pageParam }) => before(project_id, pageParam),
+    initialPageParam: null as number | null,
+    getNextPageParam: (page) => (page.start > 0 ? page.start : undefined),
+    select: ({ pages }) => pages.flatMap((page) => page.items),
+  });
+  return (
+    <Page title="Events" about="Everything that changed in this project, newest first.">
+      <Shown of={found}>
+        {(items) =>
+          items.length || found.hasNextPage ? (
+            <Card p={0}>
+              <Scroll label="Events">
+                <Table>
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th>When</Table.Th>
+                      <Table.Th>What</Table.Th>
+                      <Table.Th visibleFrom="sm">About</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {items.map((event) => (
+                      <Row key={event.id} event={event} projectId={project_id} />
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </Scroll>
+              <More query={found} />
+            </Card>
+          ) : (
+            <Empty icon={<IconActivity size={32} />} title="Nothing has happened yet" />
+          )
+        }
+      </Shown>
+    </Page>
+  );
+}
+
+/** The window that ends at a sequence number; without one, at the newest. */
+async function before(projectId: string, end: number | null): Promise<{ items: Happened[]; start: number }> {
+  const read = (after: number, limit: number) =>
+    api.GET("/v1/projects/{project_id}/events", {
+      params: { path: { project_id: projectId }, query: { after: String(after), limit } },
+    });
+  const last = end ?? (await read(0, 1)).data?.head ?? 0;
+  const start = Math.max(0, last - WINDOW);
+  try {
+    const { data } = await read(start, WINDOW);
+    return { items: (data?.items ?? []).filter((event) => event.sequence <= last).reverse(), start };
+  } catch (error) {
+    if (error instanceof Problem && error.status === 410) return { items: [], start: 0 }; // older ones are not kept
+    throw error;
+  }
+}
+
+function Row({ event, projectId }: { event: Happened; projectId: string }) {
+  const [open, toggle] = useState(false);
+  const said = event.data as Record<string, string | undefined>;
+  const name = said.instance_name ?? said.name ?? said.node_name ?? event.subject;
+  const words = said.message ?? said.state ?? said.status ?? "";
+  return (
+    <Fragment>
+      <Table.Tr>
+        <Table.Td>
+          <Text size="sm" c="dimmed" component="span">
+            <Time at={event.time} />
+          </Text>
+        </Table.Td>
+        <Table.Td>
+          <Button
+            variant="subtle"
+            color="gray"
+            size="compact-sm"
+            px={0}
+            fw={600}
+            className="mono"
+            onClick={() => toggle(!open)}
+            aria-expanded={open}
+          >
+            {event.type}
+          </Button>
+          <Text size="xs" c="dimmed" lineClamp={1}>
+            {words}
+          </Text>
+        </Table.Td>
+        <Table.Td visibleFrom="sm">
+          <About event={event} name={name} projectId={projectId} />
+        </Table.Td>
+      </Table.Tr>
+      {open && (
+        <Table.Tr>
+          <Table.Td colSpan={3} style={{ background: "var(--still-wash)" }}>
+            <Stack gap="xs">
+              <Group gap="md">
+                <Text size="xs" c="dimmed">
+                  Sequence {event.sequence}
+                </Text>
+                <Anchor component={Link} size="xs" className="mono" to={`/triage/${event.correlationid}`}>
+                  {event.correlationid}
+                </Anchor>
+              </Group>
+              <Code block tabIndex={0} style={{ background: "transparent" }}>
+                {JSON.stringify(event.data, null, 2)}
+              </Code>
+            </Stack>
+          </Table.Td>
+        </Table.Tr>
+      )}
+    </Fragment>
+  );
+}
+
+function About({ event, name, projectId }: { event: Happened; name: string; projectId: string }) {
+  const { operation_id, app_instance_id } = event.data as Record<string, string | null | undefined>;
+  const to =
+    event.type.startsWith("apps.operation.") && operation_id
+      ? `operations/${operation_id}`
+      : app_instance_id
+        ? `instances/${app_instance_id}`
+        : null;
+  if (!to) {
+    return (
+      <Text size="sm" className="mono">
+        {name}
+      </Text>
+    );
+  }
+  return (
+    <Anchor component={Link} size="sm" to={`/projects/${projectId}/${to}`}>
+      {name}
+    </Anchor>
+  );
+}

@@ -1,0 +1,83 @@
+// How an instance is: one sentence first, then each question its app asks, with the answer.
+
+import { Card, Group, Stack, Text } from "@mantine/core";
+import { IconCircleCheck, IconCircleX, IconHeartbeat, IconHelpCircle } from "@tabler/icons-react";
+import type { Schemas } from "../api/client";
+import { conditionTitle, type Manifest } from "../catalog/manifest";
+import { Time } from "../parts/Time";
+import { toneOf, words } from "../parts/tone";
+
+export function HealthBanner({ instance }: { instance: Schemas["InstanceView"] }) {
+  const gone = instance.state === "deleted";
+  const tone = gone ? "still" : toneOf(instance.health.status);
+  return (
+    <Group
+      gap="sm"
+      wrap="nowrap"
+      p="md"
+      style={{ background: `var(--${tone}-wash)`, borderRadius: 14, border: "1px solid var(--line)" }}
+      data-health={instance.health.status}
+    >
+      <IconHeartbeat size={22} color={`var(--${tone})`} style={{ flex: "none" }} aria-hidden />
+      <div>
+        <Text fw={600}>
+          {gone ? "It is gone, with everything in it." : instance.health.sentence || words(instance.health.status)}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {gone ? "Deleted" : words(instance.health.status)} · as of <Time at={instance.updated_at} />
+        </Text>
+      </div>
+    </Group>
+  );
+}
+
+const MARKS = {
+  True: [IconCircleCheck, "good", "holds"],
+  False: [IconCircleX, "bad", "does not hold"],
+  Unknown: [IconHelpCircle, "warn", "not known"],
+} as const;
+
+export function Conditions({
+  conditions,
+  manifest,
+}: {
+  conditions: Schemas["ConditionView"][];
+  manifest: Manifest | undefined;
+}) {
+  return (
+    <Card>
+      <Text component="h2" fw={650} m={0} mb="md">
+        Conditions
+      </Text>
+      <Stack gap="md">
+        {conditions.map((one) => {
+          const bad = one.type === "Stuck"; // the one condition that is bad when true
+          const [Icon, tone, word] =
+            MARKS[
+              bad
+                ? "False"
+                : (one.status as keyof typeof MARKS) in MARKS
+                  ? (one.status as keyof typeof MARKS)
+                  : "Unknown"
+            ];
+          return (
+            <Group key={one.type} gap="sm" wrap="nowrap" align="flex-start">
+              <Icon size={20} color={`var(--${tone})`} aria-label={word} style={{ flex: "none", marginTop: 1 }} />
+              <div style={{ minWidth: 0, flex: 1 }}>
+                <Text size="sm" fw={600}>
+                  {conditionTitle(manifest, one.type)}
+                </Text>
+                <Text size="sm" c="dimmed">
+                  {one.message}
+                </Text>
+              </div>
+              <Text size="xs" c="dimmed" component="span" visibleFrom="sm">
+                <Time at={one.last_transition_at} />
+              </Text>
+            </Group>
+          );
+        })}
+      </Stack>
+    </Card>
+  );
+}

@@ -1,0 +1,16 @@
+// What has been: operations that ended and members that left, apart from what is now.
+
+import { Stack } from "@mantine/core";
+import type { Schemas } from "../api/client";
+import type { Manifest } from "../catalog/manifest";
+import { OperationsList } from "../operations/OperationsList";
+import { MembersTable } from "./MembersTable";
+
+export function History({ instance, manifest }: { instance: Schemas["InstanceView"]; manifest: Manifest | undefined }) {
+  return (
+    <Stack gap="lg">
+      <OperationsList projectId={instance.project_id} filter={{ instance_id: instance.id, history: true }} />
+      <MembersTable instance={instance} manifest={manifest} history />
+    </Stack>
+  );
+}

@@ -1,0 +1,175 @@
+// One instance: how it is in a sentence, what it is made of, what can be done, how to use it.
+
+import { Anchor, Card, Group, Stack, Tabs, Text } from "@mantine/core";
+import { lazy, Suspense } from "react";
+import { Link, useParams, useSearchParams } from "react-router";
+import { Actions } from "../actions/Actions";
+import { instanceOffers } from "../actions/offers";
+import { queries, type Schemas } from "../api/client";
+import { useProjectId } from "../app/place";
+import { type Manifest, topologyTitle } from "../catalog/manifest";
+import { useManifest } from "../catalog/useManifest";
+import { OperationCard } from "../operations/OperationCard";
+import { Copy } from "../parts/Copy";
+import { Facts, Said } from "../parts/Facts";
+import { Page, Shown, Waiting } from "../parts/Page";
+import { CorrelationLine } from "../parts/ProblemNote";
+import { State } from "../parts/State";
+import { Time } from "../parts/Time";
+import { words } from "../parts/tone";
+import { Access } from "./Access";
+import { Conditions, HealthBanner } from "./Health";
+import { History } from "./History";
+import { MembersTable } from "./MembersTable";
+
+const Topology = lazy(async () => ({ default: (await import("./Topology")).Topology }));
+type Instance = Schemas["InstanceView"];
+
+export function InstancePage() {
+  const project_id = useProjectId();
+  const { instanceId = "" } = useParams();
+  const asked = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}", {
+    params: { path: { project_id, instance_id: instanceId } },
+  });
+  const crumb = (
+    <Anchor component={Link} to={`/projects/${project_id}/instances`} inherit>
+      Instances
+    </Anchor>
+  );
+  if (!asked.data) {
+    return (
+      <Page title="Instance" crumb={crumb}>
+        <Shown of={asked}>{() => null}</Shown>
+      </Page>
+    );
+  }
+  return <Body instance={asked.data} crumb={crumb} />;
+}
+
+function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode }) {
+  const manifest = useManifest(instance.app_slug, instance.version);
+  const [search, setSearch] = useSearchParams();
+  const target = { projectId: instance.project_id, instance };
+  const gone = instance.state === "deleted";
+  return (
+    <Page
+      title={instance.name}
+      crumb={crumb}
+      about={
+        <Group gap="md" component="span">
+          <State state={instance.state} />
+          <span>
+            {manifest?.title ?? instance.app_slug} {instance.version}
+          </span>
+          <span>{topologyTitle(manifest, instance.topology)}</span>
+        </Group>
+      }
+      actions={
+        <Actions
+          offers={instanceOffers(instance.available_actions, manifest)}
+          target={target}
+          kind="instance"
+          name={instance.name}
+        />
+      }
+    >
+      <HealthBanner instance={instance} />
+      {instance.current_operation_id && (
+        <OperationCard projectId={instance.project_id} operationId={instance.current_operation_id} />
+      )}
+      <Tabs
+        value={search.get("tab") ?? "overview"}
+        onChange={(tab) => setSearch(tab && tab !== "overview" ? { tab } : {}, { replace: true })}
+        keepMounted={false}
+      >
+        <Tabs.List style={{ overflowX: "auto", flexWrap: "nowrap" }}>
+          <Tabs.Tab value="overview">Overview</Tabs.Tab>
+          {instance.access && !gone && <Tabs.Tab value="access">Access</Tabs.Tab>}
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
+          <Tabs.Tab value="history">History</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="overview" pt="lg">
+          <Overview instance={instance} manifest={manifest} />
+        </Tabs.Panel>
+        <Tabs.Panel value="access" pt="lg">
+          <Access bundle={instance.access} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settings" pt="lg">
+          <Settings instance={instance} manifest={manifest} />
+        </Tabs.Panel>
+        <Tabs.Panel value="history" pt="lg">
+          <History instance={instance} manifest={manifest} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Overview({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+  return (
+    <Stack gap="lg">
+      {instance.members.length > 0 && (
+        <Suspense fallback={<Waiting lines={3} />}>
+          <Topology instance={instance} manifest={manifest} />
+        </Suspense>
+      )}
+      <MembersTable instance={instance} manifest={manifest} />
+      {instance.conditions.length > 0 && <Conditions conditions={instance.conditions} manifest={manifest} />}
+    </Stack>
+  );
+}
+
+function Settings({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+  const titles = manifest?.inputs_schema.properties ?? {};
+  const title = (name: string) => {
+    const field = titles[name];
+    return typeof field === "object" && field.title ? field.title : words(name);
+  };
+  const rows = Object.entries(instance.inputs).map(([name, value]): [string, React.ReactNode] => [
+    title(name),
+    <Said key={name} value={value} />,
+  ]);
+  return (
+    <Stack gap="lg">
+      <Card>
+        <Text component="h2" fw={650} m={0} mb="sm">
+          What was asked for
+        </Text>
+        {rows.length ? (
+          <Facts rows={rows} />
+        ) : (
+          <Text size="sm" c="dimmed">
+            All settings are the app's own.
+          </Text>
+        )}
+      </Card>
+      <Card>
+        <Text component="h2" fw={650} m={0} mb="sm">
+          What it is
+        </Text>
+        <Facts
+          rows={[
+            [
+              "Id",
+              <Group key="id" gap={4} wrap="nowrap">
+                <span className="mono">{instance.id}</span>
+                <Copy value={instance.id} what="the id" />
+              </Group>,
+            ],
+            [
+              "Version",
+              `${instance.version}${instance.previous_version ? ` (before: ${instance.previous_version})` : ""}`,
+            ],
+            ["Runtime", instance.runtime_version ?? "not reported"],
+            ["Operating mode", words(instance.operating_mode)],
+            ["Control plane", words(instance.control_plane_scope)],
+            ["Boundary", words(instance.tenant_boundary_mode)],
+            ["Generation", `${instance.observed_generation} of ${instance.generation} applied`],
+            ["Asked for", <Time key="made" at={instance.created_at} />],
+            ["Asked for as", <CorrelationLine key="cor" bare id={instance.correlation_id} />],
+          ]}
+        />
+      </Card>
+    </Stack>
+  );
+}

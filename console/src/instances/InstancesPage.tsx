@@ -1,0 +1,141 @@
+// What runs in this project.
+
+import { Anchor, Button, Card, Group, SegmentedControl, Table, Text } from "@mantine/core";
+import { IconPlus, IconStack2 } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link, useNavigate } from "react-router";
+import { api, type Schemas } from "../api/client";
+import { usePages } from "../api/usePages";
+import { useProjectId } from "../app/place";
+import { Empty, More, Page, Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
+import { State } from "../parts/State";
+import { Time } from "../parts/Time";
+
+export function InstancesPage() {
+  const project_id = useProjectId();
+  const [which, show] = useState("now");
+  const deleted = which === "all";
+  const found = usePages("/instances", [project_id, deleted], (cursor) =>
+    api.GET("/v1/projects/{project_id}/instances", {
+      params: { path: { project_id }, query: { deleted, limit: 50, cursor } },
+    }),
+  );
+  return (
+    <Page
+      title="Instances"
+      about="Apps running on this project's machines."
+      actions={
+        <>
+          <SegmentedControl
+            size="sm"
+            value={which}
+            onChange={show}
+            data={[
+              { value: "now", label: "Current" },
+              { value: "all", label: "With deleted" },
+            ]}
+            aria-label="Which instances"
+          />
+          <Button component={Link} to={`/projects/${project_id}/catalog`} leftSection={<IconPlus size={17} />}>
+            Deploy
+          </Button>
+        </>
+      }
+    >
+      <Shown of={found}>
+        {(items) => (items.length ? <List items={items} query={found} /> : <Nothing projectId={project_id} />)}
+      </Shown>
+    </Page>
+  );
+}
+
+function List({ items, query }: { items: Schemas["InstanceView"][]; query: Parameters<typeof More>[0]["query"] }) {
+  return (
+    <Card p={0}>
+      <Scroll label="Instances">
+        <Table highlightOnHover>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>Name</Table.Th>
+              <Table.Th>State</Table.Th>
+              <Table.Th visibleFrom="sm">Health</Table.Th>
+              <Table.Th visibleFrom="md">App</Table.Th>
+              <Table.Th visibleFrom="md">Members</Table.Th>
+              <Table.Th visibleFrom="lg">Changed</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {items.map((one) => (
+              <Row key={one.id} instance={one} />
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Scroll>
+      <More query={query} />
+    </Card>
+  );
+}
+
+function Row({ instance }: { instance: Schemas["InstanceView"] }) {
+  const go = useNavigate();
+  const to = `/projects/${instance.project_id}/instances/${instance.id}`;
+  return (
+    <Table.Tr onClick={() => go(to)} style={{ cursor: "pointer" }}>
+      <Table.Td>
+        <Anchor
+          component={Link}
+          to={to}
+          fw={600}
+          c="var(--mantine-color-text)"
+          onClick={(event) => event.stopPropagation()}
+        >
+          {instance.name}
+        </Anchor>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          {instance.health.sentence}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <State state={instance.state} />
+      </Table.Td>
+      <Table.Td visibleFrom="sm">
+        <Text size="sm" c="dimmed" lineClamp={1}>
+          {instance.health.sentence}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Text size="sm">
+          {instance.app_slug}{" "}
+          <Text span c="dimmed" inherit>
+            {instance.version}
+          </Text>
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="md">{instance.members_total}</Table.Td>
+      <Table.Td visibleFrom="lg">
+        <Text size="sm" c="dimmed" component="span">
+          <Time at={instance.updated_at} />
+        </Text>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function Nothing({ projectId }: { projectId: string }) {
+  return (
+    <Empty
+      icon={<IconStack2 size={32} />}
+      title="Nothing runs here yet"
+      action={
+        <Group>
+          <Button component={Link} to={`/projects/${projectId}/catalog`}>
+            Choose an app
+          </Button>
+        </Group>
+      }
+    >
+      Choose an app in the catalog, give it machines, and watch it come up.
+    </Empty>
+  );
+}

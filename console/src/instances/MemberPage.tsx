@@ -1,0 +1,94 @@
+// One member: how it is, where it runs, what was last asked of it.
+
+import { Anchor, Card, Group, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Link, useParams } from "react-router";
+import { Actions } from "../actions/Actions";
+import { memberOffers } from "../actions/offers";
+import { queries } from "../api/client";
+import { useProjectId } from "../app/place";
+import { componentTitle } from "../catalog/manifest";
+import { useManifest } from "../catalog/useManifest";
+import { OperationCard } from "../operations/OperationCard";
+import { OperationsList } from "../operations/OperationsList";
+import { Facts, Said } from "../parts/Facts";
+import { Page, Shown } from "../parts/Page";
+import { CorrelationLine } from "../parts/ProblemNote";
+import { State } from "../parts/State";
+import { memberName } from "./members";
+
+export function MemberPage() {
+  const project_id = useProjectId();
+  const { instanceId = "", memberId = "" } = useParams();
+  const path = { project_id, instance_id: instanceId };
+  const instance = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}", { params: { path } });
+  const member = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}/members/{member_id}", {
+    params: { path: { ...path, member_id: memberId } },
+  });
+  const manifest = useManifest(instance.data?.app_slug, instance.data?.version);
+  const one = member.data;
+  const crumb = (
+    <Anchor component={Link} to={`/projects/${project_id}/instances/${instanceId}`} inherit>
+      {instance.data?.name ?? "Instance"}
+    </Anchor>
+  );
+  if (!one || !instance.data) {
+    return (
+      <Page title="Member" crumb={crumb}>
+        <Shown of={member}>{() => null}</Shown>
+      </Page>
+    );
+  }
+  const target = { projectId: project_id, instance: instance.data, memberId };
+  return (
+    <Page
+      title={`${componentTitle(manifest, one.component_key)} ${one.ordinal + 1} on ${one.node_name}`}
+      crumb={crumb}
+      about={
+        <Group gap="md" component="span">
+          <State state={one.state} />
+          <span>{one.address}</span>
+        </Group>
+      }
+      actions={
+        <Actions
+          offers={memberOffers(one.available_actions, manifest)}
+          target={target}
+          kind="member"
+          name={memberName(one)}
+        />
+      }
+    >
+      {one.current_operation_id && <OperationCard projectId={project_id} operationId={one.current_operation_id} />}
+      <SimpleGrid cols={{ base: 1, md: 2 }}>
+        <Card>
+          <Heading>Reported by the app</Heading>
+          <Facts
+            rows={[
+              ["Runtime state", one.runtime_state ?? "nothing yet"],
+              ["Runtime version", one.runtime_version ?? "nothing yet"],
+              ...(one.adapter_detail
+                ? ([["Detail", <Said key="detail" value={one.adapter_detail} />]] as [string, React.ReactNode][])
+                : []),
+              ["Asked for as", <CorrelationLine key="cor" bare id={one.correlation_id} />],
+            ]}
+          />
+        </Card>
+        <Card>
+          <Heading>Machine</Heading>
+          <Said value={one.facts} />
+        </Card>
+      </SimpleGrid>
+      <Stack gap="xs">
+        <OperationsList projectId={project_id} filter={{ member_id: memberId }} />
+      </Stack>
+    </Page>
+  );
+}
+
+function Heading({ children }: { children: string }) {
+  return (
+    <Text component="h2" fw={650} m={0} mb="sm">
+      {children}
+    </Text>
+  );
+}

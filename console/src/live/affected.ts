@@ -1,0 +1,18 @@
+// Which of the answers we keep an event makes old: a table from how its type begins to parts of API paths.
+
+const AFFECTED: [string, string[]][] = [
+  ["apps.operation.", ["/operations", "/instances", "/events"]],
+  ["apps.instance.", ["/instances", "/allocations", "/events"]],
+  ["apps.member.", ["/instances", "/allocations", "/events"]],
+  ["apps.orphan.", ["/orphans", "/events"]],
+  ["apps.access.", ["/access-grants", "/events"]],
+  ["capacity.", ["/allocations", "/nodes", "/quota", "/events"]],
+  ["catalog.", ["/catalog", "/apps", "/entitlements", "/events"]],
+  ["policy.", ["/catalog", "/policies", "/events"]],
+  ["custody.credential.", ["/credentials", "/events"]],
+  ["tenancy.", ["/service-accounts", "/whoami", "/members", "/role-bindings", "/events"]],
+];
+
+export function affectedBy(type: string): string[] {
+  return AFFECTED.find(([start]) => type.startsWith(start))?.[1] ?? ["/events"];
+}

@@ -1,0 +1,212 @@
+// One operation: its steps as they happen, how it ended, and every way on.
+
+import { Anchor, Box, Card, Group, Progress, Stack, Text } from "@mantine/core";
+import { IconAlertTriangle, IconCircleCheck } from "@tabler/icons-react";
+import { Link, useParams } from "react-router";
+import { Actions } from "../actions/Actions";
+import { operationOffers } from "../actions/offers";
+import { queries, type Schemas } from "../api/client";
+import { useProjectId } from "../app/place";
+import { Facts, Said } from "../parts/Facts";
+import { Page, Shown } from "../parts/Page";
+import { CorrelationLine } from "../parts/ProblemNote";
+import { State } from "../parts/State";
+import { Time } from "../parts/Time";
+import { lasted } from "../parts/time";
+import { useMe } from "../session/session";
+import { kindWords, type Operation } from "./kinds";
+import { Steps } from "./Steps";
+
+export function OperationPage() {
+  const project_id = useProjectId();
+  const { operationId = "" } = useParams();
+  const asked = queries.useQuery(
+    "get",
+    "/v1/projects/{project_id}/operations/{operation_id}",
+    { params: { path: { project_id, operation_id: operationId } } },
+    { refetchInterval: ({ state }) => (state.data && !state.data.finished_at ? 15_000 : false) },
+  );
+  const instance = queries.useQuery(
+    "get",
+    "/v1/projects/{project_id}/instances/{instance_id}",
+    { params: { path: { project_id, instance_id: asked.data?.instance_id ?? "" } } },
+    { enabled: Boolean(asked.data) },
+  );
+  const one = asked.data;
+  if (!one) {
+    return (
+      <Page title="Operation">
+        <Shown of={asked}>{() => null}</Shown>
+      </Page>
+    );
+  }
+  const name = instance.data?.name ?? "";
+  return (
+    <Page
+      title={`${kindWords(one.kind)} ${name}`}
+      crumb={
+        <Anchor component={Link} to={`/projects/${project_id}/instances/${one.instance_id}`} inherit>
+          {name || "Instance"}
+        </Anchor>
+      }
+      about={
+        <Group gap="md" component="span">
+          <State state={one.status} noun="operation" />
+          <span>
+            asked for <Time at={one.created_at} />
+          </span>
+          {one.started_at && one.finished_at && <span>took {lasted(one.started_at, one.finished_at)}</span>}
+        </Group>
+      }
+      actions={
+        instance.data && (
+          <Actions
+            offers={operationOffers(one.available_actions)}
+            target={{ projectId: project_id, instance: instance.data, operationId: one.id }}
+            kind="operation"
+            name={name}
+          />
+        )
+      }
+    >
+      <Standing one={one} instance={instance.data} />
+      {one.error && <Failure one={one} />}
+      <Steps operation={one} />
+      <Details one={one} />
+    </Page>
+  );
+}
+
+function Standing({ one, instance }: { one: Operation; instance: Schemas["InstanceView"] | undefined }) {
+  if (one.status === "succeeded") {
+    return (
+      <Group
+        gap="sm"
+        wrap="nowrap"
+        p="md"
+        style={{ background: "var(--good-wash)", borderRadius: 14, border: "1px solid var(--line)" }}
+      >
+        <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
+        <div>
+          <Text fw={600}>Done.</Text>
+          <Text size="sm">
+            {instance?.state === "deleted"
+              ? "It is gone from its machines, with evidence for each."
+              : instance?.health.sentence}
+          </Text>
+        </div>
+      </Group>
+    );
+  }
+  if (one.finished_at) return null;
+  return (
+    <Card>
+      <Group justify="space-between" mb={8}>
+        <Text fw={600} aria-live="polite">
+          {one.progress.message || "Waiting for the app's controller"}
+        </Text>
+        <Text size="sm" c="dimmed">
+          {one.progress.of > 0 ? `${one.progress.step} of ${one.progress.of}` : ""}
+        </Text>
+      </Group>
+      <Progress
+        value={one.progress.percent}
+        size="lg"
+        radius="xl"
+        animated
+        aria-label={`${one.progress.percent} percent done`}
+      />
+      {one.cancel_requested && (
+        <Text size="sm" c="var(--warn)" mt="sm">
+          It was asked to stop; it ends at the next safe point.
+        </Text>
+      )}
+      {one.stuck && (
+        <Text size="sm" c="var(--warn)" mt="sm">
+          {one.stuck.message} <Time at={one.stuck.since} />
+        </Text>
+      )}
+    </Card>
+  );
+}
+
+function Failure({ one }: { one: Operation }) {
+  if (!one.error) return null;
+  return (
+    <Box
+      p="lg"
+      role="alert"
+      style={{ background: "var(--bad-wash)", borderRadius: 14, border: "1px solid var(--line)" }}
+    >
+      <Group align="flex-start" gap="sm" wrap="nowrap">
+        <IconAlertTriangle size={22} color="var(--bad)" aria-hidden style={{ flex: "none", marginTop: 1 }} />
+        <Stack gap={6} style={{ minWidth: 0 }}>
+          <Text fw={650}>{one.error.message}</Text>
+          <Text size="sm">
+            <b>What to do: </b>
+            {one.error.way_out}
+          </Text>
+          <Text size="xs" c="dimmed" className="mono">
+            {one.error.code}
+            {one.error.retryable ? " · worth another try" : ""}
+          </Text>
+          <CorrelationLine id={one.correlation_id} />
+        </Stack>
+      </Group>
+    </Box>
+  );
+}
+
+function Details({ one }: { one: Operation }) {
+  const me = useMe().data;
+  const said = Object.entries({
+    "What was said": one.params,
+    Detail: one.adapter_detail,
+    Evidence: one.evidence,
+  }).filter(([, value]) => value && Object.keys(value).length > 0);
+  const rows: [string, React.ReactNode][] = [
+    [
+      "Asked for by",
+      one.requested_by === me?.principal.id ? (
+        "you"
+      ) : (
+        <span key="by" className="mono">
+          {one.requested_by}
+        </span>
+      ),
+    ],
+    ["Controller", one.claimed_by ? `${one.claimed_by} (claim ${one.claim_epoch})` : "none has it"],
+    ["Attempts", one.attempts],
+    ["App", `${one.target.app_slug} ${one.target.version}`],
+  ];
+  if (one.retry_of) {
+    rows.push([
+      "A retry of",
+      <Anchor key="of" component={Link} inherit to={`../operations/${one.retry_of}`} relative="path">
+        {one.retry_of}
+      </Anchor>,
+    ]);
+  }
+  return (
+    <Card>
+      <Text component="h2" fw={650} m={0} mb="sm">
+        Details
+      </Text>
+      <Stack gap="md">
+        <Facts rows={[...rows, ["Follow it", <CorrelationLine key="cor" bare id={one.correlation_id} />]]} />
+        {said.map(([title, value]) => (
+          <details key={title}>
+            <summary>
+              <Text span size="sm" fw={600}>
+                {title}
+              </Text>
+            </summary>
+            <Box pt="sm">
+              <Said value={value} />
+            </Box>
+          </details>
+        ))}
+      </Stack>
+    </Card>
+  );
+}

@@ -1,0 +1,122 @@
+// What every page has: a title, and its three other faces (loading, failed, empty).
+
+import { Box, Button, Card, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { type ReactNode, useEffect } from "react";
+import { ProblemNote } from "./ProblemNote";
+
+interface Asked<T> {
+  data: T | undefined;
+  error: unknown;
+  refetch: () => unknown;
+}
+
+export function Page({
+  title,
+  crumb,
+  about,
+  actions,
+  children,
+}: {
+  title: string;
+  crumb?: ReactNode;
+  about?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
+  useEffect(() => {
+    document.title = `${title} · GPUaaS`;
+  }, [title]);
+  return (
+    <Stack gap="lg" maw={1180} mx="auto" w="100%">
+      <Group justify="space-between" align="flex-end" gap="md">
+        <Box style={{ minWidth: 0 }}>
+          {crumb && (
+            <Text size="sm" c="dimmed" mb={2} component="div">
+              {crumb}
+            </Text>
+          )}
+          <Title order={1} fz={26} style={{ overflowWrap: "anywhere" }}>
+            {title}
+          </Title>
+          {about && (
+            <Text c="dimmed" size="sm" mt={4} component="div" maw={680}>
+              {about}
+            </Text>
+          )}
+        </Box>
+        {actions && <Group gap="xs">{actions}</Group>}
+      </Group>
+      {children}
+    </Stack>
+  );
+}
+
+/** What was read, or why not, or that it is on its way. What is known stays on the screen while it is read again. */
+export function Shown<T>({
+  of,
+  lines = 4,
+  children,
+}: {
+  of: Asked<T>;
+  lines?: number;
+  children: (data: T) => ReactNode;
+}) {
+  if (of.data !== undefined) return <>{children(of.data)}</>;
+  if (of.error) return <ProblemNote error={of.error} again={() => of.refetch()} />;
+  return <Waiting lines={lines} />;
+}
+
+export function Waiting({ lines = 4 }: { lines?: number }) {
+  return (
+    <Stack gap="sm" aria-busy="true" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, line) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines of nothing have no other name
+        <Skeleton key={line} height={44} radius="md" />
+      ))}
+    </Stack>
+  );
+}
+
+export function Empty({
+  icon,
+  title,
+  children,
+  action,
+}: {
+  icon: ReactNode;
+  title: string;
+  children?: ReactNode;
+  action?: ReactNode;
+}) {
+  return (
+    <Card ta="center" py={48}>
+      <Stack align="center" gap="xs">
+        <Box c="dimmed" aria-hidden>
+          {icon}
+        </Box>
+        <Text fw={600}>{title}</Text>
+        {children && (
+          <Text c="dimmed" size="sm" maw={460}>
+            {children}
+          </Text>
+        )}
+        {action && <Box mt="xs">{action}</Box>}
+      </Stack>
+    </Card>
+  );
+}
+
+export function More({
+  query,
+}: {
+  query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
+}) {
+  if (!query.hasNextPage) return null;
+  return (
+    <Group justify="center" p="sm">
+      <Button variant="default" size="xs" loading={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
+        Show more
+      </Button>
+    </Group>
+  );
+}

@@ -1,0 +1,50 @@
+// A button one may not press: it stays visible, and says why and who could help.
+
+import { Button, Popover, Stack, Text } from "@mantine/core";
+import { IconLock } from "@tabler/icons-react";
+import { queries } from "../api/client";
+import { sentence } from "../parts/tone";
+
+export function Refused({
+  permission,
+  projectId,
+  children,
+}: {
+  permission: string;
+  projectId: string;
+  children: string;
+}) {
+  return (
+    <Popover width={320} withArrow shadow="md" position="bottom-end">
+      <Popover.Target>
+        <Button variant="default" leftSection={<IconLock size={15} />} aria-label={`${children}: why not?`}>
+          {children}
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <WhyNot permission={permission} projectId={projectId} />
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+export function WhyNot({ permission, projectId }: { permission: string; projectId: string }) {
+  const query = { permission, project_id: projectId };
+  const why = queries.useQuery("get", "/v1/whoami/explain", { params: { query } });
+  const roles = why.data?.roles_that_hold_it.filter((role) => role !== "app_operator") ?? [];
+  return (
+    <Stack gap={6}>
+      <Text size="sm" fw={600}>
+        You may not do this here.
+      </Text>
+      <Text size="sm">
+        It needs <span className="mono">{permission}</span>. {why.data ? sentence(why.data.reason) : "…"}
+      </Text>
+      {roles.length > 0 && (
+        <Text size="sm" c="dimmed">
+          Ask for one of the roles that hold it: {roles.join(", ")}.
+        </Text>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,145 @@
+// Signing in: with a password of this platform, or through the organisation's own provider.
+
+import { Box, Button, Card, Divider, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { type FormEvent, useEffect, useState } from "react";
+import { Navigate, useSearchParams } from "react-router";
+import { api, type Schemas } from "../api/client";
+import { asProblem } from "../api/problem";
+import { Logo } from "../app/Logo";
+import { ProblemNote } from "../parts/ProblemNote";
+import { signIn, useMe } from "./session";
+
+const REMEMBERED = "gpuaas.organisation";
+
+export function SignIn() {
+  const me = useMe();
+  const [search] = useSearchParams();
+  const back = search.get("to");
+  useEffect(() => {
+    document.title = "Sign in · GPUaaS";
+  }, []);
+  if (me.data) return <Navigate to={back?.startsWith("/") && !back.startsWith("//") ? back : "/"} replace />;
+  return (
+    <Box component="main" mih="100vh" p="md" style={{ display: "grid", placeItems: "center" }}>
+      <Stack w="100%" maw={400} gap="lg">
+        <Stack align="center" gap="xs">
+          <Logo size={44} />
+          <Title order={1} fz={24}>
+            Sign in to GPUaaS
+          </Title>
+        </Stack>
+        <Card>
+          <Stack gap="lg">
+            <WithPassword organisation={search.get("tenant")} />
+            <Divider label="or" />
+            <ThroughProvider asked={search.get("tenant")} />
+          </Stack>
+        </Card>
+      </Stack>
+    </Box>
+  );
+}
+
+function WithPassword({ organisation }: { organisation: string | null }) {
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [tenant, setTenant] = useState(organisation ?? "");
+  const enter = useMutation({ mutationFn: () => signIn(email, password, tenant) });
+  const severalTenants = enter.error !== null && asProblem(enter.error).code === "tenant_needed";
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    enter.mutate();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="sm">
+        <TextInput
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          required
+          withAsterisk={false}
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+        />
+        <PasswordInput
+          label="Password"
+          autoComplete="current-password"
+          required
+          withAsterisk={false}
+          value={password}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+        />
+        {(severalTenants || tenant) && (
+          <TextInput
+            label="Organisation"
+            description="Its short name: this address has accounts in several."
+            value={tenant}
+            onChange={(event) => setTenant(event.currentTarget.value)}
+          />
+        )}
+        {enter.error && <ProblemNote error={enter.error} />}
+        <Button type="submit" loading={enter.isPending} fullWidth mt={4}>
+          Sign in
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+type Way = Schemas["SignInWayView"];
+
+function ThroughProvider({ asked }: { asked: string | null }) {
+  const [organisation, setOrganisation] = useState(asked ?? localStorage.getItem(REMEMBERED) ?? "");
+  const look = useMutation({
+    mutationFn: async (tenant: string): Promise<Way[]> => {
+      const { data } = await api.GET("/v1/auth/providers", { params: { query: { tenant } } });
+      if (data?.items.length) localStorage.setItem(REMEMBERED, tenant);
+      return data?.items ?? [];
+    },
+  });
+  const [open, unfold] = useState(Boolean(organisation));
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    look.mutate(organisation.trim());
+  };
+  if (!open) {
+    return (
+      <Button variant="default" fullWidth onClick={() => unfold(true)}>
+        Sign in through your organisation
+      </Button>
+    );
+  }
+  return (
+    <form onSubmit={submit}>
+      <Stack gap="sm">
+        <TextInput
+          label="Your organisation"
+          description="Its short name, such as acme."
+          data-autofocus
+          required
+          withAsterisk={false}
+          value={organisation}
+          onChange={(event) => setOrganisation(event.currentTarget.value)}
+        />
+        {look.data?.map((way) => (
+          <Button key={way.start_url} component="a" href={way.start_url} variant="default" fullWidth>
+            Continue with {way.name}
+          </Button>
+        ))}
+        {look.data?.length === 0 && (
+          <Text size="sm" c="dimmed" role="status">
+            This organisation signs in with e-mail and password, or has another short name.
+          </Text>
+        )}
+        {look.error && <ProblemNote error={look.error} />}
+        {!look.data?.length && (
+          <Button type="submit" variant="default" loading={look.isPending} fullWidth>
+            Continue
+          </Button>
+        )}
+      </Stack>
+    </form>
+  );
+}

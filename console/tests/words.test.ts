@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { instanceOffers, memberOffers } from "../src/actions/offers";
+import { csrfToken } from "../src/api/csrf";
+import type { Manifest } from "../src/catalog/manifest";
+import { hostsOf, type Member } from "../src/instances/members";
+import { type PlatformEvent, stepsOf } from "../src/operations/kinds";
+import { ago, lasted } from "../src/parts/time";
+import { toneOf, words } from "../src/parts/tone";
+
+const manifest = {
+  components: [{ key: "hub", title: "Hub" }],
+  topologies: [{ key: "apart", title: "", components: { hub: { min: 1, max: 1 }, runner: { min: 1, max: 8 } } }],
+  actions: [
+    { key: "add_runner", title: "Add runners", target: "instance" },
+    { key: "drain", title: "Empty it", target: "member" },
+  ],
+} as unknown as Manifest;
+
+describe("actions", () => {
+  const possible = (...keys: string[]) => keys.map((action) => ({ action, allowed: false, reason: "Not now." }));
+
+  test("have the app's own words, and what the app does not offer is not shown", () => {
+    const offers = instanceOffers(possible("stop", "add_runner", "add_hub", "decommission"), manifest);
+    expect(offers.map((one) => one.title)).toEqual(["Add runners", "Decommission"]);
+    expect(memberOffers(possible("drain", "undrain"), manifest).map((one) => one.title)).toEqual(["Empty it"]);
+  });
+
+  test("keep the platform's reason", () => {
+    expect(instanceOffers(possible("add_runner"), manifest)[0]?.reason).toBe("Not now.");
+  });
+});
+
+describe("steps", () => {
+  const told = (second: number, message: string, type = "apps.operation.progressed") =>
+    ({
+      type,
+      time: `2026-01-01T00:00:0${second}Z`,
+      data: { message, phase: "work", step: 1 },
+    }) as unknown as PlatformEvent;
+
+  test("are the sentences in their order, each until the next, the last until the end", () => {
+    const steps = stepsOf(
+      [told(0, "waits", "apps.operation.queued"), told(1, "one"), told(2, "one"), told(4, "two")],
+      "2026-01-01T00:00:09Z",
+    );
+    expect(steps.map((step) => [step.title, step.at.slice(17, 19), step.until?.slice(17, 19)])).toEqual([
+      ["one", "01", "04"],
+      ["two", "04", "09"],
+    ]);
+  });
+});
+
+describe("members on machines", () => {
+  const member = (component_key: string, allocation_id: string) =>
+    ({ component_key, allocation_id, node_name: allocation_id, address: "" }) as Member;
+
+  test("the machine everything hangs on comes first", () => {
+    const hosts = hostsOf([member("runner", "a"), member("runner", "b"), member("hub", "z")], "apart", manifest);
+    expect(hosts.map((host) => [host.name, host.hub])).toEqual([
+      ["z", true],
+      ["a", false],
+      ["b", false],
+    ]);
+  });
+});
+
+test("an operation that runs is on its way, an instance that runs has arrived", () => {
+  expect([toneOf("running"), toneOf("running", "operation"), toneOf("never heard of")]).toEqual([
+    "good",
+    "busy",
+    "still",
+  ]);
+  expect(words("needs_attention")).toBe("Needs attention");
+});
+
+test("moments and durations read like speech", () => {
+  const at = "2026-01-01T12:00:00Z";
+  expect(ago(at, Date.parse(at) + 2000)).toBe("just now");
+  expect(ago(at, Date.parse(at) + 3 * 60_000)).toBe("3 minutes ago");
+  expect(ago(at, Date.parse(at) - 2 * 86_400_000)).toBe("in 2 days");
+  expect([lasted(at, "2026-01-01T12:00:01.5Z"), lasted(at, "2026-01-01T12:02:05Z")]).toEqual(["1.5 s", "2 min 5 s"]);
+});
+
+test("the CSRF token is read from either cookie, and from no other", () => {
+  expect(csrfToken("a=b; gpuaas-csrf=x%2By; c=d")).toBe("x+y");
+  expect(csrfToken("__Host-gpuaas-csrf=abc")).toBe("abc");
+  expect(csrfToken("not-gpuaas-csrf=abc; gpuaas-csrf=")).toBeNull();
+});

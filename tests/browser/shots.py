@@ -1,0 +1,64 @@
+"""`make shots`: pictures of every page, light and dark, wide and narrow, of a scene where something happens."""
+
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+from pages import Visit, chromium, expect, visiting
+from scene import Scene, scene
+from test_journeys import deploy, succeeded
+from test_pages import OF_PROJECT, OF_TENANT, PHONE, WIDE
+
+LOOKS = {f"{scheme}-{size['width']}": (scheme, size) for scheme in ("light", "dark") for size in (WIDE, PHONE)}
+
+
+def main(folder: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with tempfile.TemporaryDirectory() as root, scene(Path(root), port, speed=0.6) as made, chromium() as browser:
+        with visiting(browser, made, viewport=WIDE) as visit:
+            visit.sign_in("dana")
+            addresses = _prepare(visit)
+        for name, (scheme, size) in LOOKS.items():
+            with visiting(browser, made, viewport=size, color_scheme=scheme) as visit:
+                _take(visit, made, addresses, folder / name)
+    print(f"The pictures are in {folder}/")
+
+
+def _prepare(visit: Visit) -> dict[str, str]:
+    """A running instance, one that failed, and one on its way."""
+    seen = {}
+    deploy(visit, "team", "gpu-a1", "gpu-a2", "gpu-a3")
+    succeeded(visit)
+    seen["operation"] = visit.page.url
+    visit.page.get_by_role("link", name="team").first.click()
+    visit.at("team")
+    seen["instance"] = visit.page.url
+    deploy(visit, "unlucky", "gpu-b1", trouble="once")
+    expect(visit.page.get_by_role("alert")).to_be_visible()
+    seen["failure"] = visit.page.url
+    correlation = visit.page.get_by_role("link").filter(has_text="cor-").first.get_attribute("href")
+    return seen | {"triage": f"{visit.scene.url}{correlation}", "instance-access": seen["instance"] + "?tab=access"}
+
+
+def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {"sign-in": f"{made.url}/sign-in"}
+    pages |= {rest.replace("/", "-"): made.page(rest) for rest in OF_PROJECT}
+    pages |= {rest: f"{made.url}/tenants/{made.demo.tenant_id}/{rest}" for rest in OF_TENANT} | addresses
+    for name, address in pages.items():
+        visit.page.goto(address)
+        if name == "sign-in":
+            expect(visit.page.get_by_role("heading", name="Sign in to GPUaaS")).to_be_visible()
+        else:
+            expect(visit.page.locator("[aria-busy=true]")).to_have_count(0)
+        visit.page.wait_for_timeout(600)
+        visit.page.screenshot(path=folder / f"{name}.png")
+        if name == "sign-in":
+            visit.sign_in("dana")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
