@@ -37,6 +37,7 @@ ABSENT: dict[Route, str] = {
     ("GET", "/healthz"): PROBE,
     ("GET", "/readyz"): PROBE,
     ("GET", "/v1/auth/session"): BROWSER,
+    ("GET", "/v1/auth/providers"): "the console's sign-in page asks it; `gpuaas login --oidc` names the provider",
     ("POST", "/v1/auth/session"): BROWSER,
     ("GET", "/v1/auth/oidc/callback"): BROWSER,
     ("GET", "/v1/auth/oidc/{provider_id}/start"): BROWSER,

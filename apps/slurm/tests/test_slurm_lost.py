@@ -13,7 +13,8 @@ from gpuaas_sdk import Done, Failed, MemberReport, Work
 from gpuaas_sdk.errors import MachineUnreachable
 from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile import members
-from gpuaas_slurm.reconcile.ground import Tools, reported
+from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.whole import reports
 from gpuaas_slurm.state.journal import Journal
 from slurm_examples import INSTANCE, PROJECT
 
@@ -156,7 +157,7 @@ def test_work_on_the_whole_leaves_drained_and_failed_members_as_they_are(tmp_pat
     work = Cluster(tmp_path).work("restart")
     for member, state in zip(work.members(), ("ready", "drained", "failed"), strict=True):
         member.state = state
-    told = reported(work, {"mem_00000002": "drained"})
+    told = reports(work, {m.id: {"mem_00000002": "drained"}.get(m.id, "running") for m in work.members()})
     assert [(one.member_id, one.state, one.runtime_state) for one in told] == [
         ("mem_00000001", "ready", "running"),
         ("mem_00000002", "drained", "drained"),
