@@ -15,12 +15,26 @@ const iris: MantineColorsTuple = [
   "#312e81",
 ];
 
+// From text to background, with a touch of the primary colour.
+const dark: MantineColorsTuple = [
+  "#dfe2ea",
+  "#b4bac8",
+  "#8f96a6",
+  "#5d6475",
+  "#3a4050",
+  "#2a2e3b",
+  "#1f2330",
+  "#171a23",
+  "#12151d",
+  "#0f1117",
+];
+
 const FONT =
   'Inter, "Inter Variable", ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 
 export const theme = createTheme({
   primaryColor: "iris",
-  colors: { iris },
+  colors: { iris, dark },
   primaryShade: { light: 6, dark: 6 },
   fontFamily: FONT,
   fontFamilyMonospace: 'ui-monospace, "SF Mono", "JetBrains Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace',

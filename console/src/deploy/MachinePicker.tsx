@@ -34,20 +34,25 @@ export function MachinePicker({ projectId, backend, chosen, choose, most, label,
             machine,
             reason: whyNot(machine, backend, taken),
           }));
-          if (!judged.length) return <NoMachines projectId={projectId} />;
+          if (!judged.length) return <NoMachines projectId={projectId}>The project holds no machine.</NoMachines>;
           return (
-            <Stack gap={6} mt={6} mah={320} role="group" aria-label={label} style={{ overflowY: "auto" }}>
-              {judged.map(({ machine, reason }) => (
-                <Choice
-                  key={machine.id}
-                  machine={machine}
-                  reason={reason}
-                  single={most === 1}
-                  chosen={chosen.includes(machine.id)}
-                  pick={pick}
-                />
-              ))}
-            </Stack>
+            <>
+              <Stack gap={6} mt={6} mah={320} role="group" aria-label={label} style={{ overflowY: "auto" }}>
+                {judged.map(({ machine, reason }) => (
+                  <Choice
+                    key={machine.id}
+                    machine={machine}
+                    reason={reason}
+                    single={most === 1}
+                    chosen={chosen.includes(machine.id)}
+                    pick={pick}
+                  />
+                ))}
+              </Stack>
+              {judged.every(({ reason }) => reason !== null) && (
+                <NoMachines projectId={projectId}>None of them is free.</NoMachines>
+              )}
+            </>
           );
         }}
       </Shown>
@@ -93,11 +98,11 @@ function Choice(props: {
   );
 }
 
-function NoMachines({ projectId }: { projectId: string }) {
+function NoMachines({ projectId, children }: { projectId: string; children: string }) {
   return (
     <Text size="sm" c="dimmed" mt={6}>
-      The project holds no machine.{" "}
-      <Anchor component={Link} to={`/projects/${projectId}/allocations`}>
+      {children}{" "}
+      <Anchor component={Link} to={`/projects/${projectId}/allocations`} inherit underline="always">
         Get one first
       </Anchor>
       .
