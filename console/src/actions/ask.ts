@@ -40,12 +40,15 @@ export const ASK_INSTANCE: Record<string, Ask> = {
   start: async (t, said) => one(await api.POST(`${I}/start`, { params: { path: at(t) }, body: because(said) })),
   stop: async (t, said) => one(await api.POST(`${I}/stop`, { params: { path: at(t) }, body: because(said) })),
   restart: async (t, said) => one(await api.POST(`${I}/restart`, { params: { path: at(t) }, body: because(said) })),
+  rotate_keys: async (t, said) =>
+    one(await api.POST(`${I}/rotate-keys`, { params: { path: at(t) }, body: because(said) })),
   rollback: async (t, said) => one(await api.POST(`${I}/rollback`, { params: { path: at(t) }, body: because(said) })),
   retry: async (t) =>
     ASK_OPERATION.retry?.({ ...t, operationId: t.instance.last_operation_id ?? "" }, { machines: [] }) ?? none,
   update: async (t, said) => {
     const header = { "if-match": t.instance.etag };
-    return one(await api.POST(`${I}/update`, { params: { path: at(t), header }, body: { inputs: said.inputs ?? {} } }));
+    const body = { inputs: said.inputs ?? {}, validate_only: false };
+    return one((await api.POST(`${I}/update`, { params: { path: at(t), header }, body })) as Parameters<typeof one>[0]);
   },
   upgrade: async (t, said) =>
     one(await api.POST(`${I}/upgrade`, { params: { path: at(t) }, body: { version: said.version ?? "" } })),
@@ -75,11 +78,11 @@ export const ASK_MEMBER: Record<string, Ask> = {
     one(
       await api.POST(`${M}/replace`, {
         params: { path: of(t) },
-        body: { ...because(said), allocation_id: said.machines[0] ?? "" },
+        body: { ...because(said), allocation_id: said.machines[0] ?? "", host_is_gone: false },
       }),
     ),
   remove: async (t, said) => {
-    const body = { ...because(said), validate_only: false };
+    const body = { ...because(said), validate_only: false, host_is_gone: false };
     return one((await api.POST(`${M}/remove`, { params: { path: of(t) }, body })) as Parameters<typeof one>[0]);
   },
   tombstone: async (t, said) => {
@@ -114,7 +117,10 @@ export async function planOf(
     key === "decommission"
       ? await api.POST(`${I}/decommission`, { params: { path: at(target) }, body: { validate_only: true } })
       : key === "remove"
-        ? await api.POST(`${M}/remove`, { params: { path: of(target) }, body: { validate_only: true } })
+        ? await api.POST(`${M}/remove`, {
+            params: { path: of(target) },
+            body: { validate_only: true, host_is_gone: false },
+          })
         : await api.POST(`${I}/members`, {
             params: { path: at(target) },
             body: { component_key: key.slice("add_".length), allocation_ids: machines, validate_only: true },

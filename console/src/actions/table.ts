@@ -39,6 +39,10 @@ export const OF_INSTANCE: Record<string, Action> = {
     impact: "It goes to another version of the app.",
     needs: ["version"],
   },
+  rotate_keys: {
+    permission: "apps.instance.rotate",
+    impact: "Its members get new shared secrets. Work that runs goes on; what begins at that moment may be refused.",
+  },
   rollback: { permission: "apps.instance.upgrade", impact: "It goes back to the version before the last upgrade." },
   decommission: {
     permission: "apps.instance.decommission",
