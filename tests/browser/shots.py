@@ -54,6 +54,8 @@ def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) ->
             expect(visit.page.get_by_role("heading", name="Sign in to GPUaaS")).to_be_visible()
         else:
             expect(visit.page.locator("[aria-busy=true]")).to_have_count(0)
+        if name == "instance":
+            expect(visit.page.locator("[data-topology]").get_by_text("gpu-a1")).to_be_visible()
         visit.page.wait_for_timeout(600)
         visit.page.screenshot(path=folder / f"{name}.png")
         if name == "sign-in":

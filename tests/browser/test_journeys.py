@@ -78,6 +78,8 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     visit.at("team")
     expect(page.locator("[data-health=healthy]")).to_contain_text("2 runners ready")
     expect(page.get_by_role("img", name=re.compile("Members on 3 machines"))).to_be_visible()
+    for machine in ("gpu-a1", "gpu-a2", "gpu-a3"):
+        expect(page.locator("[data-topology]").get_by_text(machine)).to_be_visible()
     expect(page.get_by_text("Every runner has a free GPU")).to_be_visible()
     visit.check()
 

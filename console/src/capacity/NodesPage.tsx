@@ -25,7 +25,7 @@ export function NodesPage() {
   return (
     <Page
       title="Machines"
-      about="Every machine that was enrolled for this tenant. `gpuaas node enrol NAME` prints what to run on a new one."
+      about="Every machine that was enrolled for this tenant. gpuaas node enrol NAME prints what to run on a new one."
     >
       <Shown of={found}>
         {(items) =>

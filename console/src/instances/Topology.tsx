@@ -2,10 +2,9 @@
 
 import "@xyflow/react/dist/base.css";
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
-import { useElementSize } from "@mantine/hooks";
 import { IconServer2 } from "@tabler/icons-react";
 import { Background, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
-import { useMemo } from "react";
+import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import type { Schemas } from "../api/client";
 import { componentTitle, type Manifest } from "../catalog/manifest";
@@ -31,7 +30,7 @@ export function Topology({
     () => hostsOf(instance.members, instance.topology, manifest),
     [instance.members, instance.topology, manifest],
   );
-  const { ref, width } = useElementSize();
+  const { ref, width } = useWidth();
   const go = useNavigate();
   const drawn = useMemo(() => draw(hosts, manifest, width), [hosts, manifest, width]);
   if (hosts.length > MOST) return null;
@@ -70,6 +69,22 @@ export function Topology({
   );
 }
 
+/** Known before anything is painted, so that nothing jumps. */
+function useWidth() {
+  const ref = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const frame = ref.current;
+    if (!frame) return;
+    const measure = () => setWidth(frame.clientWidth);
+    const observer = new ResizeObserver(measure);
+    observer.observe(frame);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+  return { ref, width };
+}
+
 /** The drawing in words, for those who hear it. */
 function said(hosts: Host[], manifest: Manifest | undefined): string {
   const each = hosts.map(
@@ -97,7 +112,8 @@ function draw(hosts: Host[], manifest: Manifest | undefined, width: number) {
         type: "host",
         position: { x: start + place * (WIDTH + GAP), y },
         data: { host, manifest },
-        width: WIDTH,
+        initialWidth: WIDTH,
+        initialHeight: 42 + host.members.length * 22,
       });
     });
     y += LEVEL + Math.max(...row.map((host) => host.members.length)) * 22;

@@ -23,7 +23,7 @@ export function ServiceAccountsPage() {
   return (
     <Page
       title="Service accounts"
-      about="Programs that act in this project, each with keys of its own. `gpuaas service-account create` makes one where its key shall live; the platform never sees the private half."
+      about="Programs that act in this project, each with keys of its own. gpuaas service-account create makes one where its key shall live; the platform never sees the private half."
     >
       <Shown of={found}>
         {({ items }) =>
