@@ -168,7 +168,7 @@ def run_all(stages: list[Stage]) -> list[Outcome]:
 
     for stage in stages:
         room.enter(stage.cores)
-        threads.append(threading.Thread(target=one, args=(stage,)))
+        threads.append(threading.Thread(target=one, args=(stage,), daemon=True))
         threads[-1].start()
     for thread in threads:
         thread.join()
