@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from desk import FILE, NODE, SAMPLES, UNIT, Desk, Host
-from gpuaas_agent.tasks import schema
+from gpuaas_agent.tasks import document, schema
 from gpuaas_agent.tasks.document import DOCUMENT, KINDS, Known
 from gpuaas_agent.tasks.follow import Tasks
 
@@ -154,6 +154,16 @@ def _envelope(dice: random.Random, desk: Desk, said: dict[str, Any], envelope: d
 
 
 MUTATORS = [_flip_bits, _resign, _field, _argument, _extra, _missing, _not_json, _other_purpose, _envelope]
+
+
+def test_another_spelling_of_the_same_signature_is_refused() -> None:
+    desk = Desk()
+    envelope = desk.sign(_task(random.Random(1)))
+    last = envelope["signature"][-3]  # its two lowest bits carry nothing in 64 bytes
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    envelope["signature"] = envelope["signature"][:-3] + alphabet[alphabet.index(last) ^ 1] + "=="
+    with pytest.raises(document.TaskRefused, match="signature"):
+        document.read(envelope, Known.of(desk.trust()), NODE, 1000)
 
 
 def test_of_ten_thousand_mutated_tasks_none_is_begun_and_each_good_one_is(tmp_path: Path) -> None:

@@ -99,6 +99,8 @@ def _signed(envelope: Any, keys: dict[str, bytes]) -> str:
         raise TaskRefused("The task is signed by a key this machine does not know.")
     try:
         signature = base64.b64decode(envelope["signature"], validate=True)
+        if base64.b64encode(signature).decode() != envelope["signature"]:  # base64 has several spellings of one value
+            raise ValueError("not as the platform writes it")
         Ed25519PublicKey.from_public_bytes(key).verify(signature, CONTEXT + envelope["payload"].encode())
     except (InvalidSignature, binascii.Error, ValueError) as error:
         raise TaskRefused("The task does not carry the platform's signature.") from error
