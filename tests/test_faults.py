@@ -1,10 +1,13 @@
 """Every failure a person can meet on a host: a code, a sentence, a way out, and a way back without touching a database."""
 
+from pathlib import Path
+
 import pytest
 from gpuaas_sdk.models import OperationView
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab
+OTHER_CLOCK = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), Path("libfaketime is not installed"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -65,6 +68,23 @@ def test_a_host_that_proves_itself_with_another_key_is_not_touched(ground: Groun
     finally:
         ground.on_host("gpu2", "sh", "-c", back)
         ground.on_host("gpu2", "systemctl", "start", "gpuaas-agent")
+    ground.gone(ground.instance(instance_id))
+
+
+@pytest.mark.parametrize("off", ["+600", "-600"])
+def test_a_host_whose_clock_is_ten_minutes_off_is_refused_with_a_word_about_its_clock(ground: Ground, off: str) -> None:
+    """Its sshd finds our certificates expired, or not valid yet; nothing that comes later is reached."""
+    ground.lab.push("gpu2", "/opt/other-clock.so", OTHER_CLOCK.read_bytes(), 0o755)
+    ground.lab.push("gpu2", "/etc/faketimerc", f"{off}\n".encode())
+    ground.lab.push("gpu2", "/etc/ld.so.preload", b"/opt/other-clock.so\n")  # every program that starts there now
+    try:
+        instance_id, done = failed(ground, f"clock-{off[1:]}", "gpu2")
+    finally:
+        ground.on_host("gpu2", "rm", "/etc/ld.so.preload", "/etc/faketimerc", "/opt/other-clock.so")
+    assert done.error
+    assert done.error.code == "access_refused"
+    assert "clock" in done.error.way_out
+    retried(ground, done)
     ground.gone(ground.instance(instance_id))
 
 

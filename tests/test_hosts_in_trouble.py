@@ -225,7 +225,8 @@ def test_a_wrong_key_on_a_worker_is_found_told_and_mended_by_a_restart(ground: G
 
 
 def test_what_munge_says_about_a_wrong_clock_is_understood(ground: Ground, cluster: InstanceView) -> None:
-    """A host's clock cannot be moved alone here: the same words come from a credential that is too old."""
+    """Of a clock that is off by less than our certificates live; the same words come from a credential that is too old.
+    Ten minutes are in test_faults.py."""
     said = ground.lab.exec(FIRST, ["sh", "-c", "munge -n --ttl=1 >/tmp/c && sleep 2.1 && unmunge </tmp/c"], timeout=60)
     assert recognised(said.error_text + said.text, FIRST), said
     assert (recognised(said.error_text + said.text, FIRST) or ("",))[0] == "clock_wrong"

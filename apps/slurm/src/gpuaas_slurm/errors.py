@@ -22,7 +22,11 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         + RETRY,
         False,
     ),
-    "access_refused": ("Check that the agent runs on the host and has applied the newest trust, " + RETRY, True),
+    "access_refused": (
+        "Check that the host's clock is right (a certificate is good for minutes only), that its agent runs, and that it"
+        " has applied the newest trust, " + RETRY,
+        True,
+    ),
     "package_missing": (
         "Install the named packages on the host, or give the platform a package set (`gpuaas-slurm packages build`), "
         + RETRY,
