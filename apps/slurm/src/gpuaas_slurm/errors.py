@@ -23,8 +23,8 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         False,
     ),
     "access_refused": (
-        "Check that the host's clock is right (a certificate is good for minutes only), that its agent runs, and that it"
-        " has applied the newest trust, " + RETRY,
+        "Check that the host's clock is right (a certificate is good for minutes only), that its agent runs, and that"
+        " it has applied the newest trust, " + RETRY,
         True,
     ),
     "package_missing": (
