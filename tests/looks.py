@@ -53,14 +53,17 @@ echo '== queue'; squeue -h
 JOBS = "echo '== jobs'; sacct -X -nP -o JobID,JobName,State,Account,User"
 ID = re.compile(r"\b(inst|op|mem|evt|grant|crt|cor|corr)_[0-9A-Za-z]{8,}")
 NODE = re.compile(r"\b(worker\d+)-[0-9a-z]{8}\b")
+JOB = re.compile(r"\b([Jj]ob )\d+\b|\b\d+(\|gpuaas-proof)")  # a try-out of the bundle's headers takes a number, too
 TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z?")
-# How often a controller had to come back, people see as claims and grants; everything else is told once.
-PER_LIFE = {"apps.operation.claimed", "apps.access.granted", "apps.operation.progressed"}
+# How often a controller had to come back, people see as claims and grants, and looks between operations tell what they
+# see as often as it changes; everything else is told once.
+PER_LIFE = {"apps.operation.claimed", "apps.access.granted", "apps.operation.progressed", "apps.instance.updated"}
 
 
 def plain(text: str) -> str:
     text = re.sub(r"pid=\d+,fd=\d+", "PROCESS", text)
     text = re.sub(r"/(accounts|clean)\.\d+\b", r"/\1.EPOCH", text)
+    text = JOB.sub(r"\1N\2", text)
     return TIME.sub("TIME", NODE.sub(r"\1-ID", ID.sub(r"\1_ID", text)))
 
 

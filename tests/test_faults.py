@@ -114,12 +114,12 @@ def test_a_port_taken_by_another_program_is_named(ground: Ground) -> None:
 
 
 def test_a_full_disk_is_said_plainly_and_mended_by_a_retry(ground: Ground) -> None:
-    ground.lab.up(6, disk_mb=600)
-    ground.bring("gpu6")
-    ground.lab.fill_disk("gpu6")
-    instance_id, done = failed(ground, "disk-full", "gpu6")
+    ground.lab.up(7, disk_mb=600)
+    ground.bring("gpu7")
+    ground.lab.fill_disk("gpu7")
+    instance_id, done = failed(ground, "disk-full", "gpu7")
     assert done.error.code == "disk_full"
-    ground.lab.free_disk("gpu6")
+    ground.lab.free_disk("gpu7")
     retried(ground, done)
     ground.gone(ground.instance(instance_id))
 

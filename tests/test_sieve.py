@@ -118,7 +118,18 @@ def good(ground: Ground, operation: OperationView) -> OperationView:
 
 
 def chapter(ground: Ground, instance: str) -> dict[str, Any]:
+    """Written down when the look that follows the operation has been there."""
+    wait_until(lambda: looked_at(ground, instance), 180, "a look at the cluster as it is now")
     return {"platform": platform(ground, instance), "hosts": hosts(ground), "cluster": cluster(ground, HEAD)}
+
+
+def looked_at(ground: Ground, instance: str) -> bool:
+    seen = ground.instance(instance)
+    workers = sum(m.component_key == "worker" and m.state == "ready" for m in seen.members)
+    words = f"{workers} of {workers} worker"
+    still = any("An operation works" in one.message for one in seen.conditions)
+    counted = (seen.access or {}).get("workers") == workers
+    return counted and not still and words in seen.health.sentence
 
 
 def hosts(ground: Ground) -> dict[str, Any]:

@@ -112,7 +112,7 @@ async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host
     if not work.cancel_requested:
         return paused(work)
     runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
-    if not await runner.run(leaving(head, host, seat)):
+    if not await runner.run([*leaving(head, host, seat), *forgetting(head, seat)]):
         return Again(0, "the controller is stopping")
     await said.sent()
     return Failed(
@@ -291,10 +291,13 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
         if not await runner.run(leaving(head, host, seat)):
             return Again(0, "the controller is stopping")
+        evidence = await departed(tools, host, head, seat)
+        if not await runner.run(forgetting(head, seat)):
+            return Again(0, "the controller is stopping")
         await said.sent()
         return Done(
             f"{seat.host} is no longer part of {plan.cluster}, and nothing of the cluster is left on it.",
-            evidence={seat.allocation_id: await departed(tools, host, head, seat)},
+            evidence={seat.allocation_id: evidence},
             members=[*more, MemberReport(member_id=seat.member_id, state="removed")],
             adapter_detail={"node": seat.node, "steps": runner.timeline},
         )
@@ -302,8 +305,12 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
 
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
     stop, *rest = [step() for step in teardown.ORDER if step is not teardown.stop_jobs]
-    gone = (Task(head, nodes.delete(seat)),)
-    return [(Task(host, stop),), gone, *((Task(host, step),) for step in rest), (Task(head, nodes.forget(seat)),)]
+    return [(Task(host, stop),), (Task(head, nodes.delete(seat)),), *((Task(host, step),) for step in rest)]
+
+
+def forgetting(head: Host, seat: Seat) -> list[Stage]:
+    """After the last question about the worker: each one notes its claim on the controller's host again."""
+    return [(Task(head, nodes.forget(seat)),)]
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:

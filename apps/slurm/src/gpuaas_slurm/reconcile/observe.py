@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from gpuaas_sdk import Look, MemberObservation, Seen
 from gpuaas_sdk.errors import ApiError, MachineError
+from gpuaas_sdk.models import MemberView
 
 from gpuaas_slurm import __version__, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers
@@ -77,7 +78,7 @@ async def _plan(look: Look, tools: Tools) -> Plan:
             tools.slugs[look.project_id] = (await look.client.get_project(look.project_id)).slug
         except ApiError:
             tools.slugs[look.project_id] = None
-    there = [member for member in instance.members if member.state not in ("pending", "provisioning", "removed")]
+    there = [member for member in instance.members if _takes_part(member)]
     slug = tools.slugs[look.project_id]
     return plan.make(instance.id, instance.name, instance.inputs, there, instance.project_id, slug)
 
@@ -157,6 +158,12 @@ def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Wo
         missed[key] = 0 if host.reached else missed.get(key, 0) + 1
         said[key] = host
     return replace(one, host=host, missed=missed.get(key, 0), silent=silent[key])
+
+
+def _takes_part(member: MemberView) -> bool:
+    """One that failed before it was ever accepted is nobody's concern but its own operation's."""
+    never_accepted = member.state == "failed" and member.runtime_state is None
+    return member.state not in ("pending", "provisioning", "removed") and not never_accepted
 
 
 def _members(look: Look, wanted: Plan, head: HeadSeen, workers: list[Worker]) -> list[MemberObservation]:
