@@ -149,7 +149,7 @@ async def test_a_host_that_does_not_answer_is_waited_for_and_then_given_up(bed) 
     await asyncio.sleep(0.1)
     assert isinstance(await bed.decommission(operation=named.replace("999", "998")), Again)
     await asyncio.sleep(0.6)
-    assert "not available yet" in failed(await bed.decommission(operation=named.replace("999", "998"))).way_out
+    assert "gpuaas operation abandon" in failed(await bed.decommission(operation=named.replace("999", "998"))).way_out
 
 
 async def test_a_full_disk_is_named_before_anything_is_changed(lab, tmp_path: Path) -> None:
