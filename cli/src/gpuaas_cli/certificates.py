@@ -60,7 +60,8 @@ VERDICTS = {True: "as it was written", False: "IT WAS CHANGED", None: "not check
 
 def _access(one: DepartureCertificateView) -> str:
     if one.access.open_grants:
-        return f"{one.access.open_grants} certificates can still enter the machine; look again in a moment"
+        many = "1 certificate" if one.access.open_grants == 1 else f"{one.access.open_grants} certificates"
+        return f"{many} can still enter the machine; look again in a moment"
     if one.access.grants_not_yet_refused:
         return f"revoked; the machine has yet to say that it refuses {one.access.grants_not_yet_refused}"
     return "revoked; nobody of this operation can enter the machine"

@@ -1,4 +1,5 @@
-"""What apps say in `adapter_detail` under names that mean the same for every app: `preflight` and `drift`.
+"""What apps say in `adapter_detail` under names that mean the same for every app (docs/guides/app-team.md):
+`preflight`, `drift`, and what a failed operation saw.
 
 Apps write them freely, so everything of an unexpected shape is passed over. Called by the show commands.
 """
@@ -9,7 +10,7 @@ from typing import Any
 
 from . import show
 
-MOST_CHECKS = 40
+MOST_CHECKS, MOST_LINES = 40, 8
 
 
 def preflight(detail: dict[str, Any] | None) -> None:
@@ -36,9 +37,40 @@ def drift(detail: dict[str, Any] | None) -> None:
         show.table(("DRIFT", "WHERE", "WHO", "WHAT WAS FOUND", "TO PUT IT BACK"), rows)
 
 
+def failure(detail: dict[str, Any] | None) -> None:
+    """Of a failed operation: step and host, services that are not well, answers that were no, and the last words."""
+    found = detail or {}
+    rows = [("failed step", _text(found, "step")), ("on host", _text(found, "host"))]
+    rows += [
+        ("service", _service(one))
+        for one in _rows(found.get("units"))
+        if one.get("active") not in ("active", "inactive")
+    ]
+    rows += [
+        ("check", str(one.get("sentence") or one.get("check")))
+        for one in _rows(found.get("checks"))
+        if not one.get("ok")
+    ]
+    said, log = _text(found, "output").splitlines(), found.get("log")
+    rows += [("said", line) for line in said[-MOST_LINES:]]
+    rows += [("log", str(line)) for line in log[-MOST_LINES:]] if isinstance(log, list) else []
+    if any(value for _, value in rows):
+        print()
+        show.facts(rows)
+
+
 def _named(detail: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
     return _rows((detail or {}).get(name))
 
 
 def _rows(value: Any) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def _text(detail: dict[str, Any], name: str) -> str:
+    value = detail.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _service(unit: dict[str, Any]) -> str:
+    return f"{unit.get('unit')} is {unit.get('active')} ({unit.get('sub')}, {unit.get('result')})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import evidence, findings, show
+from .. import findings, show
 from ..certificates import print_certificate, unaltered
 from ..endings import say_next
 from ..moments import sequence_now
@@ -106,7 +106,7 @@ def show_operation(operation: str, /, *, common: Looking = Looking()) -> None:
     )
     findings.preflight(found.adapter_detail)
     if error:
-        evidence.tell(found.adapter_detail)
+        findings.failure(found.adapter_detail)
 
 
 @app.command
