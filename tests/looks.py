@@ -50,7 +50,13 @@ echo '== reservations'; scontrol -o show reservations
 echo '== accounting'; sacctmgr -nP show assoc format=cluster,account,user,qos; sacctmgr -nP show user; sacctmgr -nP show cluster format=cluster,classification
 echo '== queue'; squeue -h
 """
-JOBS = "echo '== jobs'; sacct -X -nP -o JobID,JobName,State,Account,User"
+# The scheduler tells its accounting of a job's end when it comes to it.
+JOBS = """
+told() { [ -z "$(comm -23 <(scontrol -o show jobs | grep -o '^JobId=[0-9]*' | cut -d= -f2 | sort) \\
+  <(sacct -X -nP -o JobID,State | grep -Ev '(RUNNING|PENDING)$' | cut -d'|' -f1 | sort))" ]; }
+for _ in $(seq 100); do ! told || break; sleep 0.2; done
+echo '== jobs'; sacct -X -nP -o JobID,JobName,State,Account,User
+"""
 ID = re.compile(r"\b(inst|op|mem|evt|grant|crt|cor|corr)_[0-9A-Za-z]{8,}")
 NODE = re.compile(r"\b(worker\d+)-[0-9a-z]{8}\b")
 JOB = re.compile(r"\b([Jj]ob )\d+\b|\b\d+(\|gpuaas-proof)")  # a try-out of the bundle's headers takes a number, too
