@@ -188,7 +188,7 @@ def live(options: argparse.Namespace) -> None:
     at_each_write(points)
     HOW[options.how](points)
     logs.set_up()
-    asyncio.run(controller.run([options.identity], options.state, options.holder))
+    asyncio.run(controller.run([options.identity], str(options.state), options.holder))
 
 
 def main() -> int:

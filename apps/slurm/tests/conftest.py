@@ -1,10 +1,13 @@
-"""Things the unit tests share: a plan, facts of a host, a clock that we move."""
+"""Things the unit tests share: a plan, facts of a host, the places of a journal."""
 
 import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan, make
 from gpuaas_slurm.steps.catalog import Member
+from journal_places import place, postgresql, shared
 from slurm_examples import INSTANCE, PROJECT, member
+
+__all__ = ["place", "postgresql", "shared"]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from gpuaas_slurm.state.journal import Journal
 class Scene:
     """Operations on hosts that fail as told; the clock is ours."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self.path, self.time, self.count, self.tries = path, 1_000_000.0, 0, 0
         self.reopened()
 
@@ -43,8 +43,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path / "journal.db")
+def scene(place: Path | str) -> Scene:
+    return Scene(place)
 
 
 async def broken(scene: Scene, host: str = "gpu1", times: int = MOST_OF_A_HOST) -> None:

@@ -35,7 +35,7 @@ SEEN_PART = PART | {"MaxTime": "UNLIMITED", "DefaultTime": "01:00:00"}
 
 
 def node(name: str, state: str = "idle", **more: Any) -> Node:
-    facts = {"silent": False, "version": "22.05.8", "gpus": 2, "gpu_type": "a100", "by": "", "since": "", "reason": ""}
+    facts = {"silent": False, "version": "22.05.8", "gpus": {"a100": 2}, "by": "", "since": "", "reason": ""}
     return Node(name=name, state=state, **(facts | more))
 
 
@@ -72,7 +72,7 @@ def drained(by: str = "root", reason: str = "fan is loud", state: str = "drained
 
 def test_a_whole_cluster_is_healthy_in_the_same_words_every_time() -> None:
     found = judged(head())
-    assert (found.status, found.sentence) == ("healthy", "train: 2 of 2 workers take jobs.")
+    assert (found.status, found.sentence) == ("healthy", "2 of 2 workers take jobs.")
     assert [row.key for row in found.conditions] == ["scheduler", "worker", "accounting", "configuration", "clock"]
     assert {row.row()["status"] for row in found.conditions} == {"True"}
     busy = head(nodes={w.node: node(w.node, "busy") for w in PLAN.workers}, skew_s=1.7)
@@ -144,7 +144,7 @@ def test_a_host_that_was_not_heard_once_may_only_be_slow() -> None:
 def test_a_drain_that_was_asked_for_is_no_trouble() -> None:
     mine = drained(reason="gpuaas:op_1: a new disk")
     found = judged(head(), node=mine, member_state="drained")
-    assert (found.status, found.sentence) == ("healthy", "train: 1 of 2 workers take jobs. Drained, as asked: gpu2.")
+    assert (found.status, found.sentence) == ("healthy", "1 of 2 workers take jobs. Drained, as asked: gpu2.")
     adopted = judged(head(), node=drained(), member_state="drained")
     assert adopted.status == "healthy", "a person's drain that the platform has adopted"
 
@@ -200,7 +200,7 @@ def test_what_hosts_say_is_read() -> None:
     said = [
         "@now_ms 5000", "@version slurm-wlm 22.05.8", "@unit slurmctld.service|active", "@files listed",
         "@file changed|/etc/slurm/slurm.conf|2026-11-16 08:00", "@ping Slurmctld(primary) at gpu1 is UP",
-        "@node worker0-a|drain*|22.05.8|gpu:a100:2(S:0)|root|2026-11-16T08:00:00|fan|loud",
+        "@node worker0-a|drain*|22.05.8|gpu:a100:2(S:0),gpu:h100:1(S:1)|root|2026-11-16T08:00:00|fan|loud",
         "@node worker1-b|mix|22.05.8|(null)|Unknown|Unknown|none", "@node ", "@database answers", "@accounts answer",
         "@partition PartitionName=main State=UP", "@wanted PartitionName=main Nodes=ALL State=UP",
         "@assoc team-a|gpuaas|3|||||", "@assoc root||||||", "@made Parent - 'root'", "@made Account - 'team-a':GrpJobs=3",
@@ -210,8 +210,14 @@ def test_what_hosts_say_is_read() -> None:
     assert (seen.skew_s, seen.version, seen.answers, seen.database, seen.accounts) == (4.0, "22.05.8", True, True, True)
     assert seen.files == (("changed", "/etc/slurm/slurm.conf", "2026-11-16 08:00"),)
     first, second = seen.nodes.values()
-    assert (first.state, first.silent, first.gpus, first.by, first.reason) == ("drained", True, 2, "root", "fan|loud")
-    assert (second.state, second.silent, second.gpus, second.by, second.reason) == ("busy", False, 0, "", "")
+    assert (first.state, first.silent, first.gpus, first.by, first.reason) == (
+        "drained",
+        True,
+        {"a100": 2, "h100": 1},
+        "root",
+        "fan|loud",
+    )
+    assert (second.state, second.silent, second.gpus, second.by, second.reason) == ("busy", False, {}, "", "")
     assert seen.associations == (("team-a", "gpuaas", "grpjobs=3"), ("root", "", ""))
     assert seen.made == {("root", ""): "", ("team-a", ""): "GrpJobs=3", ("team-a", "gpuaas"): "DefaultAccount='team-a'"}
     assert read_host(parse(0, "@unit slurmd.service|failed"), 0).runs("slurmd") is False
@@ -229,7 +235,7 @@ BUNDLE: dict[str, Any] = {
     "cluster": "train",
     "workers": 1,
     "nodes": [FIRST.node],
-    "gpus": {"count": 2, "type": "a100"},
+    "gpus": {"count": 2, "types": {"a100": 2}},
     "sbatch_headers": [shown_header(PLAN, ("main", None)), shown_header(PLAN, ("gone", None))],
     "versions": {"app": "0", "slurmctld": "slurm-wlm 22.05.8"},
 }
@@ -242,12 +248,19 @@ def fresh(before: dict[str, Any], seen: HeadSeen, tried: dict[Any, bool]) -> dic
 
 def test_the_bundle_counts_who_came_later_and_shows_headers_that_were_tried() -> None:
     made = fresh(BUNDLE, head(), {("main", "a100"): True})
-    assert (made["workers"], made["gpus"]) == (2, {"count": 4, "type": "a100"})
+    assert (made["workers"], made["gpus"]) == (2, {"count": 4, "types": {"a100": 4}})
     assert made["nodes"] == [FIRST.node, SECOND.node]
     assert [(one["partition"], one["gpu"]) for one in made["sbatch_headers"]] == [("main", None), ("main", "a100")]
     assert made["versions"]["members"] == {"gpu1": "22.05.8", "gpu2": "22.05.8", "gpu3": "22.05.8"}
     assert fresh(made, head(), {}) == made, "the same sight, the same bundle"
     assert fresh(BUNDLE, head(), {("main", "a100"): False})["sbatch_headers"] == [shown_header(PLAN, ("main", None))]
+
+
+def test_gpus_of_several_types_are_told_by_type_with_a_header_for_each() -> None:
+    both = head(nodes={FIRST.node: node(FIRST.node), SECOND.node: node(SECOND.node, gpus={"h100": 1, "a100": 1})})
+    made = fresh(BUNDLE, both, {("main", "a100"): True, ("main", "h100"): True})
+    assert made["gpus"] == {"count": 4, "types": {"a100": 3, "h100": 1}}
+    assert [one["gpu"] for one in made["sbatch_headers"]] == [None, "a100", "h100"]
 
 
 def test_parts_that_cannot_be_tried_now_are_marked_until_they_can() -> None:

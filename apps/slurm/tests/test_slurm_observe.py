@@ -110,7 +110,7 @@ async def test_equal_looks_say_equal_things_and_try_a_header_once(tools: Tools) 
     cluster = Cluster(2)
     look = cluster.look()
     first = await seen(look, tools)
-    assert (first.status, first.sentence) == ("healthy", "train: 2 of 2 workers take jobs.")
+    assert (first.status, first.sentence) == ("healthy", "2 of 2 workers take jobs.")
     assert first.access
     assert [one["partition"] for one in first.access["sbatch_headers"]] == ["main"]
     look.instance.access = first.access

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from gpuaas_slurm.plan import make
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.steps import candidate, catalog
+from gpuaas_slurm.steps import candidate, catalog, proof
 from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member
 
@@ -191,6 +192,10 @@ def test_each_gpu_is_called_after_its_model_where_the_machine_reports_one() -> N
     assert "Gres=gpu:h100:1,gpu:a100:1 Feature=h100,a100" in files["/etc/gpuaas-slurm/slurmd.env"]
     assert "Type=h100 Flags=nvidia_gpu_env File=/dev/nvidia0" in files["/etc/slurm/gres.conf"]
     assert "Type=a100 Flags=nvidia_gpu_env File=/dev/nvidia1" in files["/etc/slurm/gres.conf"]
+    kinds = made.gpus_by_type({"alloc_00000001": ["/dev/nvidia0", "/dev/nvidia1"]})
+    assert kinds == {"a100": 1, "h100": 1}
+    tried = re.findall(r"--gres=gpu:(\w+):1", proof.access(made, kinds).act)
+    assert tried == ["a100", "h100"], "a deploy tries the types that are there, not the one that other GPUs would have"
 
 
 @pytest.mark.parametrize(

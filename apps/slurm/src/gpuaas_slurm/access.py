@@ -4,6 +4,7 @@ Made by the deploy from what was proven then (`bundle`), kept true by every look
 are counted, new partitions and GPU types get their header, and what cannot be tried now is marked stale.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,8 @@ class Proof:
         )
 
 
-def bundle(plan: Plan, host: HostFacts, proof: Proof) -> dict[str, Any]:
+def bundle(plan: Plan, facts: Mapping[str, HostFacts], proof: Proof) -> dict[str, Any]:
+    host = facts[plan.controller.allocation_id]
     ask = f"-A {plan.account} -p {plan.partition}"
     gpu = [{"command": f"srun {ask} --gres=gpu:1 printenv CUDA_VISIBLE_DEVICES", "tried": "exit 0"}]
     tried = [{"command": command, "tried": f"exit {code}"} for command, code in proof.commands]
@@ -94,7 +96,7 @@ def bundle(plan: Plan, host: HostFacts, proof: Proof) -> dict[str, Any]:
         "account": plan.account,
         "partition": plan.partition,
         "workers": len(plan.workers),
-        "gpus": {"count": proof.gpus, "type": plan.gpu_type if proof.gpus else None},
+        "gpus": {"count": proof.gpus, "types": plan.gpus_by_type({a: one.gpus for a, one in facts.items()})},
         "paths": PATHS,
         "ports": {"slurmctld": 6817, "slurmd": 6818, "slurmdbd": 6819},
         "commands": [
@@ -116,7 +118,7 @@ def shown_header(plan: Plan, key: Key) -> dict[str, Any]:
 
 def headers_wanted(head: HeadSeen) -> list[Key]:
     """A header per partition, and one more per GPU type. Names that a person made up outside our rules get none."""
-    types = sorted({node.gpu_type for node in head.nodes.values() if node.gpu_type})
+    types = sorted({kind for node in head.nodes.values() for kind in node.gpus if kind})
     names = [name for name in sorted(head.partitions) if _usable("partition", name)]
     return [(name, gpu) for name in names for gpu in (None, *(one for one in types if _usable("gpu_type", one)))]
 
@@ -153,7 +155,7 @@ def refreshed(
     if not head.answers:
         return now | {"stale": NEEDS_SCHEDULER}
     there = [one for one in workers if one.node is not None]
-    gpus = sum(one.node.gpus for one in there if one.node)
+    gpus: Counter[str] = sum((Counter(one.node.gpus) for one in there if one.node), Counter())
     shown = {(one["partition"], one["gpu"]): one for one in before.get("sbatch_headers", [])}
     kept = [shown.get(key) or shown_header(plan, key) for key in wanted if key in shown or tried.get(key)]
     members = {plan.controller.host: head.version} if head.version else {}
@@ -162,7 +164,7 @@ def refreshed(
     return now | {
         "workers": len(there),
         "nodes": [one.seat.node for one in there],
-        "gpus": {"count": gpus, "type": plan.gpu_type if gpus else None},
+        "gpus": {"count": gpus.total(), "types": dict(sorted(gpus.items()))},
         "sbatch_headers": kept,
         "versions": {"app": app_version, **versions, "members": members},
     }

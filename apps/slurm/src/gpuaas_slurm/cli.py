@@ -19,7 +19,7 @@ app = App(name="gpuaas-slurm", version=__version__, help="The Slurm app of GPUaa
 def run(
     *,
     identity: Annotated[list[Path], Parameter(negative="")],
-    state: Path,
+    state: Annotated[str, Parameter(env_var="GPUAAS_SLURM_STATE")],
     holder: str | None = None,
     log_level: Literal["DEBUG", "INFO", "WARNING"] = "INFO",
 ) -> None:
@@ -30,17 +30,21 @@ def run(
     identity
         File of a service account; give it again for each further project.
     state
-        Directory of this controller's own journal.
+        Where this controller keeps its own journal: a folder, or postgresql://… for controllers on several machines.
     holder
         Stable name of this installation; a restarted controller takes its own work back at once.
     """
     from gpuaas_slurm import controller, logs
+    from gpuaas_slurm.state.store import StateAway
 
     for path in identity:
         if not path.is_file():
             sys.exit(f"There is no identity file {path}. Make one with ServiceAccount.generate() of gpuaas_sdk.")
     logs.set_up(log_level)
-    asyncio.run(controller.run(identity, state, holder or f"gpuaas-slurm@{socket.gethostname()}"))
+    try:
+        asyncio.run(controller.run(identity, state, holder or f"gpuaas-slurm@{socket.gethostname()}"))
+    except StateAway as error:
+        sys.exit(f"{error} Mend that, or give another --state; no operation was taken up.")
 
 
 @app.command

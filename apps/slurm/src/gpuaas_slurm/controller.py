@@ -30,6 +30,7 @@ from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.reconcile.observe import observe
 from gpuaas_slurm.state.journal import Journal
+from gpuaas_slurm.state.store import place
 
 log = structlog.get_logger()
 Outcome = Done | Again | Failed
@@ -54,7 +55,7 @@ RECONCILERS: dict[str, Reconcile] = {
 }
 
 
-async def run(identities: list[Path], state: Path, holder: str, concurrency: int = 16) -> None:
+async def run(identities: list[Path], state: str, holder: str, concurrency: int = 16) -> None:
     """Until SIGTERM or SIGINT; the loops then hand back what they hold.
 
     Operations mostly wait for hosts, so 16 at once per project cost little, and nobody waits behind a slow host.
@@ -64,8 +65,8 @@ async def run(identities: list[Path], state: Path, holder: str, concurrency: int
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    journal = Journal(state / "journal.db")
-    log.info("controller starts", version=__version__, holder=holder, identities=len(identities), state=str(state))
+    journal = Journal(place(state))
+    log.info("controller starts", version=__version__, holder=holder, identities=len(identities), state=journal.name)
     try:
         async with asyncio.TaskGroup() as group:
             for path in identities:
@@ -114,14 +115,18 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
         }
         with structlog.contextvars.bound_contextvars(**words):
             log.info("reconcile starts", operation_kind=work.operation.kind)
-            tools.journal.forget_old()
             started = moment()
-            outcome = await guarded(work, tools, lambda: versions.check(work)) or await reconcile(work, tools)
+            outcome = await guarded(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
             _tell_span(tools, work, started, outcome)
             return outcome
 
     return bound
+
+
+async def _before(work: Work, tools: Tools) -> None:
+    tools.journal.forget_old()
+    await versions.check(work)
 
 
 def _tell_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:

@@ -66,6 +66,11 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
     ),
     "partition_in_use": ("Wait for these jobs, move or cancel them, " + RETRY_UPDATE, True),
     "workers_busy": ("Wait for these jobs, or drain the workers first (`gpuaas member drain`), " + RETRY_UPDATE, True),
+    "state_unavailable": (
+        "Bring the database or the disk back on which the controller keeps its journal (its runbook, section 5), "
+        + RETRY,
+        True,
+    ),
     "teardown_incomplete": (
         "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
         True,

@@ -156,7 +156,7 @@ def judge(name: str, plan: Plan, head: HeadSeen, workers: Iterable[Worker]) -> H
     )
     wrong = [row for row in rows if row.ok is False]
     if not wrong:
-        return Health("healthy", f"{plan.cluster}: {rows[1].sentence}", rows)
+        return Health("healthy", rows[1].sentence, rows)
     return Health(_status(head, known, scheduler), wrong[0].sentence, rows)
 
 

@@ -64,8 +64,7 @@ class Node:
     state: str  # in the words of members' runtime_state
     silent: bool  # Slurm asks and hears nothing
     version: str
-    gpus: int
-    gpu_type: str
+    gpus: dict[str, int]  # by type
     by: str
     since: str
     reason: str
@@ -139,15 +138,14 @@ def _node(line: str) -> Node | None:
     if len(parts) < 7 or not parts[0]:
         return None
     name, state, version, gres, by, since, reason = (part.strip() for part in parts)
-    found = re.search(r"\bgpu:(?:([a-z][a-z0-9_]*):)?(\d+)", gres)
+    gpus = re.findall(r"\bgpu:(?:([a-z][a-z0-9_]*):)?(\d+)", gres)
     said = "" if reason in ("", "none") else reason
     return Node(
         name=name,
         state=parse.node_state(state),
         silent=state.endswith("*"),
         version=version,
-        gpus=int(found.group(2)) if found else 0,
-        gpu_type=(found.group(1) or "") if found else "",
+        gpus={kind: int(many) for kind, many in gpus},
         by=by if said else "",
         since=since if said and since != "Unknown" else "",
         reason=said,

@@ -4,7 +4,8 @@ Everything is computed from members: a single-node cluster is the case in which 
 allocation; one of several workers may share it, too. Nothing below assumes that they do.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -103,6 +104,11 @@ class Plan:
         """What jobs call this GPU: the first rule that fits what the machine says of it."""
         model = dict(seat.models).get(device, "").lower()
         return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
+
+    def gpus_by_type(self, devices: Mapping[str, Iterable[str]]) -> dict[str, int]:
+        """How many of each type the workers have; `devices`: the GPU files of each allocation."""
+        kinds = Counter(self.type_of(w, one) for w in self.workers for one in devices.get(w.allocation_id, ()))
+        return dict(sorted(kinds.items()))
 
     def workers_on(self, allocation_id: str) -> tuple[Seat, ...]:
         return tuple(w for w in self.workers if w.allocation_id == allocation_id)

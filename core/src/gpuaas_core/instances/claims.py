@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, and_, or_, select, update
 from ..access.context import Context
 from ..custody.vault import Vault
 from . import granting, schemas
+from .departures import leave_machines
 from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
 from .fencing import check_not_fenced
@@ -35,6 +36,7 @@ LEASE_S = 30
 MAX_ATTEMPTS = 8  # claims in a row without a step further
 EPOCHS_LOST = 1_000_000  # more than a restored store can have forgotten
 READY = ("Ready", "True")
+LEAVES = (DECOMMISSION, REMOVE, REPLACE)
 
 
 def claim(ctx: Context, project_id: str, body: schemas.Claim) -> schemas.ClaimView | None:
@@ -183,6 +185,8 @@ def _seen(ctx: Context, instance: Row[Any], row: Row[Any], body: schemas.Progres
 
 def complete(ctx: Context, project_id: str, operation_id: str, body: schemas.Complete) -> schemas.OperationView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
+    if row.kind in LEAVES:
+        leave_machines(ctx, row)
     _report_members(ctx, instance, row, body.members)
     said = {"message": body.message or "Done", "evidence": body.evidence} | _of_operation(row, body.adapter_detail)
     moved = move_operation(ctx, instance, row, "succeed", **said)

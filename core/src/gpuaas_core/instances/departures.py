@@ -2,8 +2,8 @@
 the end of the operation, and never changed.
 
 The statement is the app's evidence together with what only the platform knows: which machine, whose instance, who
-asked. Its digest is over canonical JSON, so that whoever kept a copy can compare it years later. What can still change,
-the ways into the machine, is looked up when the certificate is shown.
+asked. Its digest is over canonical JSON, so that whoever kept a copy can compare it years later. The operation's ways
+into its machines are taken back in the same moment; whether a machine refuses them yet is looked up when it is shown.
 """
 
 import hashlib
@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, func, insert, select
 
 from ..access.context import Context
+from ..capacity.revoking import revoke
 from ..capacity.tables import nodes
 from ..custody import grants
 from ..custody.tables import access_grants
@@ -52,6 +53,13 @@ def checks_in(said: Any) -> list[dict[str, Any]]:
         for row in (rows if isinstance(rows, list) else [])
         if isinstance(row, dict) and "check" in row
     ]
+
+
+def leave_machines(ctx: Context, row: Row[Any]) -> None:
+    """First of all that an end does: machines are locked before anything is told."""
+    mine = (access_grants.c.operation_id == row.id) & grants.live(ctx.now)
+    if held := ctx.tx.execute(select(access_grants).where(mine)).all():
+        revoke(ctx, held, "its operation has left the machine")
 
 
 def certify(ctx: Context, instance: Row[Any], row: Row[Any], left: Iterable[Row[Any]], evidence: Evidence) -> None:

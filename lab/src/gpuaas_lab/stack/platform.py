@@ -81,8 +81,8 @@ class Stack:
     ) -> None:
         """A Slurm controller, its own process with its own state, in its own network namespace if `prefix` says so."""
         flags = [word for path in identities for word in ("--identity", str(path))]
-        own = ["--state", str(self.root / name), "--holder", name]
-        self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, *own], env or {}))
+        said = {"GPUAAS_SLURM_STATE": str(self.root / name)} | (env or {})
+        self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, "--holder", name], said))
 
     def wait_ready(self, timeout: float = 60) -> None:
         with Client(self.api, Bearer()) as client:

@@ -100,12 +100,11 @@ def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) ->
 
 async def _done(work: Work, wanted: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner) -> Done:
     proof = Proof.read(await hosts[wanted.controller.allocation_id].script(COLLECT))
-    sentence = (
-        f"{wanted.cluster}: {len(wanted.workers)} worker{'s' if len(wanted.workers) > 1 else ''} ready, a job ran."
-    )
+    many = "worker is" if len(wanted.workers) == 1 else "workers are"
+    sentence = f"{len(wanted.workers)} {many} ready, a job ran."  # whoever shows it has said whose it is
     return Done(
         sentence,
-        access=bundle(wanted, facts[wanted.controller.allocation_id], proof),
+        access=bundle(wanted, facts, proof),
         runtime_version=proof.slurm_version,
         conditions=proof.conditions(len(wanted.workers)),
         adapter_detail={

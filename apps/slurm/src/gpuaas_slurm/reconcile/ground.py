@@ -27,6 +27,7 @@ from gpuaas_slurm.plan import BadPlan
 from gpuaas_slurm.render.check import BadConfig
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.state.journal import Journal
+from gpuaas_slurm.state.store import StateAway
 from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()
@@ -165,6 +166,13 @@ def _unseen(host: Host, answer: Answer) -> StepFailed:
 async def guarded(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
     """Runs the body; everything foreseeable that it raises comes back as Again or Failed."""
     try:
+        return await _outcome(work, tools, body)
+    except StateAway as error:  # also of those who wanted to write down what went wrong
+        return _without_memory(work, tools, str(error))
+
+
+async def _outcome(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
+    try:
         return await body()
     except StaleOnHost as error:
         raise stale_claim(work.operation.id, str(error), work.operation.correlation_id) from error
@@ -205,9 +213,23 @@ def _patience(work: Work, tools: Tools, allocation_id: str, why: str) -> Again |
     return _failed(work, tools, StepFailed("host_unreachable", f"{why} Gave up after {waited:.0f} s."))
 
 
+def _without_memory(work: Work, tools: Tools, why: str) -> Again | Failed:
+    """Nothing more is done on a host, since no intent can be written down; what is begun is found by its probe."""
+    if tools.journal.away_for() < tools.patience_s:
+        return Again(2.0, f"{why} Trying again, for {tools.patience_s:.0f} s in all.")
+    return _failed(work, tools, StepFailed("state_unavailable", why))
+
+
+def _rows(work: Work, tools: Tools) -> list[dict[str, Any]]:
+    try:
+        return tools.journal.rows(work.operation.id)
+    except StateAway:
+        return []
+
+
 def _failed(work: Work, tools: Tools, error: StepFailed) -> Failed:
     names = {m.allocation_id: m.node_name or m.allocation_id for m in work.members() if m.allocation_id}
-    detail = evidence.bundle(error.detail, tools.journal.rows(work.operation.id), names)
+    detail = evidence.bundle(error.detail, _rows(work, tools), names)
     message = evidence.scrub(error.message)
     log.warning("operation fails", code=error.code, message=message, detail=detail)
     teardown = work.operation.kind == "decommission"

@@ -31,7 +31,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
         await said.sent()
         seen = {seat.member_id: (await nodes.standing(head, seat)).state for seat in plan.workers}
         return Done(
-            f"{plan.cluster} has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
+            f"The cluster has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             members=reports(work, {m.id: seen.get(m.id, "running") for m in work.members()}),
             adapter_detail={"steps": runner.timeline},
         )

@@ -128,7 +128,7 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
             return paused(work)
         await said.sent()
         return Done(
-            f"{plan.cluster} is stopped; its jobs wait in the queue until it is started.",
+            "The cluster is stopped; its jobs wait in the queue until it is started.",
             "unknown",
             members=reports(work, {m.id: "stopped" for m in work.members()}),
             adapter_detail={"steps": runner.timeline},
@@ -161,7 +161,7 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
         running = await versions.of(hosts)
         return Done(
-            f"{plan.cluster} {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
+            f"The cluster {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
             "degraded" if bad else "healthy",
             runtime_version=running[plan.controller.allocation_id].slurm("slurmctld"),
             members=reports(work, states, running),

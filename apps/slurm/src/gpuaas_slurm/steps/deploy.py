@@ -20,7 +20,7 @@ HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    gpus = sum(len(facts[w.allocation_id].gpus) for w in plan.workers)
+    gpus = plan.gpus_by_type({a: one.gpus for a, one in facts.items()})
     return [*without_proofs(plan, hosts, facts), *_proofs(plan, hosts[plan.controller.allocation_id], gpus)]
 
 
@@ -69,10 +69,10 @@ def services_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, Hos
     return [tuple(tasks)]
 
 
-def _proofs(plan: Plan, head: Host, gpus: int) -> list[Stage]:
+def _proofs(plan: Plan, head: Host, gpus: Mapping[str, int]) -> list[Stage]:
     return [
         (Task(head, proof.first_job(plan)),),
-        (Task(head, proof.gpu_job(plan, gpus)),),
+        (Task(head, proof.gpu_job(plan, sum(gpus.values()))),),
         (Task(head, proof.access(plan, gpus)), Task(head, proof.batch_job(plan))),
     ]
 

@@ -3,6 +3,8 @@
 What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
 """
 
+from collections.abc import Iterable
+
 from gpuaas_slurm import validate
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.slurm import shell
@@ -102,10 +104,10 @@ def gpu_job(plan: Plan, gpus: int) -> Step:
     )
 
 
-def access(plan: Plan, gpus: int) -> Step:
+def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
     """Every command that the access bundle shows is run first, as the user who will type it."""
-    kinds = (None, plan.gpu_type) if gpus else (None,)
-    headers = "".join(f"({try_header(plan, plan.partition, gpu)}) | sed 's/^@header /header|/' &\n" for gpu in kinds)
+    tries = [try_header(plan, plan.partition, gpu) for gpu in (None, *gpu_types)]
+    headers = "".join(f"({one}) | sed 's/^@header /header|/' &\n" for one in tries)
     runs = "\n".join(
         f"(code=0; {shell.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
         for c in COMMANDS

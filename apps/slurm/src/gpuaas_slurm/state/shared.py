@@ -1,0 +1,119 @@
+"""The state in PostgreSQL, for controllers on several machines. A statement is durable when it returns.
+
+The controller has one thread and asks from there, so a database that hangs may not hold it: the heartbeats of every
+operation would stop. It gets `PATIENCE_S`, and whoever asks within `REST_S` after a failure is refused at once.
+"""
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from gpuaas_slurm.state.store import Rows, StateAway
+
+CONNECT_S, PATIENCE_S, REST_S = 3, 4.0, 2.0
+TABLES_LOCK = 0x6770_5551  # one controller at a time makes the tables
+
+
+class Shared:
+    def __init__(self, address: str, tables: Sequence[str]) -> None:
+        self.name = _shown(address)
+        self._address, self._tables = address, tables
+        self._line = _Line(address, tables)
+        self._rests_until, self._last = 0.0, ""
+        self.execute("SELECT 1 AS here")
+
+    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
+        if time.monotonic() < self._rests_until:
+            raise StateAway(self.name, self._last)
+        try:
+            return self._line.execute(words.replace("?", "%s"), values)
+        except TimeoutError as error:
+            self._line.cut()
+            self._line = _Line(self._address, self._tables)
+            raise self._away(f"no answer within {PATIENCE_S:.0f} s") from error
+        except psycopg.Error as error:
+            raise self._away(str(error)) from error
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _away(self, why: str) -> StateAway:
+        self._rests_until, self._last = time.monotonic() + REST_S, why
+        return StateAway(self.name, why)
+
+
+class _Line:
+    """One connection and the thread that waits on it. A broken one is made anew, and the statement given once more: a
+    row may then be there twice, never not at all."""
+
+    def __init__(self, address: str, tables: Sequence[str]) -> None:
+        self._address, self._tables = address, tables
+        self._connection: psycopg.Connection[dict[str, Any]] | None = None
+        self._thread = ThreadPoolExecutor(1, "gpuaas-slurm-state")
+        self._is_cut = False
+
+    def execute(self, words: str, values: Sequence[Any]) -> Rows:
+        return self._thread.submit(self._run, words, values).result(PATIENCE_S)
+
+    def cut(self) -> None:
+        """Under a thread that may still wait: it ends by that."""
+        self._is_cut = True
+        with contextlib.suppress(OSError, psycopg.Error):
+            if self._connection is not None:
+                with socket.socket(fileno=os.dup(self._connection.fileno())) as wire:
+                    wire.shutdown(socket.SHUT_RDWR)
+        self._thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._thread.shutdown(wait=False)
+
+    def _run(self, words: str, values: Sequence[Any]) -> Rows:
+        was_open = self._connection is not None
+        try:
+            return self._ask(words, values)
+        except (psycopg.OperationalError, psycopg.InterfaceError):
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            if self._is_cut or not was_open:
+                raise
+            return self._ask(words, values)  # the server was started anew since it was asked last
+
+    def _ask(self, words: str, values: Sequence[Any]) -> Rows:
+        self._connection = connection = self._connection or self._connected()
+        found = connection.execute(words.encode(), values)
+        return found.fetchall() if found.description else []
+
+    def _connected(self) -> psycopg.Connection[dict[str, Any]]:
+        """Without prepared statements, so that a pooler may stand in between."""
+        made = psycopg.Connection[dict[str, Any]].connect(
+            self._address,
+            autocommit=True,
+            row_factory=dict_row,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_S,
+            application_name="gpuaas-slurm",
+        )
+        with made.transaction():
+            made.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
+            for table in self._tables:
+                made.execute(table.encode())
+        return made
+
+
+def _shown(address: str) -> str:
+    try:
+        said = conninfo_to_dict(address)
+    except psycopg.ProgrammingError as error:
+        raise StateAway("PostgreSQL", "its address cannot be read: " + str(error).partition(":")[0]) from None
+    return f"PostgreSQL {said.get('dbname', '')} at {said.get('host', 'this machine')}"

@@ -1,0 +1,191 @@
+"""The controller's own state: shared by several, gone for a while, hanging, or lost in the middle of a step."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import two_steps
+from gpuaas_lab.postgres import Cluster
+from gpuaas_sdk import Again, Done, Failed, Work
+from gpuaas_sdk.errors import MachineUnreachable
+from gpuaas_slurm import failpoints
+from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_slurm.state import shared as database
+from gpuaas_slurm.state import store
+from gpuaas_slurm.state.journal import Journal, Key, Setback
+
+KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
+PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(database, "REST_S", 0.3)
+
+
+@pytest.fixture
+def halted(postgresql: Cluster, hasty: None) -> Iterator[Cluster]:
+    """Serves again afterwards, for the others."""
+    yield postgresql
+    if postgresql.process is None:
+        postgresql.serve()
+
+
+def lives(where: Path | str, root: Path, epoch: int) -> int:
+    argv = [sys.executable, two_steps.__file__, str(where), str(root), str(epoch)]
+    return subprocess.run(argv, timeout=60, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("moment", "phases"), [("before_act", ["acting", "verified"]), ("after_act", ["acting", "probed"])]
+)
+def test_a_controller_killed_in_a_step_goes_on_where_the_host_is(
+    place: Path | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, phases: list[str]
+) -> None:
+    points, root = tmp_path / "points", tmp_path / "host"
+    points.mkdir()
+    (points / f"service.{moment}").write_text("die")
+    monkeypatch.setenv(failpoints.VARIABLE, str(points))
+    assert lives(place, root, 1) == -signal.SIGKILL
+    assert lives(place, root, 2) == 0
+    assert [(root / name).read_text() for name in two_steps.NAMES] == ["x\n", "x\n"], "each was done once"
+    rows = [row for row in Journal(place).rows(two_steps.OPERATION) if row["step"] == "service"]
+    assert [row["phase"] for row in rows] == phases
+    assert [row["epoch"] for row in rows] == [1, 2]
+
+
+async def test_nothing_is_done_on_a_host_whose_step_cannot_be_written_down_first(
+    halted: Cluster, shared: str, tmp_path: Path
+) -> None:
+    journal = Journal(shared)
+    halted.halt()
+    with pytest.raises(store.StateAway):
+        await two_steps.run_with(journal, tmp_path / "second", 1)
+    assert not [path for path in (tmp_path / "second").iterdir() if path.name in two_steps.NAMES]
+    halted.serve()
+    await asyncio.sleep(0.4)
+    await two_steps.run_with(journal, tmp_path / "second", 1)
+    assert {path.name for path in (tmp_path / "second").iterdir()} >= set(two_steps.NAMES)
+
+
+async def test_a_database_that_is_away_is_waited_for_then_told_and_a_retry_works_when_it_is_back(
+    halted: Cluster, shared: str
+) -> None:
+    tools = Tools(Journal(shared), patience_s=60)
+
+    async def body() -> Any:
+        tools.journal.acting(KEY)
+        return Done("written down, then done")
+
+    halted.halt()
+    waiting = await guarded(work(), tools, body)
+    assert isinstance(waiting, Again)
+    assert "own state (PostgreSQL postgres at" in waiting.why
+    tools.patience_s = 0.0
+    failed = await guarded(work(), tools, body)
+    assert isinstance(failed, Failed)
+    assert (failed.code, failed.retryable) == ("state_unavailable", True)
+    assert "operation retry op_00000001" in failed.way_out
+    halted.serve()
+    await asyncio.sleep(0.4)
+    assert isinstance(await guarded(work(), tools, body), Done), "the connection is made anew by itself"
+
+
+async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(halted: Cluster, shared: str) -> None:
+    tools = Tools(Journal(shared), patience_s=0.0)
+
+    async def body() -> Any:
+        halted.halt()
+        raise MachineUnreachable("gpu1 cannot be reached.")
+
+    failed = await guarded(work(), tools, body)
+    assert isinstance(failed, Failed)
+    assert failed.code == "state_unavailable"
+
+
+def work() -> Work:
+    member = SimpleNamespace(id="mem_00000001", allocation_id="alloc_00000001", node_name="gpu1")
+    operation = SimpleNamespace(id="op_00000001", kind="add_member", member_id=member.id, params={}, correlation_id="c")
+    return cast(Work, SimpleNamespace(operation=operation, members=lambda: [member]))
+
+
+def test_a_database_that_hangs_holds_nobody_for_long(hasty: None, shared: str) -> None:
+    journal = Journal(shared)
+    (server,) = journal._store.execute("SELECT pg_backend_pid() AS pid")
+    os.kill(server["pid"], signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        with pytest.raises(store.StateAway, match="no answer within"):
+            journal.acting(KEY)
+        waited = time.monotonic() - started
+        with pytest.raises(store.StateAway, match="no answer within"):
+            journal.acting(KEY)
+        assert time.monotonic() - started - waited < 0.25, "whoever asks right after is refused at once"
+    finally:
+        os.kill(server["pid"], signal.SIGCONT)
+    time.sleep(0.4)
+    assert journal.acting(KEY) >= 1
+    assert journal.away_for() == 0
+
+
+def test_controllers_that_start_at_once_share_one_set_of_tables_and_no_attempt(shared: str) -> None:
+    with ThreadPoolExecutor(6) as crowd:
+        journals = list(crowd.map(lambda _: Journal(shared), range(6)))
+        attempts = list(crowd.map(lambda one: one.acting(KEY), journals))
+    assert sorted(attempts) == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_failed_for_one_controller_is_known_to_the_other(shared: str) -> None:
+    here, there = Journal(shared), Journal(shared)
+    here.setback(Setback("op_00000001", "alloc_00000001", "1.0", "step_failed", "it broke", {}), keep_s=60)
+    assert [one.message for one in there.setbacks("1.0", within_s=60)] == ["it broke"]
+    there.set_up("1.0", ["alloc_00000001"])
+    assert not here.setbacks("1.0", within_s=60)
+    assert here.worked_at("1.0") > 0
+
+
+def test_a_file_that_cannot_be_used_is_said_plainly(tmp_path: Path) -> None:
+    (tmp_path / "journal.db").write_text("no database at all, but long enough to be looked at " * 40)
+    with pytest.raises(store.StateAway, match=r"journal\.db\) cannot be used: file is not a database"):
+        Journal(tmp_path / "journal.db")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("postgresql://ann:hush-hush@127.0.0.1:1/journal", "PostgreSQL journal at 127.0.0.1"),
+        ("postgresql://ann:hush-hush@/journal?nonsense=1", "its address cannot be read"),
+        ("mysql://ann:hush-hush@db/journal", "a folder or an address that begins with postgresql://"),
+    ],
+)
+def test_a_place_that_is_none_is_refused_without_its_password(said: str, words: str) -> None:
+    with pytest.raises(store.StateAway) as refused:
+        Journal(store.place(said))
+    assert words in str(refused.value)
+    assert "hush-hush" not in str(refused.value)
+
+
+def test_a_controller_does_not_start_without_its_state_and_says_so(tmp_path: Path) -> None:
+    identity = tmp_path / "identity.json"
+    identity.write_text("{}")
+    argv = [str(PROGRAM), "run", "--identity", str(identity)]
+    env = os.environ | {"GPUAAS_SLURM_STATE": "postgresql://ann:hush-hush@127.0.0.1:1/journal"}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "no operation was taken up" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "hush-hush" not in done.stderr + done.stdout
+
+
+def test_a_folder_is_the_usual_place(tmp_path: Path) -> None:
+    assert store.place(str(tmp_path)) == tmp_path / "journal.db"

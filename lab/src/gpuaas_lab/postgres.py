@@ -1,0 +1,96 @@
+"""A PostgreSQL of one's own, for tests: nobody else's server is needed or touched.
+
+It is reached through a socket in its folder, ends with the process that started it, however that ends, and the next one
+removes the folder a crash left behind.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+PREFIX, OWNER, PORT = "gpuaas-postgres-", "owner.pid", 5433  # the port only names the socket
+USER = "gpuaas"
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        (self.folder / OWNER).write_text(str(os.getpid()))
+        if os.getuid() == 0:
+            os.chown(self.folder, _account().pw_uid, _account().pw_gid)
+        initdb = [PROGRAMS / "initdb", "-D", self.folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8"]
+        words = ["--locale=C.UTF-8", "--no-sync"]  # the cluster itself runs with fsync on
+        subprocess.run([*_as_postgres(), *initdb, *words], check=True, stdout=subprocess.DEVNULL)
+        self.serve()
+
+    def serve(self) -> None:
+        """Also again, after `halt`."""
+        settings = {
+            "listen_addresses": "",
+            "unix_socket_directories": self.folder,
+            "port": PORT,
+            "max_connections": 200,
+        }
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*_as_postgres(), PROGRAMS / "postgres", "-D", self.folder / "data", *options], stdout=log, stderr=log
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        assert self.process is not None
+        asked = [str(PROGRAMS / "pg_isready"), "-q", "-h", str(self.folder), "-p", str(PORT), "-d", "postgres"]
+        deadline = time.monotonic() + 30
+        while subprocess.run(asked, check=False, timeout=20).returncode != 0:
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < deadline, "PostgreSQL did not start within 30 s"
+            time.sleep(0.05)
+
+    def halt(self) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(signal.SIGINT)  # fast shutdown: do not wait for clients
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(10)
+        self.process = None
+
+    def stop(self) -> None:
+        self.halt()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def address(self, database: str = "postgres") -> str:
+        return f"postgresql://{USER}@/{database}?host={self.folder}&port={PORT}"
+
+
+def remove_leftovers() -> None:
+    """Folders whose process is gone; the server in them went with it."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            if not Path(f"/proc/{int((folder / OWNER).read_text())}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _account() -> pwd.struct_passwd:
+    return pwd.getpwnam("postgres")
+
+
+def _as_postgres() -> list[str]:
+    """PostgreSQL refuses to run as root. It gets a fast shutdown when we die, whatever kills us."""
+    dies_with_us = ["setpriv", "--pdeathsig", "INT"]
+    return (
+        [*dies_with_us, "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else dies_with_us
+    )
