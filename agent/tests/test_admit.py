@@ -26,7 +26,7 @@ class Admit:
             ["/usr/bin/sh", self.script, user, key_id, serial], capture_output=True, text=True, timeout=10, check=True
         )
         assert done.stderr == ""
-        return done.stdout.split()
+        return done.stdout.splitlines()
 
 
 @pytest.fixture
@@ -37,6 +37,13 @@ def admit(tmp_path: Path) -> Admit:
 def test_the_principals_of_the_login_name_are_named(admit: Admit) -> None:
     assert admit() == ["alloc_1", "alloc_2"]
     assert admit(user="nobody") == []
+
+
+def test_people_run_what_the_host_says_and_nothing_else(admit: Admit) -> None:
+    (admit.places.ssh / "people").write_text("alloc_1.people\n")
+    forced = f'restrict,pty,command="/usr/bin/sh {admit.places.ssh}/enter.sh 7" alloc_1.people'
+    assert admit("usr_1/1") == ["alloc_1", "alloc_2", forced]
+    assert admit("usr_1/1", user="nobody") == admit("usr_1/1", serial="13") == []
 
 
 def test_an_epoch_lower_than_one_seen_is_refused_for_ever(admit: Admit) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from gpuaas_agent import sessions
+from gpuaas_agent import people, sessions
 from gpuaas_agent.places import Places
 
 # A session leader with a child, a stubborn one, an orphan of the same session, and a service that left the session.
@@ -104,3 +104,26 @@ def test_fences_are_kept_for_a_day(places: Places) -> None:
         os.utime(places.epochs / name, (then, then))
     sessions.forget_old_epochs(places)
     assert [path.name for path in places.epochs.iterdir()] == ["op_1.1"]
+
+
+def test_what_a_revoked_person_hid_is_found_by_its_user(places: Places) -> None:
+    """It is nobody's child any more, in a session of its own, and no note leads to it."""
+    hidden, of_another = (_as_person(serial) for serial in (7, 8))
+    try:
+        sessions.end(places, [7])
+        assert hidden.wait(5) == -signal.SIGKILL
+        assert of_another.poll() is None
+    finally:
+        of_another.kill()
+        of_another.wait(5)
+
+
+def _as_person(serial: int) -> subprocess.Popen[bytes]:
+    user = people.user_of(serial)
+    made = subprocess.Popen(["sleep", "304"], user=user, group=user, extra_groups=[], start_new_session=True)
+    return made
+
+
+@pytest.mark.parametrize("serial", [1, 2**63 - 1, 2**64 - 1])
+def test_the_user_of_a_certificate_is_one_that_every_program_can_tell_from_others(serial: int) -> None:
+    assert 1_879_048_191 < people.user_of(serial) < 2**31 - 1

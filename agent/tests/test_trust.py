@@ -58,6 +58,11 @@ def test_sshd_is_told_to_trust_the_platform_and_nothing_else() -> None:
         ("principals", {"Root": ["alloc_1"]}),
         ("principals", {"": ["alloc_1"]}),
         ("principals", ["alloc_1"]),
+        ("people", ["alloc_1"]),
+        ("people", ['alloc_1.people" ']),
+        ("people", [7]),
+        ("people", [["alloc_1.people"]]),
+        ("people", 7),
         ("user_ca_public_keys", ['command="id" ssh-ed25519 ' + "A" * 68]),
         ("user_ca_public_keys", ["ssh-ed25519 " + "A" * 68 + "\nssh-ed25519 " + "B" * 68]),
         ("user_ca_public_keys", ["not a key"]),
@@ -89,6 +94,19 @@ def test_a_missing_field_is_refused(view: Any, host_key: Any) -> None:
     del view["principals"]
     with pytest.raises(TrustInvalid):
         Trust.of(view, line(host_key))
+
+
+def test_people_are_named_apart_from_controllers(view: Any, host_key: Any, places: Places) -> None:
+    view["people"] = ["alloc_1.people"]
+    written = Trust.of(view, line(host_key)).files(places)
+    assert written[places.ssh / "people"] == b"alloc_1.people\n"
+    assert b"people" not in written[places.ssh / "principals/root"]
+    assert b"@" not in written[places.ssh / "enter.sh"].replace(b'"$@"', b""), "a word was not filled in"
+
+
+def test_a_platform_of_before_people_is_understood(view: Any, host_key: Any, places: Places) -> None:
+    assert "people" not in view
+    assert Trust.of(view, line(host_key)).files(places)[places.ssh / "people"] == b""
 
 
 def test_a_platform_of_before_revoking_is_understood(view: Any, host_key: Any) -> None:

@@ -187,6 +187,10 @@ class Scene:
         grant = wire(m.AccessGrantView, **given, operation_id="op_1", claim_epoch=2, revoked_at=LONG_AGO, enforced=True)
         on("GET", "/v1/projects/prj_1/access-grants", lambda _: page(grant))
         on("POST", "/v1/projects/prj_1/access-grants/grant_1/revoke", lambda _: (200, grant))
+        way = {"address": "10.0.0.9", "port": 22, "login_user": "root", "host_principal": "node_1"}
+        keys = {"certificate": "ssh-ed25519-cert-v01@openssh.com AAAA", "host_ca_public_keys": ["ssh-ed25519 AAAA1"]}
+        open_ = wire(m.SshSessionView, id="grant_2", ends_at=LONG_AGO, **way, **keys)
+        on("POST", "/v1/projects/prj_1/instances/inst_1/members/mem_1/ssh-sessions", lambda _: (201, open_))
         one = {"purpose": "user", "number": 2, "state": "next", "waits_for": ["node-a"], "created_at": LONG_AGO}
         whole = {"items": [wire(m.AuthorityView, **one)]}
         on("GET", authorities, lambda _: (200, whole))

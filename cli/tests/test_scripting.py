@@ -285,6 +285,8 @@ def test_the_guide_lists_the_exit_codes_as_they_are() -> None:
         (["instance", "show", ""], ["train"]),
         (["instance", "show", "--project", "red", "tr"], ["train"]),
         (["member", "add", "train", "worker", ""], ["big"]),
+        (["ssh", "train", ""], ["controller/0"]),
+        (["ssh", ""], ["train"]),
         (["instance", "deploy", "slurm", "--controller", ""], ["big"]),
         (["catalog", "--project", ""], ["red"]),
         (["instance", "show", "train", "--nope"], []),

@@ -1,6 +1,6 @@
 # Written by gpuaas-agent: changes are overwritten.
 # sshd asks here, before it looks at the signature: which principals may log in as $1 with the certificate whose key id is
-# $2 (operation/epoch, put there and signed by the platform) and whose serial is $3? Printing nothing refuses it.
+# $2 (operation/epoch, or person/1: put there and signed by the platform) and whose serial is $3? Printing nothing refuses it.
 # It runs for every login: everything but the first sight of an epoch is done inside this shell.
 PATH=/usr/bin:/bin
 user=$1 operation=${2%/*} epoch=${2##*/} serial=$3
@@ -36,3 +36,9 @@ fi
 while read -r principal; do
   echo "$principal"
 done <"@SSH@/principals/$user"
+
+# People get in by principals of their own, and whatever they ask for, enter.sh is what runs.
+[ "$user" = root ] && [ -r "@SSH@/people" ] || exit 0
+while read -r principal; do
+  echo "restrict,pty,command=\"/usr/bin/sh @SSH@/enter.sh $serial\" $principal"
+done <"@SSH@/people"

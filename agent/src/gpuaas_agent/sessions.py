@@ -2,6 +2,7 @@
 
 `admit.sh` leaves a note per login: the session's process, when that process began, the serial. A process id alone could
 mean another process by now; with its start it cannot. Services that a session started stay: systemd is their parent.
+Not so with people: all that runs as the user of their certificate ends, whosever child it has become.
 """
 
 import os
@@ -12,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuaas_agent import people
 from gpuaas_agent.places import Places
 
 GRACE_S = 2.0
@@ -39,6 +41,7 @@ def end(places: Places, serials: Iterable[int], grace_s: float = GRACE_S) -> int
             ended.append(process)
     if ended:
         _end(ended, grace_s)
+    _end_people({people.user_of(serial) for serial in revoked})
     return len({process.pid for process in ended})
 
 
@@ -81,6 +84,24 @@ def _end(roots: list[Process], grace_s: float) -> None:
         time.sleep(0.02)
 
 
+def _end_people(users: set[int]) -> None:
+    """What a person hid from the end of their session; usually nothing."""
+    for _ in range(ROUNDS if users else 0):
+        left = {one for one in _everything() if _user(one.pid) in users}
+        if not left:
+            return
+        _signal(left, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _user(pid: int) -> int:
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("Uid:"):
+                return int(line.split()[1])
+    return 0
+
+
 def _wait_gone(processes: set[Process], within_s: float) -> None:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline and any(look(one.pid) == one for one in processes):
@@ -89,7 +110,7 @@ def _wait_gone(processes: set[Process], within_s: float) -> None:
 
 def _with_descendants(roots: Iterable[Process]) -> set[Process]:
     """Children of children, and what lost its parent but still belongs to a session that began in here."""
-    everything = {one.pid: one for name in os.listdir("/proc") if name.isdigit() and (one := look(int(name)))}
+    everything = {one.pid: one for one in _everything()}
     found = set(roots)
     while True:
         pids = {one.pid for one in found if everything.get(one.pid, one) == one}  # not if another has its number now
@@ -97,6 +118,10 @@ def _with_descendants(roots: Iterable[Process]) -> set[Process]:
         if not more:
             return found
         found |= more
+
+
+def _everything() -> list[Process]:
+    return [one for name in os.listdir("/proc") if name.isdigit() and (one := look(int(name)))]
 
 
 def _signal(processes: Iterable[Process], number: signal.Signals) -> None:

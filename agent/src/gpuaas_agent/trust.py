@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuaas_agent import people
 from gpuaas_agent.errors import TrustInvalid
 from gpuaas_agent.places import Places
 from gpuaas_agent.revoked import revocation_list
@@ -47,6 +48,7 @@ class Trust:
     principals: dict[str, bytes]
     host_certificate: bytes
     revoked: tuple[int, ...] = ()
+    people: bytes = b""
 
     @classmethod
     def of(cls, view: dict[str, Any], host_public_key: str) -> "Trust":
@@ -54,22 +56,34 @@ class Trust:
             users = {str(user): list(names) for user, names in view["principals"].items()}
             certificate, generation = str(view["host_certificate"]).strip(), int(view["generation"])
             authorities = [str(line).strip() for line in view["user_ca_public_keys"]]
+            visitors = list(view.get("people", []))
             revoked = tuple(sorted({_serial(one) for one in view.get("revoked_serials", [])}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise TrustInvalid(f"a field is missing or of the wrong kind ({error})") from error
         _check_certificate(certificate, host_public_key)
-        return cls(generation, _authorities(authorities), _principals(users), f"{certificate}\n".encode(), revoked)
+        return cls(
+            generation,
+            _authorities(authorities),
+            _principals(users),
+            f"{certificate}\n".encode(),
+            revoked,
+            _people(visitors, users),
+        )
 
     def files(self, places: Places) -> dict[Path, bytes]:
         """Everything but the drop-in, which is put in place last."""
         named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
-        return named | {
-            places.ssh / "user_ca.pub": self.user_ca,
-            places.ssh / "host-cert.pub": self.host_certificate,
-            places.ssh / "revoked.krl": revocation_list(self.revoked),
-            places.ssh / "revoked_serials": "".join(f"{serial}\n" for serial in self.revoked).encode(),
-            places.ssh / "admit.sh": admit_script(places),
-        }
+        return (
+            named
+            | people.files(places, self.people)
+            | {
+                places.ssh / "user_ca.pub": self.user_ca,
+                places.ssh / "host-cert.pub": self.host_certificate,
+                places.ssh / "revoked.krl": revocation_list(self.revoked),
+                places.ssh / "revoked_serials": "".join(f"{serial}\n" for serial in self.revoked).encode(),
+                places.ssh / "admit.sh": admit_script(places),
+            }
+        )
 
 
 def drop_in(places: Places, ssh: Path | None = None) -> bytes:
@@ -98,10 +112,24 @@ def _authorities(lines: list[str]) -> bytes:
 
 
 def _principals(users: dict[str, list[Any]]) -> dict[str, bytes]:
-    for user, names in users.items():
-        if not USER.fullmatch(user) or not all(isinstance(name, str) and PRINCIPAL.fullmatch(name) for name in names):
-            raise TrustInvalid("a login name or principal has characters it must not have")
-    return {user: "".join(f"{name}\n" for name in names).encode() for user, names in users.items()}
+    for user in users:
+        if not USER.fullmatch(user):
+            raise TrustInvalid("a login name has characters it must not have")
+    return {user: _lines(names) for user, names in users.items()}
+
+
+def _people(visitors: list[Any], users: dict[str, list[Any]]) -> bytes:
+    """A principal that is in both lists would make a person what a controller is."""
+    lines = _lines(visitors)
+    if {*visitors} & {name for names in users.values() for name in names}:
+        raise TrustInvalid("a person's principal is a controller's, too")
+    return lines
+
+
+def _lines(names: list[Any]) -> bytes:
+    if not all(isinstance(name, str) and PRINCIPAL.fullmatch(name) for name in names):
+        raise TrustInvalid("a principal has characters it must not have")
+    return "".join(f"{name}\n" for name in names).encode()
 
 
 def _check_certificate(line: str, host_public_key: str) -> None:

@@ -89,20 +89,28 @@ def _position(rest: list[str], options: dict[str, Any]) -> int:
     return sum(1 for n, word in enumerate(rest) if not word.startswith("-") and n not in values)
 
 
-def _instances(at: Session) -> list[str]:
+def _instances(at: Session, _: list[str]) -> list[str]:
     return [one.name for one in at.client.list_instances(at.project_id).items]
 
 
-def _allocations(at: Session) -> list[str]:
+def _members(at: Session, before: list[str]) -> list[str]:
+    """Of the instance that was named."""
+    found = [one for one in at.client.list_instances(at.project_id).items if {one.name, one.id} & {*before}]
+    members = at.client.list_members(at.project_id, found[-1].id).items if found else []
+    return [f"{one.component_key}/{one.ordinal}" for one in members]
+
+
+def _allocations(at: Session, _: list[str]) -> list[str]:
     return [one.name for one in at.client.list_allocations(at.project_id).items if one.state != "released"]
 
 
-def _projects(at: Session) -> list[str]:
+def _projects(at: Session, _: list[str]) -> list[str]:
     return [one.slug for one in at.client.list_projects().items]
 
 
-ASKED: dict[str, Callable[[Session], list[str]]] = {
+ASKED: dict[str, Callable[[Session, list[str]], list[str]]] = {
     "instance": _instances,
+    "member": _members,
     "allocation": _allocations,
     "allocations": _allocations,
     "controller": _allocations,
@@ -122,7 +130,7 @@ def _names(wanted: str, before: list[str]) -> Iterable[str]:
 
     project, api = _after(before, "--project", "-p"), _after(before, "--api")
     with session(Common(project=project, api=api, context=_after(before, "--context"))) as at, _briefly():
-        return ASKED[wanted](at)
+        return ASKED[wanted](at, before)
 
 
 @contextlib.contextmanager

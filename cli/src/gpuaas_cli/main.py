@@ -68,6 +68,7 @@ Secrets
   gpuaas credential unbind NAME INSTANCE
 
 Machine access
+  gpuaas ssh NAME MEMBER                 a shell on the machine of a member, for minutes
   gpuaas grant list                      who can enter which machine now
   gpuaas grant revoke ID                 take a certificate back; its sessions end
   gpuaas ssh-authority list              what signs certificates, and who needs an old one
@@ -242,6 +243,7 @@ COMMANDS = {
     "secret": "secret:app",
     "credential": "credential:app",
     "grant": "grant:app",
+    "ssh": "ssh:ssh",
     "ssh-authority": "ssh_authority:app",
     "events": "events:events",
     "about": "tenancy:about",

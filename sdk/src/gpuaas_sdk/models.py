@@ -42,7 +42,9 @@ class AccessGrantView(msgspec.Struct, kw_only=True):
     principal_name: str
     source_addresses: list[str]
     purpose: str
+    member_id: str | None
     expires_at: str
+    ends_at: str | None
     created_at: str
     revoked_at: str | None
     revoke_reason: str | None
@@ -130,16 +132,16 @@ class ArtifactView(msgspec.Struct, kw_only=True):
 
 
 class AskAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
-    allocation_id: str
     ssh_public_key: str
     source_addresses: list[str] = []
+    allocation_id: str
     claim_epoch: int
 
 
 class AskKeyAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
-    allocation_id: str
     ssh_public_key: str
     source_addresses: list[str] = []
+    allocation_id: str
 
 
 class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1145,6 +1147,13 @@ class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
     minutes: int
 
 
+class OpenSshSession(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The public half of a key made for this one connection."""
+
+    ssh_public_key: str
+    source_addresses: list[str] = []
+
+
 class OperationError(msgspec.Struct, kw_only=True, omit_defaults=True):
     code: str
     message: str
@@ -1670,6 +1679,22 @@ class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
     attributes: dict[str, Any] = {}
 
 
+class SshSessionView(msgspec.Struct, kw_only=True):
+    id: str
+    allocation_id: str
+    principal: str
+    certificate: str
+    expires_in_s: int
+    address: str
+    port: int
+    login_user: str
+    host_ca_public_key: str
+    host_ca_public_keys: list[str]
+    host_principal: str
+    member_id: str
+    ends_at: str
+
+
 class StatusView(msgspec.Struct, kw_only=True):
     status: str
 
@@ -1753,6 +1778,7 @@ class TrustView(msgspec.Struct, kw_only=True):
     generation: int
     user_ca_public_keys: list[str]
     principals: dict[str, list[str]]
+    people: list[str]
     host_certificate: str
     host_ca_public_key: str
     login_user: str

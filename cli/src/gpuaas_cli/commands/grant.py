@@ -11,12 +11,15 @@ from .. import show
 from ..options import Changing, Flag, Looking
 from ..session import session
 
-app = App(name="grant", help="Certificates that controllers were given for machines: five minutes, or until revoked.")
+app = App(
+    name="grant",
+    help="Certificates that controllers and people were given for machines, until they end or are revoked.",
+)
 
 
 @app.command(name="list")
 def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """Who can enter which machine now, and for which operation.
+    """Who can enter which machine now, or is in there, and for which operation.
 
     Example: gpuaas grant list
 
@@ -32,11 +35,12 @@ def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Loo
     if not found:
         print("No certificate works now.")
         return None
-    rows = [
-        (g.id, g.node_name, g.principal_name, f"{g.operation_id}/{g.claim_epoch}", show.ago(g.created_at), _state(g))
-        for g in found
-    ]
+    rows = [(g.id, g.node_name, g.principal_name, _reason(g), show.ago(g.created_at), _state(g)) for g in found]
     return show.table(("ID", "MACHINE", "GIVEN TO", "FOR", "GIVEN", "STATE"), rows)
+
+
+def _reason(grant: sdk.models.AccessGrantView) -> str:
+    return grant.member_id or f"{grant.operation_id}/{grant.claim_epoch}"
 
 
 def _state(grant: sdk.models.AccessGrantView) -> str:

@@ -62,7 +62,7 @@ def show_member(instance: str, member: str, /, *, common: Looking = Looking()) -
         component/number (worker/0), or its id.
     """
     with session(common) as at:
-        found = at.client.get_member(at.project_id, *_find(at, instance, member))
+        found = at.client.get_member(at.project_id, *find(at, instance, member))
     if common.json:
         return show.as_json(found)
     no = [f"{a.action} ({a.reason})" for a in found.available_actions if not a.allowed]
@@ -90,7 +90,7 @@ def _name(member: MemberView) -> str:
     return f"{member.component_key}/{member.ordinal}"
 
 
-def _find(at: Session, instance: str, member: str) -> tuple[str, str]:
+def find(at: Session, instance: str, member: str) -> tuple[str, str]:
     """Ids of the instance and of its member."""
     instance_id = at.instance(instance).id
     if member.startswith("mem_"):
@@ -266,7 +266,7 @@ def remove(
         said |= {"host_is_gone": host_is_gone or None}
         return _ask("remove_member", instance, member, no_wait, common, **said)
     with session(common) as at:
-        return show_plan(at, at.client.plan_remove_member(at.project_id, *_find(at, instance, member)), common)
+        return show_plan(at, at.client.plan_remove_member(at.project_id, *find(at, instance, member)), common)
 
 
 @app.command
@@ -360,7 +360,7 @@ def tombstone(
         Why; whoever looks at the machine later reads it.
     """
     with session(common) as at:
-        gone = at.client.tombstone_member(at.project_id, *_find(at, instance, member), reason=reason)
+        gone = at.client.tombstone_member(at.project_id, *find(at, instance, member), reason=reason)
     if common.json:
         return show.as_json(gone)
     print(f"{member} counts as removed. Something may be left on its machine: {gone.orphan_id}.")
@@ -369,7 +369,7 @@ def tombstone(
 
 def _ask(call: str, instance: str, member: str, no_wait: bool, common: Common, **said: object) -> int:
     with session(common) as at:
-        where = _find(at, instance, member)
+        where = find(at, instance, member)
         before = sequence_now(at.client, at.project_id)
         accepted: AcceptedView = getattr(at.client, call)(at.project_id, *where, **said)
         return follow(at, accepted, no_wait, common, after=before)

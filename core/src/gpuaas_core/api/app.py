@@ -37,6 +37,7 @@ from ..instances import (
     member_routes,
     observation_routes,
     secret_routes,
+    ssh_session_routes,
     task_routes,
     work_routes,
 )
@@ -89,6 +90,7 @@ ROUTERS = [
     work_routes.router,
     observation_routes.router,
     access_routes.router,
+    ssh_session_routes.router,
     instances.router,
     member_routes.router,
     secret_routes.router,

@@ -101,7 +101,7 @@ def _step(ctx: Context, vault: Vault, row: Row[Any], scope: Scope | None = None)
 def _waits_for(tx: Connection, row: Row[Any], now: int) -> list[str]:
     """Names of machines, ids of access grants: who would be hurt by the next step. Empty: nobody."""
     g = access_grants.c
-    live = grants.live_of(row.tenant_id, now).with_only_columns(g.id).order_by(g.id).limit(MOST_NAMED)
+    live = grants.opening_of(row.tenant_id, now).with_only_columns(g.id).order_by(g.id).limit(MOST_NAMED)
     behind = _living(row.tenant_id).where(nodes.c.trust_applied < nodes.c.authority_generation)
     lag = {
         (USER, NEXT): behind,

@@ -68,6 +68,7 @@ class TrustView(View):
     generation: int
     user_ca_public_keys: list[str]
     principals: dict[str, list[str]]
+    people: list[str] = Field(description="principals of people: let in to look, as a user without rights")
     host_certificate: str
     host_ca_public_key: str
     login_user: str

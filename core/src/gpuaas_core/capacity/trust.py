@@ -25,18 +25,25 @@ LAST_GENERATION = 2_000_000_000  # what a machine may say; the store's column ho
 
 def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustView:
     here = select(allocations.c.id).where(allocations.c.node_id == node.id)
-    held = here.where(allocations.c.state.in_(HOLDING)).order_by(allocations.c.id)
+    holding = here.where(allocations.c.state.in_(HOLDING)).order_by(allocations.c.id)
+    held = list(tx.execute(holding).scalars())
     users = authorities.trusted(tx, node.tenant_id, authorities.USER)
     return TrustView(
         generation=node.trust_generation,
         user_ca_public_keys=[row.public_key for row in users],
-        principals={LOGIN_USER: [row.id for row in tx.execute(held)]},
+        principals={LOGIN_USER: held},
+        people=[people_of(allocation_id) for allocation_id in held],
         host_certificate=node.host_certificate,
         host_ca_public_key=host_authorities(tx, node.tenant_id)[-1].public_key,
         login_user=LOGIN_USER,
         revoked_serials=[str(serial) for serial in grants.revoked_serials(tx, here, now)],
         task_keys=[TaskKey(**key) for key in task_keys.public_keys(vault)],
     )
+
+
+def people_of(allocation_id: str) -> str:
+    """Their principal, apart from the controllers': whoever comes with it is let in as a user without rights."""
+    return f"{allocation_id}.people"
 
 
 def host_authorities(tx: Connection, tenant_id: str) -> list[Row[Any]]:

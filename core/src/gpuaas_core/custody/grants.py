@@ -1,12 +1,13 @@
 """The book of access grants: which certificate was given to whom, for which operation, epoch and allocation.
 
-A grant that is revoked stays in the book; until its certificate has expired on any clock, its host is told its serial.
+A grant that is revoked stays in the book; until its certificate has expired on any clock, and the last session that it
+may have opened for a person is over, its host is told its serial.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Scope
@@ -37,19 +38,30 @@ def record(ctx: Context, certificate: Certificate, **of: Any) -> str:
     return grant_id
 
 
+def lasting(now: int) -> Any:
+    """Whose certificate opens, or whose holder may still be in there."""
+    return or_(access_grants.c.expires_at > now, access_grants.c.ends_at > now)
+
+
 def live(now: int) -> Any:
-    """With these a host can be entered."""
-    return (access_grants.c.expires_at > now) & access_grants.c.revoked_at.is_(None)
+    """With these a host can be entered, or has been."""
+    return lasting(now) & access_grants.c.revoked_at.is_(None)
 
 
-def live_of(tenant_id: str, now: int) -> Select[Any]:
-    return select(access_grants).where(access_grants.c.tenant_id == tenant_id, live(now))
+def over(row: Row[Any], now: int) -> bool:
+    return max(row.expires_at, row.ends_at or 0) <= now
+
+
+def opening_of(tenant_id: str, now: int) -> Select[Any]:
+    """Those whose certificate is still shown to hosts: an open session asks for none any more."""
+    g = access_grants.c
+    return select(access_grants).where(g.tenant_id == tenant_id, g.expires_at > now, g.revoked_at.is_(None))
 
 
 def revoked_serials(tx: Connection, allocation_ids: Select[Any], now: int) -> list[int]:
     """What hosts must still refuse by name: a certificate that has expired is refused anyway."""
     g = access_grants.c
-    unexpired = (g.expires_at > now - SLOW_CLOCK_MS) & g.revoked_at.is_not(None)
+    unexpired = lasting(now - SLOW_CLOCK_MS) & g.revoked_at.is_not(None)
     query = select(g.serial).where(unexpired, g.allocation_id.in_(allocation_ids))
     return list(tx.execute(query.order_by(g.serial)).scalars())
 

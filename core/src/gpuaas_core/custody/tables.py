@@ -64,14 +64,17 @@ access_grants = Table(
     Column("user_authority", Integer, nullable=False, server_default="1"),  # that signed it
     Column("host_authority", Integer, nullable=False, server_default="1"),  # the newest it was told to trust
     Column("source_addresses", Text),
-    Column("purpose", String(20), nullable=False, server_default="operation"),  # or observation: no claim, only a look
+    Column("purpose", String(20), nullable=False, server_default="operation"),  # or observation, or person
+    Column("member_id", String(40)),  # a person's: whose machine was asked for
     Column("expires_at", BigInteger, nullable=False),
+    Column("ends_at", BigInteger),  # a person's: when the last session it opened is over
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
     Column("revoke_reason", Text),
     Column("revoked_generation", Integer),  # of its machine's trust: applied there, nothing of it is left
     Index("ix_access_grants_operation", "operation_id"),
     Index("ix_access_grants_expires", "expires_at"),
+    Index("ix_access_grants_ends", "ends_at"),
     Index("ix_access_grants_project", "project_id", "id"),
 )
 

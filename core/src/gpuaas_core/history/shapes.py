@@ -172,6 +172,10 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "custody.authority.": ("SSH authorities", "purpose authority_number fingerprint"),
     "custody.access.": ("Machine access", "operation_id allocation_id grant_id claim_epoch reason"),
     "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
+    "apps.access.opened": (
+        "Machine access",
+        "instance_name operation_id allocation_id grant_id claim_epoch member_id component_key",
+    ),
 }
 # These say all of the seven, not null: whoever looks into an incident must not have to join.
 ABOUT_AN_APP = "apps."

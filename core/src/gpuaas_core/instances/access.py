@@ -1,9 +1,9 @@
 """Access grants as people see them, and the end of those whose reason is gone.
 
 A grant was given for an operation under one claim (or to look at a running instance while no operation changes it), to
-a service account, for an allocation. `revoke_stale` looks at all
-that could still be used, every second: however one of these ends, the grant ends too, and with it every session it
-opened. It does not ask who ended it or which code did.
+a service account, for an allocation; or to a person, for a member's machine. `revoke_stale` looks at all that could
+still be used, every second: however one of these ends, the grant ends too, and with it every session it opened. It does
+not ask who ended it or which code did.
 """
 
 from typing import Any
@@ -11,31 +11,37 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, exists, or_, select
 
 from ..access.context import Context
+from ..access.rules import decide
 from ..capacity.revoking import revoke as tell_host
 from ..capacity.tables import allocations, nodes
 from ..capacity.trust import HOLDING
 from ..custody import grants
 from ..custody.tables import access_grants
 from ..kit.problems import NotFound
+from ..tenancy.principals import principal_of, with_grants
+from ..tenancy.reads import project_scope
 from ..tenancy.tables import principal_keys, principals
 from .access_schemas import AccessGrantView
 from .errors import GrantOver
-from .granting import OBSERVATION
+from .granting import OBSERVATION, PERSON
+from .reads import LEAVING
 from .states import LIVE
 from .tables import allocation_holds, instances, members, operations
+
+ENTER = "apps.access.enter"
 
 
 def grants_of(project_id: str, now: int, *, revoked: bool) -> Select[Any]:
     """Those whose certificates have not expired; `revoked`: also those that open nothing any more."""
     g = access_grants.c
-    usable = g.expires_at > now if revoked else grants.live(now)
+    usable = grants.lasting(now) if revoked else grants.live(now)
     return _with_names().where(g.project_id == project_id, usable)
 
 
 def revoke(ctx: Context, project_id: str, grant_id: str, reason: str) -> AccessGrantView:
     held = _grant(ctx, project_id, grant_id)
     ctx.resource_id = grant_id
-    if held.expires_at <= ctx.now:
+    if grants.over(held, ctx.now):
         raise GrantOver(f"The certificate of {grant_id!r} has expired.")
     if held.revoked_at is None:
         tell_host(ctx, [held], reason)
@@ -45,8 +51,8 @@ def revoke(ctx: Context, project_id: str, grant_id: str, reason: str) -> AccessG
 def revoke_stale(ctx: Context) -> int:
     """Called by a loop. Returns how many there were."""
     by_reason: dict[str, list[Row[Any]]] = {}
-    for row in ctx.tx.execute(_usable(ctx.now)):
-        if reason := _gone(row):
+    for row in ctx.tx.execute(_usable(ctx.now)).all():
+        if reason := _gone(ctx.tx, row, ctx.now):
             by_reason.setdefault(reason, []).append(row)
     for reason, rows in by_reason.items():
         tell_host(ctx, rows, reason)
@@ -54,12 +60,13 @@ def revoke_stale(ctx: Context) -> int:
 
 
 def any_stale(tx: Connection, now: int) -> bool:
-    return any(_gone(row) for row in tx.execute(_usable(now)))
+    return any(_gone(tx, row, now) for row in tx.execute(_usable(now)).all())
 
 
 def _usable(now: int) -> Select[Any]:
     """With what they were given for."""
     o, g, a = operations.c, access_grants.c, allocations.c
+    entered = members.alias("entered")  # not the members that `worked_on` asks for
     query = (
         select(
             access_grants,
@@ -69,6 +76,7 @@ def _usable(now: int) -> Select[Any]:
             (instances.c.last_operation_id == o.id).label("newest"),
             (allocation_holds.c.instance_id == o.instance_id).label("held"),
             worked_on(g.allocation_id).label("worked_on"),
+            entered.c.state.label("member_state"),
             a.state.label("allocation_state"),
             principals.c.disabled_at,
             principal_keys.c.retired_at,
@@ -79,6 +87,7 @@ def _usable(now: int) -> Select[Any]:
         .join(allocations, a.id == g.allocation_id)
         .join(principals, principals.c.id == g.principal_id)
         .outerjoin(principal_keys, principal_keys.c.id == g.key_id)
+        .outerjoin(entered, entered.c.id == g.member_id)
         .where(grants.live(now))
     )
     return query.order_by(g.id)
@@ -91,8 +100,10 @@ def worked_on(allocation_id: Any) -> Any:
     return exists().where(m.allocation_id == allocation_id, m.state != "removed", of_member, o.status.in_(LIVE))
 
 
-def _gone(row: Row[Any]) -> str | None:
+def _gone(tx: Connection, row: Row[Any], now: int) -> str | None:
     """Why it should not be good any more: the first reason that holds."""
+    if row.purpose == PERSON:
+        return _unwelcome(tx, row, now)
     if row.purpose == OBSERVATION:
         return _unobservable(row) or _without_holder(row)
     if row.epoch_now != row.claim_epoch:
@@ -110,9 +121,25 @@ def _unobservable(row: Row[Any]) -> str | None:
     return None if row.held else "its machine is no longer part of the instance"
 
 
+def _unwelcome(tx: Connection, row: Row[Any], now: int) -> str | None:
+    if row.member_state in LEAVING:
+        return "the member leaves its machine"
+    if not row.held:
+        return "its machine is no longer part of the instance"
+    return _without_holder(row) or _without_right(tx, row, now)
+
+
+def _without_right(tx: Connection, row: Row[Any], now: int) -> str | None:
+    who = tx.execute(select(principals).where(principals.c.id == row.principal_id)).one()
+    holder = with_grants(tx, principal_of(tx, who), now)
+    if decide(tx, holder, ENTER, project_scope(tx, row.project_id)).allowed:
+        return None
+    return "whoever asked for it may not enter machines any more"
+
+
 def _without_holder(row: Row[Any]) -> str | None:
     if row.disabled_at is not None:
-        return "its service account is disabled"
+        return "its holder is disabled" if row.purpose == PERSON else "its service account is disabled"
     if row.retired_at is not None:
         return "the key it was asked for with is retired"
     return None if row.allocation_state in HOLDING else "its allocation is given back"

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, insert, select
+from sqlalchemy import Connection, Row, Select, func, insert, or_, select
 
 from ..access.context import Context
 from ..capacity.revoking import revoke
@@ -22,6 +22,7 @@ from ..kit.ids import new_id
 from ..kit.wire import canonical
 from .departure_schemas import DepartureCertificateView
 from .errors import EvidenceMissing, EvidenceNotClean
+from .granting import PERSON
 from .record import instance_facts
 from .tables import departure_certificates
 
@@ -144,12 +145,13 @@ def view(tx: Connection, row: Row[Any], now: int) -> DepartureCertificateView:
 
 
 def _access(tx: Connection, row: Row[Any], now: int) -> dict[str, int]:
-    """Of the operation that left: earlier ones ended before it, and their grants with them."""
+    """Of the operation that left, and of people: earlier operations ended before it, and their grants with them."""
     g = access_grants.c
-    mine = (g.operation_id == row.operation_id) & (g.allocation_id == row.allocation_id)
+    people = (g.purpose == PERSON) & (g.created_at <= row.issued_at)
+    mine = or_(g.operation_id == row.operation_id, people) & (g.allocation_id == row.allocation_id)
     count = select(func.count()).select_from(access_grants)
     late = count.join(nodes, nodes.c.id == row.node_id).where(
-        mine, g.expires_at > now, g.revoked_generation > nodes.c.trust_applied
+        mine, grants.lasting(now), g.revoked_generation > nodes.c.trust_applied
     )
     return {
         "open_grants": tx.execute(count.where(mine, grants.live(now))).scalar_one(),

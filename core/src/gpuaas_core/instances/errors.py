@@ -153,6 +153,11 @@ class ObserverNotController(Problem):
     way_out = "Sign in as the service account of the app's controller."
 
 
+class MemberNotEnterable(Problem):
+    status, code, title = 409, "member_not_enterable", "Nobody gets onto this member's machine now"
+    way_out = "`gpuaas member show INSTANCE MEMBER` says how it is; `gpuaas node show NAME` says how its machine is."
+
+
 class GrantOver(Problem):
     status, code, title = 409, "grant_over", "The certificate has expired"
     way_out = "It opens nothing any more. `gpuaas grant list` shows what does."

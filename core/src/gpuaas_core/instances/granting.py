@@ -1,6 +1,7 @@
-"""A certificate for one machine of an instance: five minutes, one principal. For a claimed operation, or to look at a
-running instance between operations; the callers have checked which of the two it is."""
+"""A certificate for one machine of an instance: five minutes, one principal. For a claimed operation, to look at a
+running instance between operations, or for a person; the callers have checked which of the three it is."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Row
@@ -16,7 +17,8 @@ from .errors import AllocationNotOfOperation
 from .reads import members_of
 from .record import instance_facts
 
-OPERATION, OBSERVATION = "operation", "observation"
+OPERATION, OBSERVATION, PERSON = "operation", "observation", "person"
+OPENS_S = authorities.USER_CERTIFICATE_S
 
 
 def grant(
@@ -35,25 +37,49 @@ def grant(
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
     if allocation.node_state == "suspended":
         raise NodeSuspended(f"The machine {allocation.node_name!r} is suspended; nobody is let onto it.")
+    of = {"operation_id": row.id, "claim_epoch": row.claim_epoch, "allocation_id": allocation.id}
+    given = certify(
+        ctx,
+        vault,
+        allocation,
+        body,
+        principal=allocation.id,
+        key_id=f"{row.id}/{row.claim_epoch}",
+        book=of | {"purpose": purpose},
+    )
+    ctx.emit("apps.access.granted", given.id, instance_facts(instance) | of | {"grant_id": given.id})
+    return given
+
+
+def certify(
+    ctx: Context,
+    vault: Vault,
+    allocation: Row[Any],
+    body: schemas.AskCertificate,
+    *,
+    principal: str,
+    key_id: str,
+    book: Mapping[str, Any],
+) -> schemas.GrantView:
+    """Signed, and written into the book of grants. `key_id`: what the machine's log says, `who/epoch`."""
     certificate = authorities.sign_user(
         ctx.tx,
         vault,
-        instance.tenant_id,
+        allocation.tenant_id,
         key_line=body.ssh_public_key,
-        principal=body.allocation_id,
-        key_id=f"{row.id}/{row.claim_epoch}",
+        principal=principal,
+        key_id=key_id,
         now=ctx.now,
         source_addresses=body.source_addresses,
     )
-    authorities.signing(ctx.tx, instance.tenant_id, authorities.HOST)  # held: what is told here is on record in time
-    hosts = host_authorities(ctx.tx, instance.tenant_id)
-    told = {"host_authority": max(one.number for one in hosts), "purpose": purpose}
+    authorities.signing(ctx.tx, allocation.tenant_id, authorities.HOST)  # held: what is told here is on record in time
+    hosts = host_authorities(ctx.tx, allocation.tenant_id)
+    told = {"host_authority": max(one.number for one in hosts)}
     told |= {"source_addresses": ",".join(body.source_addresses) or None}
-    grant_id = _record(ctx, instance, row, body.allocation_id, certificate, **told)
     return schemas.GrantView(
-        id=grant_id,
-        allocation_id=body.allocation_id,
-        principal=body.allocation_id,
+        id=grants.record(ctx, certificate, **book, **told),
+        allocation_id=allocation.id,
+        principal=principal,
         certificate=certificate.text,
         expires_in_s=certificate.lives_s,
         address=allocation.address,
@@ -63,17 +89,3 @@ def grant(
         host_ca_public_keys=[one.public_key for one in hosts],
         host_principal=allocation.node_id,
     )
-
-
-def _record(
-    ctx: Context,
-    instance: Row[Any],
-    row: Row[Any],
-    allocation_id: str,
-    certificate: authorities.Certificate,
-    **told: Any,
-) -> str:
-    of = {"operation_id": row.id, "claim_epoch": row.claim_epoch, "allocation_id": allocation_id}
-    grant_id = grants.record(ctx, certificate, **of, **told)
-    ctx.emit("apps.access.granted", grant_id, instance_facts(instance) | of | {"grant_id": grant_id})
-    return grant_id

@@ -49,6 +49,7 @@ declare(
         "apps.operation.superseded": "The operation gave way to a newer one.",
         "apps.operation.needs_attention": "The outcome is unknown, or it was tried too often: a person must look.",
         "apps.access.granted": "A controller got a short-lived certificate for one allocation.",
+        "apps.access.opened": "A person got a short-lived certificate for the machine of a member.",
     }
 )
 

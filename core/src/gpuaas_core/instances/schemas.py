@@ -351,8 +351,7 @@ class ReleaseClaim(ClaimReport):
     reason: Sentence = ""
 
 
-class AskKeyAccess(Input):
-    allocation_id: Id
+class AskCertificate(Input):
     ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
     source_addresses: list[Annotated[str, StringConstraints(max_length=60)]] = Field(
         default_factory=list,
@@ -367,6 +366,10 @@ class AskKeyAccess(Input):
             return [str(ip_network(one)) for one in value]
         except ValueError as error:
             raise ValueError("an address or a network, e.g. 10.1.2.3 or 10.1.2.0/24") from error
+
+
+class AskKeyAccess(AskCertificate):
+    allocation_id: Id
 
 
 class AskAccess(ClaimReport, AskKeyAccess):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..call import call
-from ..models import AccessGrantView, AuthoritiesView
+from ..models import AccessGrantView, AuthoritiesView, SshSessionView
 from ..request import Page, Request, get, post
 
 _GRANTS = "/v1/projects/{}/access-grants"
@@ -11,6 +13,21 @@ _AUTHORITIES = "/v1/tenants/{}/ssh-authorities"
 
 
 class MachineAccessCalls:
+    @call
+    def open_ssh_session(
+        self,
+        project_id: str,
+        instance_id: str,
+        member_id: str,
+        *,
+        ssh_public_key: str,
+        source_addresses: list[str] | None = None,
+    ) -> Request[SshSessionView]:
+        """A certificate for the machine of a member: opens for five minutes, as a user without rights there."""
+        path = "/v1/projects/{}/instances/{}/members/{}/ssh-sessions"
+        body: dict[str, Any] = {"ssh_public_key": ssh_public_key, "source_addresses": source_addresses}
+        return post(SshSessionView, path, project_id, instance_id, member_id, **body)
+
     @call
     def list_access_grants(
         self, project_id: str, *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
