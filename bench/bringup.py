@@ -1,7 +1,7 @@
 """How long from "I want a cluster" to the first `srun`, and the same for what comes after: product against bare script.
 
-Both on the same hosts, in one run; rounds are interleaved, each leaves the hosts as it found them, and the ratio of a
-case is the median over the rounds. Seconds belong to the machine; the ratio is what a gate may look at. `seen` counts
+Both on the same hosts, in one run and in turn, each leaves the hosts as it found them, and the ratio of a case is the
+median over all pairs. Seconds belong to the machine; the ratio is what a gate may look at. `seen` counts
 from the moment the controller took the operation, `asked` from the API request; the ratio is of `seen`.
 
     python bench/bringup.py [--rounds 3] [--only deploy --only add] [--wide 32] [--gate] [-o json]
@@ -13,17 +13,21 @@ import asyncio
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from cyclopts import App, Parameter
+from floor import Place
 from product import Stage, Took, stage
 
+T, F = TypeVar("T"), TypeVar("F")
 app = App(help=__doc__)
 Say = Callable[[str], None]
 INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+PAIRS = 3  # of the short cases, in each round
 PER_HOST = 3  # inotify instances of a booted lab host
 
 
@@ -110,6 +114,8 @@ def _all(wanted: list[str], rounds: int, wide: int, port: int, lab: str, say: Sa
                 for row in rounds_of[group](at, floor_first=bool(number % 2)):
                     say(line(row, f"round {number}"))
                     yield row
+                if group == "narrow" and "adds" in wanted:
+                    say(f"round {number}   {floor_adds(at)}")
             for words in at.profile() if profile else ():
                 say(words)
 
@@ -123,38 +129,84 @@ def _check_room(hosts: int) -> None:
 
 
 def narrow(at: Stage, *, floor_first: bool) -> list[Row]:
-    """Floor first in odd rounds, product first in even ones: neither always has the warm cache."""
-    head, workers, fresh = at.places[0], at.places[1:4], at.places[4:12]
+    """Two clusters stand side by side, one by each, so that what takes less than a second is done by both within a few
+    seconds, in turn and more than once: a busy machine is as busy for one as for the other."""
+    head, workers, twin, others, spare, fresh = _places(at)
+    floor, turns = at.floor, (1, 0) if floor_first else (0, 1)
+    rows: list[Row] = []
 
-    async def by_hand() -> dict[str, float]:
-        floor = at.floor
+    async def alone() -> float:
         one = await floor.deploy(head, [head])
         await floor.clean([head])
-        moments = await floor.deploy(head, workers)
-        took = {"one": one["job"], "deploy": moments["job"], "accounting": moments["accounting"]}
-        took["converge"] = await floor.look(head, workers)
-        took["add"] = await floor.add(head, fresh[0])
-        took["remove"] = await floor.remove(head, fresh[0])
-        await floor.clean([head, *workers, fresh[0]])
-        return took
+        return one["job"]
 
-    def by_product() -> dict[str, tuple[Took, tuple[str, ...]]]:
-        instance, alone = at.deploy(head, [head])
+    def ours_alone() -> Took:
+        instance, took = at.deploy(head, [head])
         at.decommission(instance)
-        instance, several = at.deploy(head, workers)
-        unchanged, changed = at.converge(instance)
-        took = {"one": alone["job"], "deploy": several["job"], "accounting": several["accounting"]}
-        took["add"] = at.add(instance, fresh[:1])
-        took["remove"] = at.remove(instance, fresh[0])
-        took["adds"] = at.add(instance, fresh)
-        at.decommission(instance)
-        return {name: (one, ()) for name, one in took.items()} | {"converge": (unchanged, tuple(changed))}
+        return took["job"]
 
-    floor = asyncio.run(by_hand()) if floor_first else {}
-    product = by_product()
-    floor = floor or asyncio.run(by_hand())
-    floor["adds"] = product["add"][0].seen
-    return [Row(name, floor[name], *product[name]) for name in CASES if name in product]
+    one, took = _in_turn(turns, ours_alone, lambda: asyncio.run(alone()))
+    rows.append(Row("one", one, took))
+    moments, (instance, several) = _in_turn(
+        turns, lambda: at.deploy(head, workers), lambda: asyncio.run(floor.deploy(twin, others))
+    )
+    rows += [
+        Row(case, moments[name], several[name]) for case, name in (("deploy", "job"), ("accounting", "accounting"))
+    ]
+    ours: list[float] = []
+    for pair in range(PAIRS):
+        turns = (pair % 2, 1 - pair % 2)
+        look, (took, changed) = _in_turn(
+            turns, lambda: at.converge(instance), lambda: asyncio.run(floor.look(twin, others))
+        )
+        rows.append(Row("converge", look, took, tuple(changed)))
+        by_hand, took = _in_turn(
+            turns, lambda: at.add(instance, spare[:1]), lambda: asyncio.run(floor.add(twin, spare[1]))
+        )
+        rows.append(Row("add", by_hand, took))
+        ours.append(took.seen)
+        by_hand, took = _in_turn(
+            turns, lambda: at.remove(instance, spare[0]), lambda: asyncio.run(floor.remove(twin, spare[1]))
+        )
+        rows.append(Row("remove", by_hand, took))
+        asyncio.run(floor.clean(spare[1:]))
+    asyncio.run(floor.clean([twin, *others]))
+    rows.append(Row("adds", statistics.median(ours), at.add(instance, fresh)))
+    at.decommission(instance)
+    return rows
+
+
+def _places(at: Stage) -> tuple[Place, list[Place], Place, list[Place], list[Place], list[Place]]:
+    """The head and workers of our cluster, those of the floor's, two hosts to add; and eight for adds at once, which
+    are all but ours."""
+    head, twin = at.places[0], at.places[4]
+    return head, at.places[1:4], twin, at.places[5:8], at.places[8:10], at.places[4:12]
+
+
+def _in_turn(turns: tuple[int, int], ours: Callable[[], T], by_hand: Callable[[], F]) -> tuple[F, T]:
+    done: dict[bool, Any] = {}
+    for floor in turns:
+        done[bool(floor)] = by_hand() if floor else ours()
+    return done[True], done[False]
+
+
+def floor_adds(at: Stage) -> str:
+    """What eight at once cost the floor: all hosts share the cores of this machine, so it is not one."""
+    head, workers, *_, fresh = _places(at)
+
+    async def by_hand() -> tuple[float, float]:
+        await at.floor.deploy(head, workers)
+        one = await at.floor.add(head, fresh[0])
+        await at.floor.remove(head, fresh[0])
+        await at.floor.clean(fresh[:1])
+        began = time.time()
+        await asyncio.gather(*(at.floor.add(head, worker) for worker in fresh))
+        eight = time.time() - began
+        await at.floor.clean([head, *workers, *fresh])
+        return one, eight
+
+    one, eight = asyncio.run(by_hand())
+    return f"the floor itself: one add {one:.2f} s, eight at once {eight:.2f} s, ratio {eight / one:.2f}"
 
 
 def bundle(at: Stage, *, floor_first: bool) -> list[Row]:

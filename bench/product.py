@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import timeline
 from floor import Floor, Place
 from gpuaas_lab.hosts import Lab
 from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
@@ -127,20 +128,7 @@ class Stage:
         return Took(at - moment(done.started_at), at - asked)
 
     def profile(self) -> list[str]:
-        """Every step of every operation so far: when it began and ended, counted from the first of its operation."""
-        with self._journal() as db:
-            words = "SELECT operation_id, step, phase, count(*), min(started), max(finished) FROM steps"
-            rows = db.execute(f"{words} GROUP BY operation_id, step ORDER BY operation_id, min(started)").fetchall()
-        first: dict[str, float] = {}
-        shown = []
-        for operation, step, phase, hosts, started, finished in rows:
-            if operation not in first:
-                kind = self.demo.boss.get_operation(self.project, operation)
-                first[operation] = moment(kind.started_at)
-                shown.append(f"{kind.kind} {operation}")
-            at = first[operation]
-            shown.append(f"  {started - at:6.2f} - {(finished or 0) - at:6.2f} s  {step:16s} {phase:9s} {hosts} hosts")
-        return shown
+        return timeline.of(*(self.stack.folder.log(name) for name in ("slurm-controller", "core")))
 
     def _journal(self) -> sqlite3.Connection:
         return sqlite3.connect(f"file:{self.stack.root / 'slurm-controller' / 'journal.db'}?mode=ro", uri=True)

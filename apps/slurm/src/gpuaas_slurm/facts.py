@@ -30,33 +30,49 @@ fence || { df -kP /var/lib /run | awk 'NR>1 && $4<1024 {print "@full " $6 "|" $4
 alone
 """
 LOOK = f"""{CHARGE}
-say hostname "$(hostname -s)"
-say now_ms "$(now_ms)"
+read -r name </proc/sys/kernel/hostname && say hostname "${{name%%.*}}"
+say now_ms $((${{EPOCHREALTIME/./}} / 1000))
 say virt "$(systemd-detect-virt --container 2>/dev/null || true)"
 say cgroup "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)"
-say controllers "$(cat /sys/fs/cgroup/cgroup.controllers 2>/dev/null)"
+controllers=; read -r controllers 2>/dev/null </sys/fs/cgroup/cgroup.controllers; say controllers "$controllers"
 [ -w /sys/fs/cgroup/freezer ] && say freezer writable
 [ -S /run/dbus/system_bus_socket ] && say dbus yes
 say cpus "$(nproc)"
-say memory_mb "$(awk '/^MemTotal/ {{print int($2/1024)}}' /proc/meminfo)"
+while read -r what kb _; do [ "$what" != MemTotal: ] || {{ say memory_mb $((kb / 1024)); break; }}; done </proc/meminfo
 say uid "$(id -u {UNIX_USER} 2>/dev/null)"
 say taken "$(getent passwd | awk -F: '$3>={FIRST_UID} && $3<{FIRST_UID + 1000} {{printf "%s ", $3}}')"
 for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
-df -kP /etc /var/lib /var/log /tmp 2>/dev/null | awk 'NR>1 && !s[$6]++ {{print "@disk " $6 "|" $4}}'
-ss -ltnpH 2>/dev/null | awk '{{n=split($4,a,":"); print "@port " a[n] "|" $6}}'
+df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
+  while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
+ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
 if [ -f /etc/slurm/slurm.conf ]; then
-  say conf "$(sed -n 's/^# Managed by GPUaaS: instance //p' /etc/slurm/slurm.conf | head -1)"
-  say conf_cluster "$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)"
+  whose= cluster=
+  while read -r line; do
+    case $line in
+      "# Managed by GPUaaS: instance "*) whose=${{whose:-${{line##* }}}} ;;
+      ClusterName=*) cluster=${{cluster:-${{line#*=}}}} ;;
+    esac
+  done </etc/slurm/slurm.conf
+  say conf "$whose"
+  say conf_cluster "$cluster"
 fi
 [ -f "$OWN/packages.before" ] && say packaged yes
-say options "$(sed -n 's/^SLURMD_OPTIONS=//p' /etc/gpuaas-slurm/slurmd.env 2>/dev/null)"
+options=
+while read -r line; do
+  case $line in SLURMD_OPTIONS=*) options=${{line#*=}} ;; esac
+done 2>/dev/null </etc/gpuaas-slurm/slurmd.env
+say options "$options"
 [ -d /var/lib/mysql/slurm_acct_db ] && say schema yes
-given=$(cat "$OWN/munge.key.sha256" 2>/dev/null)
-[ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "${{given:-none}}" ] || say key "${{given%% *}}"
-for i in "$BASE"/*/; do [ -f "$i/before" ] && say owner "$(basename "$i")"; done
-systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null |
-  awk -F= '/^Id=/ {{id=$2}} /^ActiveState=/ {{state[id]=$2}} END {{for (id in state) print "@unit " id "|" state[id]}}'
+given=; read -r given 2>/dev/null <"$OWN/munge.key.sha256"
+[ -z "$given" ] || [ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "$given" ] || say key "${{given%% *}}"
+for i in "$BASE"/*/before; do [ -f "$i" ] && i=${{i%/before}} && say owner "${{i##*/}}"; done
+systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null | {{ id= state=
+  told() {{ [ -z "$id" ] || say unit "$id|$state"; id= state=; }}
+  while IFS== read -r what value; do
+    case $what in Id) id=$value ;; ActiveState) state=$value ;; "") told ;; esac
+  done
+  told; }}
 exit 0
 """
 

@@ -1,4 +1,5 @@
 # Sent before every command that runs on a host (see hosts.py). Needs INSTANCE, SCOPE, OPERATION, EPOCH, STEP, UNIT, WITHIN.
+# Written with what bash can do by itself: a process costs a millisecond or two, and there are many hosts on two cores.
 # Exit codes: 75 = a newer claim is in charge; 74 = the lock of the host stayed taken; anything else = the step failed.
 set -u
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -11,15 +12,23 @@ now_ms() { local t=${EPOCHREALTIME/./}; echo "${t%???}"; }
 say() { printf '@%s %s\n' "$1" "$2"; }
 refuse() { say fail "$1|$2"; exit 1; }
 # Somebody listens on the port. Asked of the kernel: a connection that says nothing makes daemons log an error.
-port_open() { grep -qsE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") 0+:0000 0A " /proc/net/tcp /proc/net/tcp6; }
+port_open() {
+  local port file lines line
+  printf -v port %04X "$1"
+  for file in /proc/net/tcp /proc/net/tcp6; do
+    [ -r $file ] && mapfile -t lines <$file || continue
+    for line in "${lines[@]}"; do [[ $line == *:"$port "*([0:])" 0A "* ]] && return; done
+  done
+  return 1
+}
 active() { [ "$(systemctl show -P ActiveState "$1.service" 2>/dev/null)" = active ]; }
 
 # wait_until SECONDS COMMAND...: asks every 20 ms, on the host, so that waiting costs no round trips.
 wait_until() {
-  local end=$(($(now_ms) + $1 * 1000))
+  local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
   shift
   until "$@"; do
-    [ "$(now_ms)" -lt "$end" ] || return 1
+    [ ${EPOCHREALTIME/./} -lt $end ] || return 1
     sleep 0.02
   done
 }
@@ -34,7 +43,11 @@ older_than() {
   [ -r "$1" ] && read -r epoch operation <"$1"
   if [ -z "${operation:-}" ] || [ "$operation" = "$OPERATION" ]; then [ "$EPOCH" -lt "${epoch:-0}" ]; else [[ "$OPERATION" < "$operation" ]]; fi
 }
-in_charge() { [ "$(cat "$OWN/epoch${SCOPE:+.$SCOPE}" 2>/dev/null)" = "$EPOCH $OPERATION" ]; }
+in_charge() {
+  local claim=
+  read -r claim 2>/dev/null <"$OWN/epoch${SCOPE:+.$SCOPE}"
+  [ "$claim" = "$EPOCH $OPERATION" ]
+}
 stale() {
   local f
   for f in epoch ${SCOPE:+epoch.$SCOPE}; do older_than "$OWN/$f" && return; done
@@ -43,33 +56,37 @@ stale() {
 }
 keep() { printf '%s %s\n' "$EPOCH" "$OPERATION" >"$1.new.$$" && mv "$1.new.$$" "$1"; }
 write_epoch() {
-  mkdir -p "$OWN" && chmod 0700 "$BASE" "$OWN" || return 1
+  [ -d "$OWN" ] || mkdir -p -m 0700 "$BASE" "$OWN" || return 1
   keep "$OWN/epoch${SCOPE:+.$SCOPE}" && keep "$RUN/$CHARGE.epoch" || return 1
   [ -z "$SCOPE" ] || older_than "$OWN/floor" || keep "$OWN/floor"
 }
+# Asked for another kind of lock, the kernel gives the one held up first: two who take over never wait for each other.
 fence() {
-  mkdir -p "$RUN"
+  [ -d "$RUN" ] || mkdir -p "$RUN"
   exec 9>"$RUN/$CHARGE.lock"
   if [ -n "$SCOPE" ]; then exec 8>"$RUN/$INSTANCE.lock" && flock -s -w 60 8 || exit 74; fi
-  flock -s -w 60 9 || exit 74
+  ! in_charge || flock -s -w 60 9 || exit 74
   while ! in_charge; do
     if stale; then say stale "$(cat "$OWN/epoch" "$OWN/floor" "$RUN/$INSTANCE.epoch" 2>/dev/null | head -1)"; exit 75; fi
-    flock -u 9 && flock -x -w 60 9 || exit 74
+    flock -x -w 60 9 || exit 74
     if ! stale && ! in_charge; then write_epoch || return 1; fi
-    flock -u 9 && flock -s -w 60 9 || exit 74
+    flock -s -w 60 9 || exit 74
   done
   ! stale || { say stale "$(cat "$RUN/$INSTANCE.epoch" "$RUN/$CHARGE.epoch" 2>/dev/null | head -1)"; exit 75; }
 }
 
 # alone: no act runs on this host any more, not even one of this claim whose connection broke. Held until the end.
-alone() { flock -u 9 && flock -x -w 60 9 || exit 74; }
+alone() { flock -x -w 60 9 || exit 74; }
 
 # Marks of claims are of use while a late command can come: a certificate lives five minutes, a command not much longer.
 old_marks_go() { find "$RUN" -type f -mmin +60 -delete; }
 
 journal() {
-  printf '{"operation":"%s","epoch":%s,"step":"%s","at":"%s"}\n' \
-    "$OPERATION" "$EPOCH" "$STEP" "$(date -u +%FT%T.%3NZ)" >>"$BASE/journal.jsonl"
+  local now=$EPOCHREALTIME at
+  TZ=UTC0 printf -v at '%(%FT%T)T' "${now%.*}"
+  now=${now#*.}
+  printf '{"operation":"%s","epoch":%s,"step":"%s","at":"%s.%sZ"}\n' \
+    "$OPERATION" "$EPOCH" "$STEP" "$at" "${now:0:3}" >>"$BASE/journal.jsonl"
 }
 
 # What a person needs when a step fails: the last words of the service, and file systems without room.
@@ -94,14 +111,14 @@ diagnose() {
 # controller that dies cannot break an act in the middle with a closed pipe.
 run_act() {
   exec 5>&1
-  mkdir -p "$RUN"
+  [ -d "$RUN" ] || mkdir -p "$RUN"
   OUT=$RUN/$STEP.$$.out
   trap 'code=$?; [ $code -eq 0 ] || diagnose; rm -f "$OUT"' EXIT
   fence || exit 1
-  mkdir -p "$REPORT" && journal || exit 1
+  { [ -d "$REPORT" ] || mkdir -p "$REPORT"; } && journal || exit 1
   (set -euo pipefail; act) >"$OUT" 2>&1  # alone on its line: inside a list or condition, bash would ignore -e
   code=$?
   [ $code -eq 0 ] || exit 1
   wait_until "$WITHIN" probe >/dev/null 2>&1 || { echo "@unverified $STEP" >>"$OUT"; exit 1; }
-  cat "$OUT" >&5
+  [ ! -s "$OUT" ] || cat "$OUT" >&5
 }

@@ -5,16 +5,19 @@ A lost claim shows up here first; it is kept and raised at the next step, so tha
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
-Send = Callable[[str, int, int, str], Awaitable[None]]
+from gpuaas_sdk import MemberReport
+
+Words = tuple[str, int, int, str, Sequence[MemberReport] | None]
+Send = Callable[[str, int, int, str, Sequence[MemberReport] | None], Awaitable[None]]
 
 
 class Reporter:
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._queue: asyncio.Queue[tuple[str, int, int, str]] = asyncio.Queue()
+        self._queue: asyncio.Queue[Words] = asyncio.Queue()
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -28,9 +31,9 @@ class Reporter:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    def say(self, phase: str, step: int, of: int, message: str) -> None:
+    def say(self, phase: str, step: int, of: int, message: str, members: Sequence[MemberReport] | None = None) -> None:
         self.check()
-        self._queue.put_nowait((phase, step, of, message))
+        self._queue.put_nowait((phase, step, of, message, members))
 
     def check(self) -> None:
         if self._error is not None:

@@ -5,7 +5,8 @@ Kill this process anywhere and start it again: the survey finds what is done, th
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,39 +21,33 @@ from gpuaas_slurm.steps.base import Stage, Step, Task, survey
 
 log = structlog.get_logger()
 Found = Callable[[Answer], dict[str, Any]]
+Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps that its host was found to have done
 
 
 @dataclass
 class Runner:
     journal: Journal
     reporter: Reporter
-    untouched: str = "false"  # shell: this host was never touched, so no probe needs asking
+    untouched: frozenset[str] = frozenset()  # allocations of hosts on which nothing can be done yet: no need to ask
     pause: Callable[[], bool] = lambda: False
     found: Mapping[str, Found] = field(default_factory=dict)  # step -> what to keep of its answer
     timeline: list[dict[str, Any]] = field(default_factory=list)
 
     async def run(self, stages: Sequence[Stage]) -> bool:
         """True when every step holds; False when asked to pause between two stages."""
-        done = await self._survey(stages)
         of, number = sum(len(stage) for stage in stages), 0
-        several = len({task.host.allocation_id for stage in stages for task in stage}) > 1
-        for stage in stages:
-            if self.pause():
-                return False
-            waiting = [task for task in stage if not self._already(task, done)]
-            for step, hosts in _by_step(waiting):
-                number += len(hosts)
-                self.reporter.say(step.phase, number, of, step.title + (named(hosts) if several else ""))
-            number += len(stage) - len(waiting)
-            await self._together(waiting)
-        return True
-
-    async def _together(self, tasks: Sequence[Task]) -> None:
-        """Every act of the stage comes to its end before the first failure is told: no act is left half watched."""
-        results = await asyncio.gather(*(self._one(task) for task in tasks), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        async with self._surveys(stages) as surveys:
+            for stage in stages:
+                if self.pause():
+                    return False
+                held = await together(*(self._holds(task, stages, surveys) for task in stage))
+                waiting = [task for task, done in zip(stage, held, strict=True) if not done]
+                for step, hosts in _by_step(waiting):
+                    number += len(hosts)
+                    self.reporter.say(step.phase, number, of, step.title + (named(hosts) if len(surveys) > 1 else ""))
+                number += len(stage) - len(waiting)
+                await together(*(self._one(task) for task in waiting))
+            return True
 
     async def _one(self, task: Task) -> None:
         key, step = self._key(task), task.step
@@ -76,21 +71,33 @@ class Runner:
             raise explain(answer, host=task.host.name, step=step.name, title=step.title, code=step.code)
         return self.found[step.name](answer) if step.name in self.found else {}
 
-    async def _survey(self, stages: Sequence[Stage]) -> set[tuple[str, str]]:
+    @asynccontextmanager
+    async def _surveys(self, stages: Sequence[Stage]) -> AsyncIterator[Surveys]:
+        """All hosts are asked at once; a stage waits for its own hosts only."""
         by_host: dict[str, list[Task]] = {}
         for stage in stages:
             for task in stage:
                 by_host.setdefault(task.host.allocation_id, []).append(task)
-        answers = await asyncio.gather(
-            *(
-                tasks[0].host.script(survey([t.step for t in tasks], self.untouched), within=60)
-                for tasks in by_host.values()
-            )
-        )
-        return {(a, name) for a, answer in zip(by_host, answers, strict=True) for name in answer.said.get("done", [])}
+        asked = {one: asyncio.create_task(self._survey(tasks)) for one, tasks in by_host.items()}
+        try:
+            yield asked
+        finally:
+            for one in asked.values():
+                one.cancel()
+            await asyncio.gather(*asked.values(), return_exceptions=True)
 
-    def _already(self, task: Task, done: set[tuple[str, str]]) -> bool:
-        if (task.host.allocation_id, task.step.name) not in done:
+    async def _survey(self, tasks: Sequence[Task]) -> frozenset[str]:
+        host = tasks[0].host
+        if host.allocation_id in self.untouched:
+            return frozenset()
+        answer = await host.script(survey([task.step for task in tasks]), within=60)
+        return frozenset(answer.said.get("done", []))
+
+    async def _holds(self, task: Task, stages: Sequence[Stage], surveys: Surveys) -> bool:
+        """As the hosts were found before the first act."""
+        concerned = [task, *(one for stage in stages for one in stage if one.step.name == task.step.goes_with)]
+        found = await together(*(surveys[one.host.allocation_id] for one in concerned))
+        if not all(one.step.name in done for one, done in zip(concerned, found, strict=True)):
             return False
         self.journal.probed(self._key(task))
         self._note(task, acted=False, ms=0)
@@ -104,6 +111,15 @@ class Runner:
     def _key(self, task: Task) -> Key:
         claim = task.host.claim
         return Key(claim.operation_id, claim.instance_id, task.host.allocation_id, task.step.name, claim.epoch)
+
+
+async def together(*jobs: Awaitable[Any]) -> list[Any]:
+    """All come to their end before the first failure is told: nothing is left half watched on a host."""
+    results = await asyncio.gather(*jobs, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
 
 
 def _by_step(tasks: Sequence[Task]) -> list[tuple[Step, list[str]]]:

@@ -15,7 +15,17 @@ from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
 from gpuaas_slurm.reconcile.breaker import tried
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import (
+    Tools,
+    declared_gpus,
+    facts_of,
+    guarded,
+    paused,
+    pausing,
+    reach,
+    reporter,
+    untouched,
+)
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import deploy as recipe
 from gpuaas_slurm.steps.proof import COLLECT
@@ -34,7 +44,7 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
             await check_hosts(work, hosts, facts)
-        runner.untouched = '[ ! -f "$OWN/before" ]'
+        runner.untouched = untouched(work, facts)
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
         if not whole:

@@ -23,12 +23,12 @@ MEMBER_STATE = {"drain_member": "draining", "remove_member": "removing"}
 
 async def emptied(work: Work, said: Reporter, head: Host, seat: Seat) -> Standing | Again | Failed:
     """Drained, or how to go on. A drain of somebody else is as good as ours and is left as it is."""
-    standing = await nodes.standing(head, seat)
+    why = str(work.operation.params.get("reason") or "")
+    standing = await (nodes.standing(head, seat) if work.cancel_requested else nodes.drain(head, seat, why))
     if work.cancel_requested and not standing.is_drained:
         return _called_off(work, seat)
-    if standing.known and (standing.state not in nodes.LEAVING or await _left_behind(work, standing)):
-        await nodes.drain(head, seat, str(work.operation.params.get("reason") or ""))
-        standing = await nodes.standing(head, seat)
+    if standing.known and await _left_behind(work, standing):
+        standing = await nodes.drain(head, seat, why, anew=True)
     if not standing.known or standing.is_drained:
         return standing
     stays: dict[str, str] = {}

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ from gpuaas_slurm.hosts import LOCKED_EXIT, Answer, Claim, Host, MachineLike, St
 from gpuaas_slurm.plan import BadPlan
 from gpuaas_slurm.render.check import BadConfig
 from gpuaas_slurm.reporter import Reporter
+from gpuaas_slurm.runner import together
 from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.state.store import StateAway
 from gpuaas_slurm.validate import BadWord
@@ -89,8 +90,8 @@ class Tools:
 
 
 def reporter(work: Work) -> Reporter:
-    async def send(phase: str, step: int, of: int, message: str) -> None:
-        await work.progress(phase, step, of, message)
+    async def send(phase: str, step: int, of: int, message: str, members: Sequence[MemberReport] | None) -> None:
+        await work.progress(phase, step, of, message, members=members)
 
     return Reporter(send)
 
@@ -129,22 +130,19 @@ def declared_gpus(work: Work, allocation_id: str) -> tuple[str, ...]:
 
 
 async def facts_of(hosts: dict[str, Host]) -> dict[str, HostFacts]:
-    """Take charge of every host and read what it is like. All are heard before the first failure is told."""
-    looks = await asyncio.gather(*(_facts(host) for host in hosts.values()), return_exceptions=True)
-    found: dict[str, HostFacts] = {}
-    for allocation_id, facts in zip(hosts, looks, strict=True):
-        if isinstance(facts, BaseException):
-            raise facts
-        found[allocation_id] = facts
-    return found
+    """Take charge of every host and read what it is like."""
+    return dict(zip(hosts, await together(*(_facts(host) for host in hosts.values())), strict=True))
+
+
+def untouched(work: Work, facts: Mapping[str, HostFacts]) -> frozenset[str]:
+    """The first step of all leaves a note on the host: without it nothing was done there."""
+    return frozenset(a for a, one in facts.items() if work.instance.id not in one.owners)
 
 
 async def take_charge(hosts: dict[str, Host]) -> None:
     """Of hosts whose facts do not matter, because they are left: no act of anybody else runs there any more."""
-    answers = await asyncio.gather(*(host.script(CHARGE, within=60) for host in hosts.values()), return_exceptions=True)
+    answers = await together(*(host.script(CHARGE, within=60) for host in hosts.values()))
     for host, answer in zip(hosts.values(), answers, strict=True):
-        if isinstance(answer, BaseException):
-            raise answer
         if answer.exit != 0:
             raise _unseen(host, answer)
 

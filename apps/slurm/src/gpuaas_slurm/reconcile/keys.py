@@ -29,7 +29,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
         if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
             return paused(work)
         await said.sent()
-        seen = {seat.member_id: (await nodes.standing(head, seat)).state for seat in plan.workers}
+        seen = await nodes.states(head, plan.workers)
         return Done(
             f"The cluster has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             members=reports(work, {m.id: seen.get(m.id, "running") for m in work.members()}),

@@ -2,7 +2,7 @@
 side by side; none of them restarts the scheduler."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace as changed
 from typing import Any
 
@@ -27,19 +27,19 @@ from gpuaas_slurm.reconcile.ground import (
     reach,
     reporter,
     take_charge,
+    untouched,
 )
 from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
 from gpuaas_slurm.reporter import Reporter
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task
-from gpuaas_slurm.steps.deploy import KEY, prepared, rekeyed, shared
+from gpuaas_slurm.steps.deploy import Shared, prepared, rekeyed, shared
 
 Outcome = Done | Again | Failed
 WAIT_FOR_A_PERSON_S = 3.0
-UID = "id -u {user}"
 REKEYED = "again_join_key"
 
 
@@ -126,18 +126,18 @@ async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host
 
 async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, host: Host, runner: Runner) -> bool:
     """True when the worker is part of the cluster; False when asked to pause."""
-    facts = (await facts_of({seat.allocation_id: host}))[seat.allocation_id]
-    if await packages.provide(work, tools, {seat.allocation_id: host}, {seat.allocation_id: facts}, runner):
-        facts = (await facts_of({seat.allocation_id: host}))[seat.allocation_id]
-    files = await shared(head)
-    conf = {path: data.decode() for path, data in files.items() if path != KEY}
-    uid = await _uid(head, plan)
+    hosts = {seat.allocation_id: host}
+    seen, common = await together(facts_of(hosts), shared(head))
+    uid = _uid(common, head, plan)
+    if await packages.provide(work, tools, hosts, seen, runner):
+        seen = await facts_of(hosts)
+    facts: HostFacts = seen[seat.allocation_id]
     known = changed(facts, declared_gpus=declared_gpus(work, seat.allocation_id))
-    more = (conditions.same_uid(uid), conditions.same_confinement(confinement(conf[SLURM_CONF])))
+    more = (conditions.same_uid(uid), conditions.same_confinement(confinement(common.conf[SLURM_CONF])))
     preflight(host, known, more)
-    runner.untouched = '[ ! -f "$OWN/before" ]'
+    runner.untouched = untouched(work, seen)
     try:
-        return await runner.run(_joining(plan, seat, head, host, facts, conf, files[KEY], uid))
+        return await runner.run(_joining(plan, seat, head, host, facts, common, uid))
     except StepFailed as error:
         answers = conditions.ask(known, host.claim.instance_id, (*conditions.PREFLIGHT, *more))
         error.detail.setdefault("checks", answers)
@@ -147,20 +147,18 @@ async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, ho
         raise
 
 
-def _joining(
-    plan: Plan, seat: Seat, head: Host, host: Host, facts: HostFacts, conf: Mapping[str, str], key: bytes, uid: int
-) -> list[Stage]:
+def _joining(plan: Plan, seat: Seat, head: Host, host: Host, facts: HostFacts, common: Shared, uid: int) -> list[Stage]:
     async def the_key() -> bytes:
-        return key
+        return common.key
 
-    files = joining_files(plan, seat.allocation_id, facts, conf)
+    files = joining_files(plan, seat.allocation_id, facts, common.conf)
     options = next(file for file in files if file.path == admission.OPTIONS)
     return [
         (Task(host, prepare.preflight()),),
         (Task(host, prepare.files(files)),),
         (
             *prepared(plan, host, uid),
-            Task(host, daemons.join_key(the_key, hashlib.sha256(key).hexdigest())),
+            Task(host, daemons.join_key(the_key, hashlib.sha256(common.key).hexdigest())),
             Task(host, admission.close_door(seat, options)),
         ),
         (Task(host, admission.join(seat)),),
@@ -170,11 +168,10 @@ def _joining(
     ]
 
 
-async def _uid(head: Host, plan: Plan) -> int:
-    answer = await head.script(f'say uid "$({UID.format(user=plan.user)})"\nexit 0\n')
-    if not answer.one("uid").isdigit():
+def _uid(common: Shared, head: Host, plan: Plan) -> int:
+    if common.uid is None:
         raise StepFailed("step_failed", f"{head.name} does not have the user {plan.user}.", {"host": head.name})
-    return int(answer.one("uid"))
+    return common.uid
 
 
 def confinement(slurm_conf: str) -> tuple[str, ...]:
@@ -280,13 +277,12 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         raise BadPlan(f"{seat.host} also runs the controller, which cannot go with the worker.")
     async with reach(work, tools, wanted) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        standing = await emptied(work, said, head, seat)
+        standing, _ = await together(emptied(work, said, head, seat), take_charge({seat.allocation_id: host}))
         if not isinstance(standing, nodes.Standing):
             return standing
         last_seen = standing.state if standing.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=last_seen)
-        await work.progress("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", members=[going])
-        await take_charge({seat.allocation_id: host})
+        said.say("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", [going])
         # From here there is no way back: a cancel that comes now comes too late.
         runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
         if not await runner.run(leaving(head, host, seat)):

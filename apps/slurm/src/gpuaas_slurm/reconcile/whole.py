@@ -18,7 +18,7 @@ from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages, versions
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import candidate, deploy, halt, nodes
 from gpuaas_slurm.steps.base import Stage, Step, Task
 
@@ -155,11 +155,9 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             if work.cancel_requested:
                 await candidate.let_go(plan, head)
             return paused(work)
-        await said.sent()
-        seen = {seat.member_id: await nodes.standing(head, seat) for seat in plan.workers}
-        states = {m.id: seen[m.id].state if m.id in seen else "running" for m in work.members()}
+        seen, running, _ = await together(nodes.states(head, plan.workers), versions.of(hosts), said.sent())
+        states = {m.id: seen.get(m.id, "running") for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
-        running = await versions.of(hosts)
         return Done(
             f"The cluster {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
             "degraded" if bad else "healthy",

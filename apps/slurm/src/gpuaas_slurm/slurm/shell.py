@@ -9,6 +9,13 @@ LESS = "gres/gpu|Low "
 DBD_ANSWERS = "active slurmdbd && port_open 6819"
 CTLD_ANSWERS = "active slurmctld && port_open 6817 && timeout 5 scontrol ping | grep -q 'is UP'"
 
+# When Slurm has taken up its settings, what it then says of its partitions is kept on the controller's host: as long as
+# both are so, a look at new settings that are the old ones has nothing to do. What workers bring along is left out.
+TAKEN_UP = '"$OWN/taken_up"'
+PARTITIONS = r"""
+as_read() { timeout 5 scontrol -o show partition | sed -E 's/ (Nodes|TotalCPUs|TotalNodes|TRES)=[^ ]*//g' | sort; }
+"""
+
 
 def association_known(plan: Plan) -> str:
     """slurmctld itself knows user and account, with a real uid (4294967294 means: no such Unix user)."""

@@ -24,6 +24,7 @@ class Step:
     data: bytes | Callable[[], Awaitable[bytes]] | None = None  # a function is asked when its turn comes
     undo: str = ""
     when: str = ""  # in words, for a step that most hosts do not need
+    goes_with: str = ""  # a step: this one is done only if that one is, on every host
 
     async def input(self) -> bytes | None:
         return await self.data() if callable(self.data) else self.data
@@ -47,9 +48,19 @@ def function(name: str, body: str) -> str:
     return f"{name}() {{\n{body.strip()}\n}}\n"
 
 
-def survey(steps: Sequence[Step], unless: str = "false") -> str:
-    """One script that asks every probe, all at once; none where `unless` holds, since nothing can be done there yet."""
+# Which services run is asked once for all probes, each of which would else start a systemctl of its own.
+ACTIVE = """
+up=" " unit=
+while IFS== read -r what value; do
+  case $what=$value in Id=*) unit=${value%.service} ;; ActiveState=active) up+="$unit " ;; esac
+done < <(systemctl show -p Id -p ActiveState {munge,mariadb,slurmdbd,slurmctld,slurmd}.service 2>/dev/null)
+active() { [[ $up == *" $1 "* ]]; }
+"""
+
+
+def survey(steps: Sequence[Step]) -> str:
+    """One script that asks every probe, all at once."""
     words = [validate.word("step", step.name) for step in steps]
     probes = "".join(function(f"probe_{s.name}", s.probe) for s in steps)
     ask = 'do { "probe_$s" >/dev/null 2>&1 && say done "$s"; } & done; wait'
-    return f"! {unless} || exit 0\n{probes}for s in {' '.join(words)}; {ask}\nexit 0\n"
+    return f"{ACTIVE}{probes}for s in {' '.join(words)}; {ask}\nexit 0\n"

@@ -96,7 +96,22 @@ for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
   timeout 5 scontrol update nodename="${{kept##*/drained.}}" state=drain reason="$(cat "$kept")"
   rm -f "$kept"
 done
+as_read >{taken_up}.new
+mv {taken_up}.new {taken_up}
 date >"$REPORT/reread"
+"""
+
+# Nothing to do: no file is newer than what Slurm has taken up, its partitions are as they were then, nothing is held
+# back for a change, and every node has its features.
+SETTLED = """
+chosen() {{ grep -E '^({restart})=' "$1" 2>/dev/null | sort; }}
+[ -s {taken_up} ] && active slurmctld && port_open 6817 || return 1
+for file in /etc/slurm/*.conf; do [ ! "$file" -nt {taken_up} ] || return 1; done
+! compgen -G "$OWN/drained.*" || return 1
+cmp -s {started} {conf} || [ "$(chosen {started})" = "$(chosen {conf})" ] || return 1
+as_read | cmp -s - {taken_up} || return 1
+nodes=$(timeout 5 sinfo -h -N -o '%N|%f|%E') || return 1
+! grep -Eq '^({nodes})[|][(]null[)][|]|: other GPU types$' <<<"$nodes"
 """
 
 
@@ -130,11 +145,13 @@ def weigh(plan: Plan, conf: File, anew: tuple[Seat, ...] = ()) -> Step:
         title="Having Slurm look at the new settings",
         phase="checking",
         probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
-        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\necho '{mark}' >\"$REPORT/candidate\"",
+        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
+        f"rm -f {shell.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
         data=conf.text.encode(),
         unit="slurmctld",
         code="settings_refused",
         undo="forget",
+        goes_with="files",
     )
 
 
@@ -179,16 +196,23 @@ def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFact
 
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
+    """Files that were about to change are no longer those that Slurm has taken up: `weigh` says so beforehand."""
     known = [(seat.node, features(plan, seat, facts[seat.allocation_id])) for seat in plan.workers]
+    words = {
+        "restart": "|".join(NEEDS_RESTART),
+        "started": started_with(plan),
+        "conf": SLURM_CONF,
+        "taken_up": shell.TAKEN_UP,
+    }
+    settled = SETTLED.format(**words, nodes="|".join(node for node, kinds in known if kinds) or "none of them")
     return Step(
         name="reread",
         title="Having Slurm read its new settings",
         phase="starting",
-        probe=f'[ -f "$REPORT/reread" ] && {shell.CTLD_ANSWERS}',
-        act=REREAD.format(
-            restart="|".join(NEEDS_RESTART),
-            started=started_with(plan),
-            conf=SLURM_CONF,
+        probe=f'if [ -f "$REPORT/reread" ]; then {shell.CTLD_ANSWERS}; return; fi\n{shell.PARTITIONS}{settled}',
+        act=shell.PARTITIONS
+        + REREAD.format(
+            **words,
             answers=shell.CTLD_ANSWERS,
             give_back=GIVE_BACK,
             features="\n".join(f"{node} {kinds}" for node, kinds in known if kinds),
@@ -196,4 +220,5 @@ def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
         ),
         within=20,
         unit="slurmctld",
+        goes_with="files",
     )

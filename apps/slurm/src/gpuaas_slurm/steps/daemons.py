@@ -8,9 +8,7 @@ from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.base import Step
 
-OUR_KEY = (
-    """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]"""
-)
+OUR_KEY = """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(<"$OWN/munge.key.sha256")" ]"""
 
 # The key is made here and never leaves; its hash (of 1024 random bits) tells ours from another.
 MAKE_KEY = f"""
@@ -74,7 +72,7 @@ def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "") -> Step:
 
     `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
     """
-    same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
+    same = f'[ "$(<"$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
         name="join_key",
         title="Bringing the cluster's key and starting munge",
@@ -132,14 +130,18 @@ def accounts(plan: Plan) -> Step:
     )
 
 
-def scheduler(plan: Plan) -> Step:
-    """Ready means: it answers, and it knows user and account with a real uid."""
+def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
+    """Ready means: it answers, and it knows user and account with a real uid.
+
+    `fresh`: no worker runs yet, so from its start on the whole cluster has the settings that are there.
+    """
+    noted = f"{shell.PARTITIONS}as_read >{shell.TAKEN_UP}\n" if fresh else ""
     return Step(
         name="scheduler",
         title="Starting the scheduler",
         phase="starting",
         probe=f"{shell.CTLD_ANSWERS} && {shell.association_known(plan)}",
-        act=_restart("slurmctld", 6817, 20),
+        act=_restart("slurmctld", 6817, 20) + noted,
         within=20,
         unit="slurmctld",
         undo="stop_services",

@@ -6,11 +6,12 @@ starts cannot be lost on the way to it (performance.md section 5). The worker st
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
 from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import UNIX_USER, Plan, Seat
 from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
 from gpuaas_slurm.steps import candidate, daemons, prepare, proof
 from gpuaas_slurm.steps.base import Stage, Step, Task
@@ -41,7 +42,7 @@ def without_proofs(
             *(Task(host, daemons.join_key(lambda: key_of(head), key)) for host in apart),
         ),
         (Task(head, daemons.accounts(plan)),),
-        (Task(head, daemons.scheduler(plan)),),
+        (Task(head, daemons.scheduler(plan, fresh=not running)),),
         tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers),
     ]
 
@@ -103,12 +104,20 @@ def started(plan: Plan, host: Host, seat: Seat) -> Task:
 
 async def key_of(head: Host) -> bytes:
     """Read from the controller's host when it is needed, and kept nowhere."""
-    return (await shared(head))[KEY]
+    return (await shared(head)).key
 
 
-async def shared(head: Host) -> dict[str, bytes]:
+@dataclass(frozen=True)
+class Shared:
+    key: bytes
+    conf: dict[str, str]  # path -> text
+    uid: int | None  # of the user that jobs run as, where it exists
+
+
+async def shared(head: Host) -> Shared:
     """What every host of a cluster has in common, as it is on the controller's host."""
     lines = "".join(f'say {path} "$(base64 -w0 {path})"\n' for path in (KEY, *SHARED))
+    lines += f'say uid "$(id -u {UNIX_USER} 2>/dev/null)"\n'
     answer = await head.script(f"fence || exit 1\n{{ {daemons.OUR_KEY}; }} || exit 2\n{lines}", step="share")
     if answer.exit == 2:
         raise StepFailed(
@@ -117,4 +126,5 @@ async def shared(head: Host) -> dict[str, bytes]:
     found = {path: base64.b64decode(answer.one(path)) for path in (KEY, *SHARED)}
     if answer.exit != 0 or not all(found.values()):
         raise StepFailed("step_failed", f"The files of the cluster on {head.name} cannot be read.", {"host": head.name})
-    return found
+    uid = int(answer.one("uid")) if answer.one("uid").isdigit() else None
+    return Shared(found[KEY], {path: found[path].decode() for path in SHARED}, uid)

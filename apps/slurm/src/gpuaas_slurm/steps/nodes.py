@@ -24,10 +24,12 @@ JOURNAL_LINES = 1000  # that a host keeps of its own journal, whatever comes and
 
 # One answer: what Slurm says of the node, and whose jobs hold it, each with the time it ends at the latest. A scheduler
 # that does not answer is an error, never a node without jobs.
-LOOK = """
+ASKED = """
 fence || exit 1
-silent() {{ refuse step_failed 'The scheduler does not answer.'; }}
+silent() { refuse step_failed 'The scheduler does not answer.'; }
 port_open 6817 || silent
+"""
+LOOK = """
 node=$(timeout 5 sinfo -h -n {node} -o '%t|%u|%E') || silent
 say node "$(head -1 <<<"$node")"
 [ -n "$node" ] || exit 0
@@ -35,9 +37,17 @@ jobs=$(TZ=UTC timeout 5 squeue -h -w {node} -o '%A|%u|%a|%L|%T|%e') || silent
 [ -z "$jobs" ] || sed 's/^/@job /' <<<"$jobs"
 exit 0
 """
+# Looked at right before and right after, in one go: a node that is empty is drained at once.
 DRAIN = """
-fence || exit 1
-timeout 5 scontrol update nodename={node} state=drain reason='{reason}' || exit 1
+state=$(timeout 5 sinfo -h -n {node} -o %t) || silent
+case ${{state%%[^a-z]*}} in
+  {stays}) ;;
+  *) timeout 5 scontrol update nodename={node} state=drain reason='{reason}' || exit 1 ;;
+esac
+"""
+ALL = """
+nodes=$(timeout 5 sinfo -a -h -N -o '%N|%t') || silent
+sed 's/^/@node /' <<<"$nodes"
 exit 0
 """
 # Looked at once more: a person may have drained it since. `whose` is the beginning of the reason that may be undone.
@@ -136,19 +146,29 @@ def _job(line: str) -> Job:
 
 
 async def look(head: Host, seat: Seat) -> Answer:
-    return await head.script(LOOK.format(node=validate.word("node", seat.node)), step="look", within=15)
+    return await head.script(ASKED + LOOK.format(node=validate.word("node", seat.node)), step="look", within=15)
 
 
 async def standing(head: Host, seat: Seat) -> Standing:
     return read(_answered(await look(head, seat), head, "look"))
 
 
-async def drain(head: Host, seat: Seat, why: str) -> None:
-    """The reason names the operation, so that nobody takes it for a person's."""
+async def states(head: Host, seats: Iterable[Seat]) -> dict[str, str]:
+    """How each of these is, in the words of members' runtime_state."""
+    answer = _answered(await head.script(ASKED + ALL, step="look", within=15), head, "look")
+    known = dict(line.split("|", 1) for line in answer.said.get("node", []) if "|" in line)
+    return {seat.member_id: parse.node_state(known.get(seat.node, "")) for seat in seats}
+
+
+async def drain(head: Host, seat: Seat, why: str, *, anew: bool = False) -> Standing:
+    """One that takes jobs (`anew`: or is drained already) is drained, and how it stands then. The reason names the
+    operation, so that nobody takes it for a person's."""
     operation = validate.word("id", head.claim.operation_id)
     text = validate.plain(why)[:80] or "asked for by the platform"
-    words = DRAIN.format(node=validate.word("node", seat.node), reason=f"{OURS}{operation}: {text}")
-    _answered(await head.script(words, step="drain", within=15), head, "drain")
+    stays = "''" if anew else "'' | drain | drng"
+    node = validate.word("node", seat.node)
+    words = DRAIN.format(node=node, reason=f"{OURS}{operation}: {text}", stays=stays) + LOOK.format(node=node)
+    return read(_answered(await head.script(ASKED + words, step="drain", within=15), head, "drain"))
 
 
 async def undrain(head: Host, seat: Seat, operation_id: str = "") -> None:

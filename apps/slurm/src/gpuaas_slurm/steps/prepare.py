@@ -75,8 +75,11 @@ def services(roles: tuple[str, ...]) -> Step:
     units, dropins = " ".join(roles), len([role for role in roles if role != "mariadb"])
     unread = f"""
 unread() {{
-  systemctl show -p NeedDaemonReload {units} | grep -q =yes ||
-    [ "$(systemctl show -P DropInPaths slurmctld slurmdbd slurmd munge | grep -c 50-gpuaas.conf)" -lt {dropins} ]
+  local line read=0
+  while read -r line; do
+    case $line in NeedDaemonReload=yes) return ;; DropInPaths=*50-gpuaas.conf*) read=$((read + 1)) ;; esac
+  done < <(systemctl show -p NeedDaemonReload -p DropInPaths {units})
+  [ $read -lt {dropins} ]
 }}
 """
     return Step(
@@ -85,13 +88,13 @@ unread() {{
         phase="preparing",
         probe=f"""{unread}
 for u in {units}; do
-  [ -L {WANTS}/$u.service ] && [ "$(readlink /etc/systemd/system/$u.service)" != /dev/null ] || return 1
+  [ -L {WANTS}/$u.service ] && [ ! /etc/systemd/system/$u.service -ef /dev/null ] || return 1
 done
 ! unread
 """,
         act=f"""{unread}
 for u in {units}; do
-  [ "$(readlink /etc/systemd/system/$u.service || true)" != /dev/null ] || rm /etc/systemd/system/$u.service
+  [ ! /etc/systemd/system/$u.service -ef /dev/null ] || rm /etc/systemd/system/$u.service
   ln -sfn /lib/systemd/system/$u.service {WANTS}/$u.service
 done
 # A reload costs 170 ms; units that systemd has not loaded yet need none.
