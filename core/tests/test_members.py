@@ -264,6 +264,33 @@ async def test_members_are_listed_in_pages(world: World) -> None:
     assert len(seen) == len(set(seen)) == 4
 
 
+async def test_an_instance_is_read_without_its_members_and_still_counts_them(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, *spare)
+    whole, lean = [(await world.boss.get(world.of(instance) + more)).json() for more in ("", "?members=0")]
+    assert (len(whole["members"]), lean["members"]) == (4, [])
+    assert lean["member_counts"] == whole["member_counts"]
+    assert sum(one["count"] for one in lean["member_counts"]) == lean["members_total"] == 4
+    assert lean["etag"].partition(".")[0] == whole["etag"].partition(".")[0], "an update takes either"
+    (listed,) = (await world.boss.get(f"/v1/projects/{world.red}/instances?members=1")).json()["items"]
+    assert (len(listed["members"]), listed["member_counts"]) == (1, whole["member_counts"])
+    assert (await world.boss.get(world.of(instance) + "?members=201")).status_code == 422
+
+
+async def test_operations_are_listed_from_either_end(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, *spare)
+    asked = f"/v1/projects/{world.red}/operations?instance_id={instance['id']}"
+    oldest = [one["id"] for one in (await world.boss.get(asked)).json()["items"]]
+    newest, cursor = [], ""
+    while cursor is not None:
+        page = (await world.boss.get(f"{asked}&newest_first=true&limit=1&cursor={cursor}")).json()
+        newest += [one["id"] for one in page["items"]]
+        cursor = page["next_cursor"]
+    assert len(oldest) > 2
+    assert newest == oldest[::-1]
+
+
 @pytest.mark.parametrize("verb", ["drain", "undrain", "restart", "remove", "retry"])
 async def test_a_member_of_another_instance_does_not_exist(world: World, verb: str) -> None:
     instance = await world.running()

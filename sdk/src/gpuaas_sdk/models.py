@@ -941,6 +941,7 @@ class InstanceView(msgspec.Struct, kw_only=True):
     adapter_detail: dict[str, Any] | None
     members: list[MemberView]
     members_total: int
+    member_counts: list[MemberCount] = []
     current_operation_id: str | None
     last_operation_id: str | None
     available_actions: list[ActionView]
@@ -1033,6 +1034,12 @@ class MatchedRule(msgspec.Struct, kw_only=True):
     scope_kind: str
     scope_id: str
     reason: str = ""
+
+
+class MemberCount(msgspec.Struct, kw_only=True):
+    component_key: str
+    state: str
+    count: int
 
 
 class MemberObservation(msgspec.Struct, kw_only=True, omit_defaults=True):

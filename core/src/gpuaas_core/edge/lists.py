@@ -17,10 +17,17 @@ Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` 
 
 
 def page(
-    ctx: Context, query: Select[Any], id_column: Any, limit: int, cursor: str | None, view: Callable[[Any], T]
+    ctx: Context,
+    query: Select[Any],
+    id_column: Any,
+    limit: int,
+    cursor: str | None,
+    view: Callable[[Any], T],
+    *,
+    newest_first: bool = False,
 ) -> Page[T]:
     sequence = head(ctx.tx, ctx.scope.tenant_id) if ctx.scope.tenant_id else None
-    rows, following = page_of(ctx.tx, query, id_column, limit=limit, cursor=cursor)
+    rows, following = page_of(ctx.tx, query, id_column, limit=limit, cursor=cursor, newest_first=newest_first)
     return Page(items=[view(row) for row in rows], next_cursor=following, event_sequence=sequence)
 
 

@@ -1,9 +1,11 @@
 """HTTP in, HTTP out: instances and operations as people ask for them."""
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
+from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.etags import tagged
 from ..edge.lists import Cursor, Limit, page
@@ -13,6 +15,10 @@ from .departure_schemas import DepartureCertificateView
 from .tables import departure_certificates, instances, operations, orphans
 
 router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"])
+Embedded = Annotated[
+    int, Query(ge=0, le=views.MOST_MEMBERS, description="members inside an instance; their own list has them in pages")
+]
+Newest = Annotated[bool, Query(description="the newest first; a cursor goes on in the order it came from")]
 _ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.AcceptedView}
 
 
@@ -33,20 +39,32 @@ async def create_instance(call: Caller, project_id: str, body: schemas.CreateIns
 
 @router.get("/instances", **needs("apps.instance.read", "project"))
 async def list_instances(
-    call: Caller, project_id: str, deleted: bool = False, limit: Limit = 50, cursor: Cursor = None
+    call: Caller,
+    project_id: str,
+    deleted: bool = False,
+    members: Embedded = views.MOST_MEMBERS,
+    limit: Limit = 50,
+    cursor: Cursor = None,
 ) -> Page[schemas.InstanceView]:
     """Current instances; with `deleted` the history too."""
     query = reads.instances_of(project_id, deleted=deleted)
-    return await call.read(
-        lambda ctx: page(ctx, query, instances.c.id, limit, cursor, lambda row: views.instance_view(ctx.tx, row))
-    )
+
+    def read(ctx: Context) -> Page[schemas.InstanceView]:
+        return page(ctx, query, instances.c.id, limit, cursor, partial(views.instance_view, ctx.tx, most=members))
+
+    return await call.read(read)
 
 
 @router.get("/instances/{instance_id}", response_model=schemas.InstanceView, **needs("apps.instance.read", "project"))
-async def get_instance(call: Caller, project_id: str, instance_id: str) -> Response:
+async def get_instance(
+    call: Caller, project_id: str, instance_id: str, members: Embedded = views.MOST_MEMBERS
+) -> Response:
     """With a strong ETag, which an update sends back as If-Match."""
-    view = await call.read(lambda ctx: views.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id)))
-    return tagged(view)
+
+    def read(ctx: Context) -> schemas.InstanceView:
+        return views.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id), most=members)
+
+    return tagged(await call.read(read))
 
 
 @router.post(
@@ -162,14 +180,18 @@ async def list_operations(
     batch_id: Annotated[str | None, Query(max_length=40)] = None,
     status: Annotated[str | None, Query(max_length=20)] = None,
     history: Annotated[bool | None, Query(description="only what has ended, or only what is under way")] = None,
+    newest_first: Newest = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.OperationView]:
     wanted: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
     query = reads.operations_of(project_id, **wanted, status=status, history=history)
-    return await call.read(
-        lambda ctx: page(ctx, query, operations.c.id, limit, cursor, lambda row: views.operation_view(ctx.tx, row))
-    )
+
+    def read(ctx: Context) -> Page[schemas.OperationView]:
+        view = partial(views.operation_view, ctx.tx)
+        return page(ctx, query, operations.c.id, limit, cursor, view, newest_first=newest_first)
+
+    return await call.read(read)
 
 
 @router.get(

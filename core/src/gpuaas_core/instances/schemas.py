@@ -114,6 +114,12 @@ class MemberView(View):
     correlation_id: str
 
 
+class MemberCount(View):
+    component_key: str
+    state: str
+    count: int
+
+
 class InstanceView(View):
     id: str
     etag: Annotated[str, Field(description="send it as If-Match with an update")] = ""
@@ -141,6 +147,7 @@ class InstanceView(View):
     adapter_detail: Detail | None
     members: list[MemberView]
     members_total: int
+    member_counts: list[MemberCount] = Field([], description="how many of each component are in which state")
     current_operation_id: str | None
     last_operation_id: str | None
     available_actions: list[ActionView]

@@ -1,10 +1,11 @@
 """What everybody is shown of instances, members and operations, with what can be done about them now."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from ..edge.etags import in_halves
 from ..kit.problems import Problem
@@ -25,16 +26,19 @@ from .states import KINDS, OF_INSTANCE, OF_MEMBER
 from .tables import instances, members
 
 MOST_MEMBERS = 200  # inside an instance; the list of members has them all
+IN_ANSWERS = 50  # inside an instance that is part of an answer to an action
 _OF_INSTANCE = [kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask]
 _MEMBER_FIELDS = schemas.MemberView.model_fields.keys() - {"current_operation_id", "available_actions"}
 _OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
 
 
 def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMBERS) -> schemas.InstanceView:
-    """`most=None`: with every member, for the controller that works on it."""
+    """`most=None`: with every member, for the controller that works on it. `most=0`: with none, for long lists."""
     live = live_operations(tx, row.id)
     manifest = manifest_of(tx, row)
-    shown, total = _members(tx, row, most)
+    shown = _members(tx, row, most)
+    all_shown = most is None or len(shown) < most
+    counts = _counted(shown) if all_shown else _counts(tx, row)
     seen = Members(row, manifest, live, Staying.of(shown))
     facts = dict(row._mapping) | {
         "org_id": row.tenant_id,
@@ -42,27 +46,51 @@ def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMB
         "conditions": [*row.conditions, *_stuck_condition(row, live)],
         "requested": row.requested or {},
         "members": [seen.view(one) for one in shown],
-        "members_total": total,
+        "members_total": sum(one.count for one in counts),
+        "member_counts": counts,
         "current_operation_id": live[0].id if live else None,
         "available_actions": _instance_actions(tx, row, manifest, live),
     }
     view = schemas.InstanceView.model_validate(facts)
-    view.etag = in_halves(_asked(row, live, shown), view)
+    first = shown[:MOST_MEMBERS] if all_shown or most == MOST_MEMBERS else _first(tx, row)
+    view.etag = in_halves(_asked(row, live, first), view)
     return view
 
 
-def _asked(row: Row[Any], live: actions.Live, shown: list[Row[Any]]) -> list[Any]:
-    """What people and operations do to it, without what is only seen of it between operations."""
-    parts = [[one.id, one.state] for one in shown]
+def _asked(row: Row[Any], live: actions.Live, first: Iterable[Any]) -> list[Any]:
+    """What people and operations do to it, without what is only seen of it between operations; the same however many
+    members are shown."""
+    parts = [[one.id, one.state] for one in first]
     return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
 
-def _members(tx: Connection, row: Row[Any], most: int | None) -> tuple[list[Row[Any]], int]:
+def _members(tx: Connection, row: Row[Any], most: int | None) -> list[Row[Any]]:
+    if most == 0:
+        return []
     query = members_query(row.id, removed=row.state == "deleted").order_by(members.c.id)
-    shown = list(tx.execute(query.limit(most) if most else query))
-    if most is None or len(shown) < most:
-        return shown, len(shown)
-    return shown, tx.execute(select(func.count()).select_from(query.order_by(None).subquery())).scalar_one()
+    return list(tx.execute(query.limit(most) if most else query))
+
+
+def _first(tx: Connection, row: Row[Any]) -> list[Row[Any]]:
+    m = members.c
+    return list(tx.execute(_those_of(row, m.id, m.state).order_by(m.id).limit(MOST_MEMBERS)))
+
+
+def _counts(tx: Connection, row: Row[Any]) -> list[schemas.MemberCount]:
+    m = members.c
+    found = _those_of(row, m.component_key, m.state, func.count().label("count")).group_by(m.component_key, m.state)
+    return [schemas.MemberCount.model_validate(one) for one in tx.execute(found.order_by(m.component_key, m.state))]
+
+
+def _counted(shown: list[Row[Any]]) -> list[schemas.MemberCount]:
+    found = Counter((one.component_key, one.state) for one in shown)
+    return [schemas.MemberCount(component_key=key, state=at, count=n) for (key, at), n in sorted(found.items())]
+
+
+def _those_of(row: Row[Any], *columns: Any) -> Select[Any]:
+    """Members that are there; of an instance that is gone, those it had."""
+    gone = members.c.state == "removed" if row.state == "deleted" else members.c.state != "removed"
+    return select(*columns).where(members.c.instance_id == row.id, gone)
 
 
 def member_views(tx: Connection, instance: Row[Any]) -> Callable[[Row[Any]], schemas.MemberView]:
@@ -187,7 +215,8 @@ def _shown(possible: Iterable[tuple[str, Problem | None]]) -> list[schemas.Actio
 
 def accepted_view(tx: Connection, operation: Row[Any]) -> schemas.AcceptedView:
     instance = tx.execute(select(instances).where(instances.c.id == operation.instance_id)).one()
-    return schemas.AcceptedView(instance=instance_view(tx, instance), operation=operation_view(tx, operation))
+    view = instance_view(tx, instance, most=IN_ANSWERS)
+    return schemas.AcceptedView(instance=view, operation=operation_view(tx, operation))
 
 
 def batch_view(tx: Connection, batch_id: str, queued: list[Row[Any]]) -> schemas.BatchView:

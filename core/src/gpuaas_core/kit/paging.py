@@ -15,11 +15,13 @@ class BadCursor(Problem):
 
 
 def page_of(
-    tx: Connection, query: Select[Any], id_column: Any, *, limit: int, cursor: str | None
+    tx: Connection, query: Select[Any], id_column: Any, *, limit: int, cursor: str | None, newest_first: bool = False
 ) -> tuple[Sequence[Row[Any]], str | None]:
     if cursor:
-        query = query.where(id_column > _decode(cursor))
-    rows = tx.execute(query.order_by(id_column).limit(limit + 1)).all()
+        after = _decode(cursor)
+        query = query.where(id_column < after if newest_first else id_column > after)
+    order = id_column.desc() if newest_first else id_column
+    rows = tx.execute(query.order_by(order).limit(limit + 1)).all()
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]._mapping[id_column]

@@ -50,15 +50,22 @@ class InstanceCalls:
 
     @call
     def list_instances(
-        self, project_id: str, *, deleted: bool | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        project_id: str,
+        *,
+        deleted: bool | None = None,
+        members: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Request[Page[InstanceView]]:
-        """Current instances; with `deleted` those of the past too."""
-        query = {"deleted": deleted, "limit": limit, "cursor": cursor}
+        """Current instances; with `deleted` those of the past too. `members`: at most so many inside each."""
+        query = {"deleted": deleted, "members": members, "limit": limit, "cursor": cursor}
         return get(Page[InstanceView], "/v1/projects/{}/instances", project_id, **query)
 
     @call
-    def get_instance(self, project_id: str, instance_id: str) -> Request[InstanceView]:
-        return get(InstanceView, "/v1/projects/{}/instances/{}", project_id, instance_id)
+    def get_instance(self, project_id: str, instance_id: str, *, members: int | None = None) -> Request[InstanceView]:
+        """`members`: at most so many inside it (200 if left out); `member_counts` counts them all."""
+        return get(InstanceView, "/v1/projects/{}/instances/{}", project_id, instance_id, members=members)
 
     @call
     def decommission(self, project_id: str, instance_id: str, *, reason: str | None = None) -> Request[AcceptedView]:
@@ -124,12 +131,13 @@ class InstanceCalls:
         batch_id: str | None = None,
         status: str | None = None,
         history: bool | None = None,
+        newest_first: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[OperationView]]:
         """All of the last 30 days; `history` chooses those that have ended (True) or are under way (False)."""
         query: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
-        query |= {"status": status, "history": history, "limit": limit, "cursor": cursor}
+        query |= {"status": status, "history": history, "newest_first": newest_first, "limit": limit, "cursor": cursor}
         return get(Page[OperationView], "/v1/projects/{}/operations", project_id, **query)
 
     @call
