@@ -54,7 +54,6 @@ ABSENT: dict[Route, str] = {
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/renew"): AGENT,
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/result"): AGENT,
     ("GET", "/v1/nodes/{node_id}/deliveries/{delivery_id}"): AGENT,
-    ("POST", "/v1/nodes/{node_id}/deliveries/{delivery_id}/received"): AGENT,
     ("POST", f"{OPERATION}/claim"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/heartbeat"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/progress"): CONTROLLER,

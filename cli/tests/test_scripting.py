@@ -302,9 +302,33 @@ def test_bash_completes_with_the_printed_script(scene: Scene, tmp_path: Path) ->
     script = tmp_path / "gpuaas.bash"
     script.write_text(SHELLS["bash"])
     asks = f'. {script}; COMP_WORDS=(gpuaas instance show tr); COMP_CWORD=3; _gpuaas; echo "${{COMPREPLY[@]}}"'
+    assert _asked("bash", "-c", asks).stdout == "train\n"
+
+
+# zsh: as compinit does it, the script is the body of the function; the last word shows what was found.
+ZSH = """
+fpath=({folder} $fpath); autoload -Uz _gpuaas; compadd() {{ print -l -- ${{(P)2}} }}
+words=(gpuaas instance show tr); CURRENT=4; _gpuaas; _gpuaas
+compdef() {{ print $1 for $2 }}; . {folder}/_gpuaas
+"""
+
+
+def test_zsh_completes_with_the_printed_script_the_first_time_and_again(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "_gpuaas").write_text(SHELLS["zsh"])
+    done = _asked("zsh", "-f", "-c", ZSH.format(folder=tmp_path))
+    assert done.stdout.splitlines() == ["train", "train", "_gpuaas for gpuaas"], done.stderr
+
+
+def test_fish_completes_with_the_printed_script(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "gpuaas.fish").write_text(SHELLS["fish"])
+    for typed, expected in (("gpuaas instance show tr", "train\n"), ("gpuaas instance dec", "decommission\n")):
+        done = _asked("fish", "-N", "-c", f"source {tmp_path}/gpuaas.fish; complete -C '{typed}'")
+        assert done.stdout == expected, done.stderr
+
+
+def _asked(*words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", asks], env=env, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "train\n"
+    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=True)
 
 
 def test_without_a_platform_completion_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

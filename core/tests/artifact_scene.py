@@ -56,17 +56,19 @@ def deliver(world: World, artifact_id: str, node_id: str | None = None, **more: 
     return world.platform.db.write_now(create)
 
 
-def ended(world: World, task_id: str) -> int:
+def ended(world: World, task_id: str, *, received: bool = False) -> int:
     def end(tx: Any) -> int:
         scope = project_scope(tx, world.red)
         ctx = Context(tx, CONTROLLER, scope, "apps.operation.work", correlate(None, None), world.platform.clock())
-        return deliveries.end_of_task(ctx, task_id)
+        count = deliveries.end_of_task(ctx, task_id, received=received)
+        ctx.flush()
+        return count
 
     return world.platform.db.write_now(end)
 
 
-def at(delivery: Any, *more: str) -> str:
-    return "/".join((f"/v1/nodes/{delivery.node_id}/deliveries/{delivery.id}", *more))
+def at(delivery: Any) -> str:
+    return f"/v1/nodes/{delivery.node_id}/deliveries/{delivery.id}"
 
 
 async def set_policy(caller: Api, where: str, rules: dict[str, Any], name: str = "house-rules") -> None:

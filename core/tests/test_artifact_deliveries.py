@@ -38,11 +38,8 @@ async def test_a_machine_gets_exactly_what_was_registered_and_says_so(world: Wor
     assert answer.headers["etag"] == f'"sha256:{digest(CONTENT)}"'
     assert int(answer.headers["content-length"]) == len(CONTENT)
     assert answer.headers["content-type"] == "application/octet-stream"
-    done = await machine.ok(at(delivery, "received"))
-    assert done["state"] == "received"
-    assert (await machine.ok(at(delivery, "received")))["received_at"] == done["received_at"], (
-        "a lost answer is told again"
-    )
+    assert ended(world, "task_1", received=True) == 1
+    assert ended(world, "task_1", received=True) == 0, "a lost answer is told again"
     check_problem(await machine.get(at(delivery)), 410, "artifact_delivery_over")
     told = (await world.boss.get(project(world, "events"), params={"limit": 200})).json()["items"]
     kinds = [e["type"] for e in told if e["type"].startswith("artifacts.delivery")]
@@ -68,7 +65,6 @@ async def test_nobody_but_the_machine_itself_can_fetch(world: World) -> None:
     assert (await world.machine.get(at(delivery))).status_code == 404
     borrowed = at(delivery).replace(node, world.nodes[2])  # its own address, somebody else's delivery
     assert (await world.machine.get(borrowed)).status_code == 404
-    assert (await world.machine.post(f"{borrowed}/received")).status_code == 404
     assert (await world.boss.get(at(delivery))).status_code == 403
     for caller in (world.viewer, world.controller):
         assert (await caller.get(at(delivery))).status_code == 404
@@ -82,7 +78,6 @@ async def test_a_delivery_is_over_with_its_ten_minutes_and_with_its_task(world: 
     assert ended(world, "task_1") == 1
     assert ended(world, "task_1") == 0
     check_problem(await machine.get(at(over)), 410, "artifact_delivery_over")
-    check_problem(await machine.post(at(over, "received")), 409, "wrong_state")
     clock.forward(590)
     assert (await machine.get(at(late))).status_code == 200
     clock.forward(11)

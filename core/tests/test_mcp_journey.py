@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 from served import Served, serving
 from world import Store, World
 
+CANARY = "a-value-nobody-may-read"
 GPUAAS = Path(sys.executable).parent / "gpuaas"
 
 
@@ -57,6 +58,9 @@ class Agent:
         assert told.is_error == wrong, told.structured_content
         return told.structured_content if wrong else told.structured_content["answer"]
 
+    async def text(self, tool: str, **arguments: Any) -> str:
+        return str((await self._session.call_tool(tool, arguments)).content)
+
     async def deploy(self, name: str, allocation: str) -> tuple[str, Any]:
         """Plan, apply, watch to the end: the plan's id and what the operation became."""
         where = {"name": name, "app_slug": "echo", "placement_intent": {"head": [allocation]}}
@@ -94,6 +98,7 @@ async def test_an_agent_finds_plans_deploys_watches_and_triages(store: Store, wo
                 await looks_around(one, world)
                 await deploys_once(one, world)
                 await finds_out_why(one, world)
+                await never_meets_a_secret(one, served, world)
             async with agent(served, world, tmp_path) as one:
                 await only_looks(one)
 
@@ -133,6 +138,23 @@ async def finds_out_why(one: Agent, world: World) -> None:
     assert found["verdict"]["why"].startswith("The disk of node-1 is full.")
     assert found["verdict"]["way_out"] == "Free space there, then retry."
     assert found["verdict"]["code"] == "disk_full"
+
+
+async def never_meets_a_secret(one: Agent, served: Served, world: World) -> None:
+    """Everything an agent can read about a project that has a secret, and the token it works with, in one text."""
+    instance = (await one.ask("find", what="list_instances"))["items"][0]
+    async with sdk.AsyncClient(served.url, sdk.Bearer(world.boss.token)) as boss:
+        await boss.issue_secret(world.red, instance["id"], name="db_password", value=CANARY)
+    ids = {"project_id": world.red, "instance_id": instance["id"], "operation_id": instance["last_operation_id"]}
+    ids |= {"tenant_id": world.tenant, "correlation_id": instance["correlation_id"], "app_slug": "echo"}
+    tools, texts = {"list": "find", "read": "describe"}, []
+    for known in await one.ask("operations"):
+        if known["kind"] in tools and set(known["needs"]) <= set(ids):
+            arguments = {name: ids[name] for name in known["needs"]}
+            texts.append(await one.text(tools[known["kind"]], what=known["name"], arguments=arguments))
+    assert len(texts) > 40
+    assert any("db_password" in text for text in texts), "its name may be read"
+    assert not [text for text in texts if CANARY in text or str(world.boss.token) in text]
 
 
 async def only_looks(one: Agent) -> None:

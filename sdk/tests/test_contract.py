@@ -38,7 +38,6 @@ ELSEWHERE = {
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/renew"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/result"): "the agent has its own client",
     ("GET", "/v1/nodes/{node_id}/deliveries/{delivery_id}"): "the agent has its own client",
-    ("POST", "/v1/nodes/{node_id}/deliveries/{delivery_id}/received"): "the agent has its own client",
     ("PUT", "/v1/artifact-store/{sha256}"): "artifacts.push_file",
     ("PUT", "/v1/tenants/{tenant_id}/artifact-store/{sha256}"): "artifacts.push_file",
 }

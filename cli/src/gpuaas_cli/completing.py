@@ -33,7 +33,7 @@ _gpuaas() {
   found=("${(@f)$(gpuaas __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
   compadd -a found
 }
-compdef _gpuaas gpuaas
+if [[ ${funcstack[1]} == _gpuaas ]]; then _gpuaas; else compdef _gpuaas gpuaas; fi  # from a folder, or sourced
 """,
     "fish": """\
 complete -c gpuaas -f -a '(gpuaas __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'

@@ -10,6 +10,7 @@ import { componentTitle } from "../catalog/manifest";
 import { useManifest } from "../catalog/useManifest";
 import { OperationCard } from "../operations/OperationCard";
 import { OperationsList } from "../operations/OperationsList";
+import { CopyLine } from "../parts/Copy";
 import { Facts, Said } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
@@ -38,6 +39,7 @@ export function MemberPage() {
       </Page>
     );
   }
+  const connects = `gpuaas ssh ${instance.data.name} ${one.component_key}/${one.ordinal}`;
   const target = { projectId: project_id, instance: instance.data, memberId };
   return (
     <Page
@@ -75,7 +77,10 @@ export function MemberPage() {
         </Card>
         <Card>
           <Heading>Machine</Heading>
-          <Said value={one.facts} />
+          <Stack gap="sm">
+            <CopyLine value={connects} what="the command that connects" />
+            <Said value={one.facts} />
+          </Stack>
         </Card>
       </SimpleGrid>
       <Stack gap="xs">

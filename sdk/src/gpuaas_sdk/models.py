@@ -615,19 +615,6 @@ class DelegationView(msgspec.Struct, kw_only=True):
     created_at: str
 
 
-class DeliveryView(msgspec.Struct, kw_only=True):
-    id: str
-    artifact_id: str
-    project_id: str | None
-    node_id: str
-    task_id: str | None
-    sha256: str
-    size: int
-    state: str
-    expires_at: str
-    received_at: str | None
-
-
 class DenyView(msgspec.Struct, kw_only=True):
     id: str
     scope_kind: str

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 app = App(name="artifact", help="Content for machines: pushed or registered once, delivered with its digest.")
 source = App(name="artifact-source", help="Where artifacts may come from.")
 Level = Literal["platform", "tenant"]
-Tenant = Annotated[str | None, Parameter(show_default=False)]
+_WHOSE = "Name or id of the tenant; not needed if you belong to one only."
+Tenant = Annotated[str | None, Parameter(show_default=False, help=_WHOSE)]
 
 
 def _at(at: Session, level: Level, tenant: str | None) -> tuple[str, ...]:
@@ -69,8 +70,6 @@ def list_artifacts(
         Only those with this name.
     level
         Instead: what the tenant, or the platform, registered, withdrawn ones too.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         if level:
@@ -107,8 +106,6 @@ def show_artifact(
         Name and version with a colon between, or the id.
     level
         Instead of asking for a project: one of the tenant's, or the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         if level:
@@ -158,8 +155,6 @@ def push(
         Never given to other content again.
     level
         platform: for all tenants.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     from gpuaas_sdk.artifacts import push_file, sha256_of
 
@@ -204,8 +199,6 @@ def register(
         For oci sources, with --manifest, and --layer if there are several.
     level
         platform: for all tenants.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         said = {"name": name, "version": version, "source_id": _source_id(at, level, tenant, from_source)}
@@ -242,8 +235,6 @@ def withdraw(
         Name and version with a colon between, or the id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         where = _at(at, level, tenant)
@@ -259,11 +250,6 @@ def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Look
     """The tenant's own sources and the platform's; with --level platform those of the platform.
 
     Example: gpuaas artifact-source list
-
-    Parameters
-    ----------
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         found = _every(at, "list_{}_artifact_sources", level, tenant)
@@ -285,8 +271,6 @@ def show_source(name: str, /, *, level: Level = "tenant", tenant: Tenant = None,
         Name or id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         which = _source_id(at, level, tenant, name)
@@ -332,8 +316,6 @@ def add(
         At the platform: tenants may register anything of it, read with the platform's credential.
     level
         platform: for all tenants.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     said: dict[str, Any] = {"name": name, "kind": kind, "base_url": base_url, "port": port}
     said["credential"] = _credential() if credential_stdin else None
@@ -367,8 +349,6 @@ def disable(
         Name or id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     return _decide(common, "disable", name, reason, level, tenant, "delivers nothing any more")
 
@@ -393,8 +373,6 @@ def enable(
         Name or id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     return _decide(common, "enable", name, reason, level, tenant, "delivers again")
 
@@ -419,8 +397,6 @@ def remove(
         Name or id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     return _decide(common, "remove", name, reason, level, tenant, "is gone")
 
@@ -439,8 +415,6 @@ def set_credential(
         Name or id.
     level
         platform: one of the platform's own.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     credential = _credential()
     with session(common) as at:

@@ -71,16 +71,6 @@ async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Respon
     return _content(file, found.wanted.size, found.wanted.sha256, call.request.headers.get("range", ""))
 
 
-@router.post(
-    "/nodes/{node_id}/deliveries/{delivery_id}/received",
-    response_model=schemas.DeliveryView,
-    **needs("artifacts.delivery.fetch", "node"),
-)
-async def report_delivery_received(call: Caller, node_id: str, delivery_id: str) -> Response:
-    """The machine has it, and has compared the digest itself."""
-    return await call.write(lambda ctx: deliveries.received(ctx, node_id, delivery_id))
-
-
 async def _ready(call: Call, node_id: str, delivery_id: str) -> deliveries.Ready:
     """In a writing transaction although it changes nothing: a refusal of policy is recorded there."""
     found: list[deliveries.Ready] = []

@@ -101,18 +101,11 @@ def begin(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> schemas
     return found.view
 
 
-def received(ctx: Context, node_id: str, delivery_id: str) -> schemas.DeliveryView:
-    """The machine has compared the digest; nobody can fetch it again. Said twice, it is told the same."""
-    row = _row(ctx.tx, node_id, delivery_id, lock=True)
-    ctx.resource_id = row.id
-    if row.state == "received":
-        return _view(row)
-    _change(ctx, row.id, state=DELIVERY.after(row.state, "receive"), received_at=ctx.now)
-    return _told(ctx, _row(ctx.tx, node_id, delivery_id), "received")
-
-
 def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
-    """The task is over, one way or another: what was promised for it is worth nothing any more."""
+    """The task is over, one way or another: what was promised for it is worth nothing any more.
+
+    `received`: it succeeded, so the machine has compared the digest.
+    """
     d = artifact_deliveries.c
     mine = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
     found = ctx.tx.execute(mine.with_for_update()).all()
@@ -140,11 +133,11 @@ def _check_held(tx: Connection, scope: Scope, node_id: str) -> None:
         raise NodeNotHeld("No allocation of the project holds this machine.")
 
 
-def _row(tx: Connection, node_id: str, delivery_id: str, *, lock: bool = False) -> Row[Any]:
+def _row(tx: Connection, node_id: str, delivery_id: str) -> Row[Any]:
     d = artifact_deliveries.c
     query: Any = select(artifact_deliveries, artifacts.c.sha256, artifacts.c.size)
     query = query.join(artifacts, artifacts.c.id == d.artifact_id).where(d.id == delivery_id, d.node_id == node_id)
-    row = tx.execute(query.with_for_update(of=artifact_deliveries) if lock else query).first()
+    row = tx.execute(query).first()
     if row is None:
         raise NotFound(UNSEEN)
     return row
