@@ -1,6 +1,7 @@
 """Hosts that go dark, come back as strangers, lose a GPU, a key or their database, while somebody works on their cluster.
 
 One cluster, in order: every failure has a code, a sentence and a way out, which is then taken, through the API only.
+The controller keeps its state in PostgreSQL here.
 """
 
 import subprocess
@@ -8,24 +9,38 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
+from gpuaas_lab.postgres import Cluster, remove_leftovers
 from gpuaas_sdk.errors import GpuaasError
 from gpuaas_sdk.models import InstanceView, MemberView, OperationView
 from gpuaas_slurm.errors import recognised
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab
-HEAD, FIRST, SECOND = "gpu1", "gpu2", "gpu4"
+HEAD, FIRST, SECOND, THIRD, SPARE = "gpu1", "gpu2", "gpu4", "gpu5", "gpu6"
 PLANT = "head -c 128 /dev/urandom >/etc/munge/munge.key && systemctl restart munge"
 NEW_HOST_KEY = "cd /etc/ssh && cp -a ssh_host_ed25519_key /root/k && cp -a gpuaas/host-cert.pub /root/c && ssh-keygen -q -t ed25519 -N '' -f new && mv new ssh_host_ed25519_key && mv new.pub ssh_host_ed25519_key.pub && rm gpuaas/host-cert.pub && systemctl restart ssh"
 OLD_HOST_KEY = "cd /etc/ssh && cp -a /root/k ssh_host_ed25519_key && ssh-keygen -y -f ssh_host_ed25519_key > ssh_host_ed25519_key.pub && cp -a /root/c gpuaas/host-cert.pub && systemctl restart ssh"
 
 
 @pytest.fixture(scope="module")
-def points(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def state() -> Iterator[str]:
+    remove_leftovers()
+    database = Cluster()
+    try:
+        database.start()
+        yield database.address()
+    finally:
+        database.stop()
+
+
+@pytest.fixture(scope="module")
+def points(ground: Ground, state: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file `<step>.<moment>` in this folder stops the controller there; it gives an unreachable host 2 s only."""
     folder = tmp_path_factory.mktemp("failpoints")
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(folder), "GPUAAS_SLURM_UNREACHABLE_S": "2"})
+    more = {"GPUAAS_SLURM_UNREACHABLE_S": "2", "GPUAAS_SLURM_STATE": state}
+    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(folder)} | more)
     yield folder
     ground.controller_restarted_with({})
 
@@ -124,7 +139,7 @@ def added(ground: Ground, cluster: InstanceView, host: str) -> OperationView:
 
 def replaced(ground: Ground, cluster: InstanceView, member: MemberView) -> OperationView:
     """As if its host were gone."""
-    wanted = {"allocation_id": ground.allocations["gpu5"], "host_is_gone": True, "reason": "it burned"}
+    wanted = {"allocation_id": ground.allocations[SPARE], "host_is_gone": True, "reason": "it burned"}
     return ground.demo.boss.replace_member(ground.research, cluster.id, member.id, **wanted).operation
 
 
@@ -165,7 +180,7 @@ def test_a_worker_is_added_though_its_host_is_off_then_a_stranger_then_lacks_a_g
 
 
 def test_the_key_is_changed_under_a_running_job_by_a_controller_that_dies_in_the_middle(
-    ground: Ground, cluster: InstanceView, points: Path
+    ground: Ground, cluster: InstanceView, points: Path, state: str
 ) -> None:
     before = key_of(ground, HEAD)
     assert key_of(ground, FIRST) == key_of(ground, SECOND) == before
@@ -175,6 +190,10 @@ def test_the_key_is_changed_under_a_running_job_by_a_controller_that_dies_in_the
     assert asked.instance.state == "updating"
     good(ground, asked.operation)
     assert not list(points.iterdir()), "the controller was killed between the hosts' switch and its own record of it"
+    with psycopg.connect(state) as journal:
+        mine = "SELECT DISTINCT epoch, phase FROM steps WHERE operation_id = %s AND step = 'switch_key' ORDER BY epoch"
+        lives = journal.execute(mine, (asked.operation.id,)).fetchall()
+    assert lives == [(1, "acting"), (2, "probed")], "what the first life left is what the second one found"
     assert key_of(ground, HEAD) == key_of(ground, FIRST) == key_of(ground, SECOND) != before
     assert srun(ground, "-N2", "hostname") == [FIRST, SECOND]
     asking = ("sacct", "-X", "-n", "-P", "-j", job, "-o", "State")
@@ -195,12 +214,34 @@ def test_a_wrong_key_on_the_controllers_host_is_named_and_mended_by_a_restart_of
     assert srun(ground, "-N2", "hostname") == [FIRST, SECOND]
 
 
+def test_a_start_whose_database_goes_away_says_so_and_a_retry_brings_it_back(
+    ground: Ground, cluster: InstanceView, points: Path
+) -> None:
+    boss, project = ground.demo.boss, ground.research
+    good(ground, boss.stop_instance(project, cluster.id).operation)
+    (points / "accounts.before_act").write_text("stay")
+    asked = boss.start_instance(project, cluster.id)
+    wait_until(lambda: (points / "accounts.before_act").read_text() == "here", 120, "the start to be in the middle")
+    ground.on_host(HEAD, "systemctl", "stop", "mariadb")
+    (points / "accounts.before_act").unlink()
+    failed = bad(ground, asked.operation, "accounting_not_ready")
+    assert failed.error
+    assert failed.error.retryable
+    good(ground, retried(ground, failed))
+    assert ground.instance(cluster.id).state == "running"
+    assert srun(ground, "-N2", "hostname") == [FIRST, SECOND]
+
+
 def test_work_on_a_host_that_lost_power_says_so_and_how_to_go_on_without_it(
     ground: Ground, cluster: InstanceView
 ) -> None:
     boss, project, member = ground.demo.boss, ground.research, worker(ground, cluster, SECOND)
     job = submitted(ground, 600, "-x", node(worker(ground, cluster, FIRST)))
+    good(ground, added(ground, cluster, THIRD))
+    power_lost(ground, THIRD)
     power_lost(ground, SECOND)
+    other = node(worker(ground, cluster, THIRD))  # so that no job is sent there before Slurm notices
+    ground.on_host(HEAD, "scontrol", "update", f"nodename={other}", "state=down", "reason=silent")
     late = bad(ground, boss.drain_member(project, cluster.id, member.id, deadline_s=1).operation, "drain_deadline")
     assert late.error
     assert f"job {job}" in late.error.message, "as far as Slurm knows, it still runs"
@@ -250,36 +291,58 @@ def test_a_worker_whose_host_is_gone_is_taken_out_and_comes_back_a_stranger(
     ground: Ground, cluster: InstanceView
 ) -> None:
     boss, project, member = ground.demo.boss, ground.research, worker(ground, cluster, SECOND)
-    first, before = node(worker(ground, cluster, FIRST)), key_of(ground, HEAD)
     alive = worker(ground, cluster, FIRST)
     with pytest.raises(GpuaasError, match="its agent reports"):
         replaced(ground, cluster, alive)
-    wait_until(lambda: boss.get_node(ground.nodes[SECOND]).state == "unknown", 90, "the platform to miss the machine")
+    for name in (SECOND, THIRD):
+        wait_until(lambda name=name: boss.get_node(ground.nodes[name]).state == "unknown", 90, f"nobody to hear {name}")
+    living = {node(alive), put_in_its_place(ground, cluster, THIRD)}
+    before = key_of(ground, HEAD)
     words = ("member", "remove", cluster.name, member.id, "--host-is-gone", "--reason", "it burned")
     done = ground.cli(*words, "--project", "research")
     assert done.returncode == 0, f"{done.stderr}\n{ground.stack.log_tail('slurm-controller', 30)}"
     removed = boss.get_member(project, cluster.id, member.id)
     operation = ground.operation(removed.last_operation_id or "")
     assert checks(operation) == [True, True, True, False], "the host itself was not seen clean"
-    assert key_of(ground, HEAD) == key_of(ground, FIRST) != before
-    assert nodes(ground) == {first}
+    assert key_of(ground, HEAD) == key_of(ground, FIRST) == key_of(ground, SPARE) != before
+    assert nodes(ground) == living
     (job,) = ground.on_host(HEAD, "squeue", "-h", "-o", "%A").split()
     assert in_queue(ground, job) == "PD", "its job waits for another worker"
     ground.as_user(HEAD, "scancel", job)
 
-    ground.lab.boot(SECOND)
     running = ["sh", "-c", "systemctl is-active munge && systemctl restart --no-block slurmd"]
-    wait_until(lambda: ground.lab.exec(SECOND, running, timeout=30).exit == 0, 60, "munge on the host")
+    for name in (SECOND, THIRD):
+        ground.lab.boot(name)
+    for name in (SECOND, THIRD):
+        wait_until(lambda name=name: ground.lab.exec(name, running, timeout=30).exit == 0, 60, f"munge on {name}")
     time.sleep(3)
-    assert nodes(ground) == {first}, "its slurmd is a stranger"
+    assert nodes(ground) == living, "their slurmds are strangers"
     with pytest.raises(GpuaasError, match="nobody has looked"):
         added(ground, cluster, SECOND)
-    (orphan,) = [one for one in boss.list_orphans(project).items if one.member_id == member.id]
-    boss.resolve_orphan(project, orphan.id, reason="switched on again and looked at")
-    good(ground, added(ground, cluster, SECOND))
-    assert srun(ground, "-N2", "hostname") == [FIRST, SECOND]
-    clean = good(ground, boss.remove_member(project, cluster.id, worker(ground, cluster, SECOND).id).operation)
-    assert all(checks(clean))
+    for orphan in boss.list_orphans(project).items:
+        if orphan.instance_id == cluster.id:
+            boss.resolve_orphan(project, orphan.id, reason="switched on again and looked at")
+    for operation in [added(ground, cluster, name) for name in (SECOND, THIRD)]:
+        good(ground, operation)
+    back = [worker(ground, cluster, name) for name in (SECOND, THIRD)]
+    assert nodes(ground) == living | {node(one) for one in back}, "each has run its acceptance job"
+    for operation in [boss.remove_member(project, cluster.id, one.id).operation for one in back]:
+        assert all(checks(good(ground, operation)))
+
+
+def put_in_its_place(ground: Ground, cluster: InstanceView, host: str) -> str:
+    """The spare host, instead of one that is really off, while a second one is off, too. Returns the new node."""
+    old, before = worker(ground, cluster, host), key_of(ground, HEAD)
+    operation = good(ground, replaced(ground, cluster, old))
+    proven = (operation.evidence or {})[ground.allocations[host]]
+    found = {one["check"]: one["ok"] for one in proven["checks"]}
+    assert found == {"node": True, "key": True, "other_workers": False, "host": False}, "the other one is off, too"
+    assert key_of(ground, HEAD) == key_of(ground, FIRST) == key_of(ground, SPARE) != before
+    assert ground.demo.boss.get_member(ground.research, cluster.id, old.id).state == "removed"
+    assert node(old) not in nodes(ground)
+    new = worker(ground, cluster, SPARE)
+    assert srun(ground, "-w", node(new), "hostname") == [SPARE]
+    return node(new)
 
 
 def test_a_decommission_waits_for_a_host_that_is_off_and_ends_well_when_it_is_back(

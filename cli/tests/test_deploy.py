@@ -137,6 +137,17 @@ def test_places_and_inputs_arrive_as_meant(gpuaas: Gpuaas, scene: Scene, tmp_pat
     assert body["topology"] == "multi_node"
 
 
+def test_the_operator_is_named_by_name_and_sent_by_id(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.plays("Installing")
+    assert gpuaas(*DEPLOY, "--operator", "nobody") != 0
+    assert "gpuaas service-account list" in capsys.readouterr().err
+    assert gpuaas(*DEPLOY, "--operator", "robot") == 0
+    (sent,) = scene.platform.seen("POST", ".*/instances")
+    assert sent.body["operator_id"] == "sa_1"
+
+
 def test_one_command_has_one_correlation_id(gpuaas: Gpuaas, scene: Scene) -> None:
     scene.plays("Installing")
     gpuaas(*DEPLOY)

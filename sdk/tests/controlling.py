@@ -17,11 +17,14 @@ Reconcile = Callable[[Work], Awaitable[Done | Again | Failed]]
 
 
 @asynccontextmanager
-async def controlling(platform: Platform, reconcile: Reconcile, **more: Any) -> AsyncIterator[asyncio.Event]:
+async def controlling(
+    platform: Platform, reconcile: Reconcile, account_id: str = "", **more: Any
+) -> AsyncIterator[asyncio.Event]:
     """A controller that runs while the block does; leaving it stops it gracefully."""
     stop = asyncio.Event()
     settings: dict[str, Any] = {"pace": QUICK, "wait_s": 1, "concurrency": 2, **more}
     async with AsyncClient(platform.url, Bearer("tok"), project_id="prj_1") as client:
+        client.account_id = account_id
         reconcilers = {"deploy": reconcile, "decommission": reconcile}
         running = asyncio.create_task(Controller(client, "slurm", "ctl-1", reconcilers, **settings).run(stop))
         try:

@@ -67,6 +67,15 @@ async def test_only_running_instances_of_the_own_app_are_looked_at(platform: Pla
     assert {call.path.split("/")[5] for call in told(platform)} == {"inst_mine"}
 
 
+async def test_what_another_account_operates_is_left_to_it(platform: Platform) -> None:
+    shared, mine, other = instance("all"), instance("mine", operator_id="sa_1"), instance("other", operator_id="sa_2")
+    instances(platform)
+    platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [shared, mine, other]}))
+    async with controlling(platform, nothing, "sa_1", observe=fine, pace_of_looks=OFTEN):
+        await until(lambda: len(told(platform)) >= 4)
+    assert {call.path.split("/")[5] for call in told(platform)} == {"inst_all", "inst_mine"}
+
+
 async def test_a_look_that_hangs_or_raises_delays_no_other(platform: Platform) -> None:
     instances(platform, "hangs", "raises", "fine")
 

@@ -88,7 +88,7 @@ class AsyncClient(Calls):
     """asyncio client: controllers and servers."""
 
     def __init__(self, api: str, auth: Auth | None = None, *, project_id: str = "") -> None:
-        self.project_id = project_id
+        self.project_id, self.account_id = project_id, ""
         self.source_addresses: list[str] = []
         from .transport_async import AsyncTransport
 
@@ -97,7 +97,7 @@ class AsyncClient(Calls):
     @classmethod
     def for_service_account(cls, account: ServiceAccount) -> Self:
         made = cls(account.api, ServiceAccountAuth(account), project_id=account.project_id)
-        made.source_addresses = account.source_addresses
+        made.source_addresses, made.account_id = account.source_addresses, account.id
         return made
 
     async def send(self, request: Request[T]) -> T:

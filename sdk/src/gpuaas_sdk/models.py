@@ -418,6 +418,7 @@ class CreateInstance(msgspec.Struct, kw_only=True, omit_defaults=True):
     tenant_boundary_mode: str | None = None
     inputs: dict[str, Any] = {}
     placement_intent: dict[str, Any]
+    operator_id: str | None = None
     validate_only: bool = False
 
 
@@ -922,6 +923,7 @@ class InstanceView(msgspec.Struct, kw_only=True):
     runtime_backend: str
     tenant_boundary_mode: str
     requested: dict[str, str]
+    operator_id: str | None
     previous_version: str | None
     runtime_version: str | None
     access: dict[str, Any] | None

@@ -154,7 +154,8 @@ class Observer:
                 watched.looking = asyncio.create_task(self._look(watched), name=f"look at {instance.name}")
 
     def _mine(self, instance: InstanceView) -> bool:
-        return instance.app_slug == self._app_slug and instance.state == "running"
+        operated = self._client.account_id and instance.operator_id not in (None, self._client.account_id)
+        return instance.app_slug == self._app_slug and instance.state == "running" and not operated
 
     def _pause(self) -> float:
         """At most one interval: instances come and go. Never less than a tenth of one, whatever is due."""

@@ -16,7 +16,7 @@ from ..failures import CliError
 from ..moments import LIVE, sequence_now
 from ..options import Changing, Common, Flag, Looking, Many, NoWait
 from ..placement import read_inputs, read_places
-from ..session import Session, session
+from ..session import Session, pick, session
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedView
@@ -36,6 +36,7 @@ def deploy(
     topology: str = "single_node",
     input: Annotated[list[str] | None, Many] = None,
     inputs: Path | None = None,
+    operator: str | None = None,
     plan: Annotated[bool, Flag] = False,
     no_wait: Annotated[bool, NoWait] = False,
     common: Changing = Changing(),
@@ -64,6 +65,8 @@ def deploy(
         key=value for the app; numbers, true, false and JSON are understood. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
+    operator
+        The only service account whose controller may work on it; any controller of the app if left out.
     plan
         Only check, and say what would happen where.
     no_wait
@@ -73,6 +76,9 @@ def deploy(
     wanted["inputs"] = read_inputs(input or [], inputs)
     with session(common) as at:
         wanted["placement_intent"] = read_places(at, controller, place or [])
+        if operator:
+            known = list(at.client.every(sdk.Calls.list_service_accounts, at.project_id))
+            wanted["operator_id"] = pick("service account", operator, known, "gpuaas service-account list").id
         if plan:
             return show_plan(at, at.client.plan(at.project_id, **wanted), common)
         before = sequence_now(at.client, at.project_id)
@@ -177,6 +183,7 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
         ("not so", "; ".join(broken)),
         ("app", f"{i.app_slug} {i.version}{runtime}"),
         ("topology", i.topology),
+        *([("operated by", i.operator_id)] if i.operator_id else []),
         ("you can", ", ".join(allowed)),
         ("operation", i.current_operation_id or i.last_operation_id or ""),
         ("created", show.ago(i.created_at)),

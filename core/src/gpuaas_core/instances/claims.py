@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, Select, and_, or_, select, update
 
 from ..access.context import Context
 from ..custody.vault import Vault
-from . import granting, schemas
+from . import granting, operators, schemas
 from .departures import leave_machines
 from .endings import finish_instance, finish_member, leave_failed, leave_undone
 from .errors import ConditionReserved, GenerationOutdated, OutcomeConflict, StaleClaim
@@ -98,7 +98,7 @@ def _waiting(ctx: Context, project_id: str, body: schemas.Claim) -> Select[Any]:
         o.app_slug == body.app_slug,
         o.status.in_(LIVE),
     )  # by the index, not all there are
-    query = select(operations).where(*here, free)
+    query = select(operations).where(*here, free, ~operators.somebody_elses(ctx))
     return query.order_by(o.id).limit(1)
 
 

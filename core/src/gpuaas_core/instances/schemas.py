@@ -33,6 +33,7 @@ class CreateInstance(Input):
     tenant_boundary_mode: BoundaryMode | None = Field(None, description="a hint")
     inputs: Detail = Field(default_factory=dict)
     placement_intent: dict[Key, Annotated[list[Id], Field(min_length=1, max_length=500)]] = Field(min_length=1)
+    operator_id: Id | None = Field(None, description="the only service account whose controller works on it")
     validate_only: YesNo = False
 
 
@@ -141,6 +142,7 @@ class InstanceView(View):
     runtime_backend: str
     tenant_boundary_mode: str
     requested: dict[str, str]
+    operator_id: str | None = Field(description="the service account that operates it; none: any that may")
     previous_version: str | None
     runtime_version: str | None
     access: Detail | None

@@ -13,7 +13,7 @@ from ..catalog.reads import deployable, warnings_of
 from ..kit.ids import new_id
 from ..kit.wire import counted
 from ..policy.modes import Modes
-from . import actions, modes, schemas
+from . import actions, modes, operators, schemas
 from .errors import NameTaken
 from .holds import hold
 from .membership import add_member
@@ -101,6 +101,7 @@ def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock:
     requested = modes.requested(body)
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
     check_inputs(version.manifest, body.inputs)
+    operators.check_usable(ctx, project_id, body.operator_id)
     placement = place(version.manifest, body.topology, body.placement_intent)
     taken = select(instances.c.id).where(
         instances.c.project_id == project_id, instances.c.name == body.name, instances.c.state != "deleted"
@@ -132,6 +133,7 @@ def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, c
         "inputs": body.inputs,
         "placement_intent": checked.placement,
         "requested": checked.requested,
+        "operator_id": body.operator_id,
         "correlation_id": ctx.correlation.correlation_id,
         "created_by": ctx.principal.id,
         "created_at": ctx.now,

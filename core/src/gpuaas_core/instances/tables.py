@@ -26,6 +26,7 @@ instances = Table(
     Column("control_plane_scope", String(20), nullable=False),
     Column("runtime_backend", String(20), nullable=False),
     Column("tenant_boundary_mode", String(30), nullable=False),
+    Column("operator_id", String(40)),  # the only service account that works on it; none: whoever may
     Column("requested", JSON),  # the modes somebody asked for; the columns above are what policy made of it
     Column("previous_version", String(40)),  # to roll back to
     Column("runtime_version", String(120)),

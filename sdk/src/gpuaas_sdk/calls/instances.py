@@ -24,10 +24,12 @@ class InstanceCalls:
         version: str | None = None,
         operating_mode: str | None = None,
         inputs: dict[str, Any] | None = None,
+        operator_id: str | None = None,
     ) -> Request[AcceptedView]:
         """Ask for an instance; the answer holds it and the operation to watch. Newest published version by default."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": False}
+        more["operator_id"] = operator_id
         return post(AcceptedView, "/v1/projects/{}/instances", project_id, **body, **more)
 
     @call
@@ -42,10 +44,12 @@ class InstanceCalls:
         version: str | None = None,
         operating_mode: str | None = None,
         inputs: dict[str, Any] | None = None,
+        operator_id: str | None = None,
     ) -> Request[PlannedView]:
         """The same checks as deploy, nothing written: what would happen, and where."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": True}
+        more["operator_id"] = operator_id
         return post(PlannedView, "/v1/projects/{}/instances", project_id, **body, **more)
 
     @call
