@@ -23,9 +23,11 @@ from cyclopts import App, Parameter
 from floor import Place
 from product import Stage, Took, stage
 
-T, F = TypeVar("T"), TypeVar("F")
+T = TypeVar("T")
+F = TypeVar("F")
 app = App(help=__doc__)
 Say = Callable[[str], None]
+Cpu = tuple[float, float]  # processor seconds: of the floor, of the product
 INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 PAIRS = 3  # of the short cases, in each round
 PER_HOST = 3  # inotify instances of a booted lab host
@@ -58,6 +60,7 @@ class Row:
     case: str
     floor: float
     took: Took
+    cpu: Cpu | None = None
     changed: tuple[str, ...] = ()
 
     @property
@@ -132,7 +135,7 @@ def narrow(at: Stage, *, floor_first: bool) -> list[Row]:
     """Two clusters stand side by side, one by each, so that what takes less than a second is done by both within a few
     seconds, in turn and more than once: a busy machine is as busy for one as for the other."""
     head, workers, twin, others, spare, fresh = _places(at)
-    floor, turns = at.floor, (1, 0) if floor_first else (0, 1)
+    floor, first = at.floor, floor_first
     rows: list[Row] = []
 
     async def alone() -> float:
@@ -145,35 +148,53 @@ def narrow(at: Stage, *, floor_first: bool) -> list[Row]:
         at.decommission(instance)
         return took["job"]
 
-    one, took = _in_turn(turns, ours_alone, lambda: asyncio.run(alone()))
-    rows.append(Row("one", one, took))
-    moments, (instance, several) = _in_turn(
-        turns, lambda: at.deploy(head, workers), lambda: asyncio.run(floor.deploy(twin, others))
-    )
+    (one, other), turn = spare, Turn(at, at.idle())
+    rows.append(turn.row("one", first, ours_alone, lambda: asyncio.run(alone())))
+    deployed = turn.both(first, lambda: at.deploy(head, workers), lambda: asyncio.run(floor.deploy(twin, others)))
+    moments, (instance, several), _ = deployed
     rows += [
         Row(case, moments[name], several[name]) for case, name in (("deploy", "job"), ("accounting", "accounting"))
     ]
-    ours: list[float] = []
     for pair in range(PAIRS):
-        turns = (pair % 2, 1 - pair % 2)
-        look, (took, changed) = _in_turn(
-            turns, lambda: at.converge(instance), lambda: asyncio.run(floor.look(twin, others))
+        first = bool(pair % 2)
+        look, (took, changed), cpu = turn.both(
+            first, lambda: at.converge(instance), lambda: asyncio.run(floor.look(twin, others))
         )
-        rows.append(Row("converge", look, took, tuple(changed)))
-        by_hand, took = _in_turn(
-            turns, lambda: at.add(instance, spare[:1]), lambda: asyncio.run(floor.add(twin, spare[1]))
+        rows.append(Row("converge", look, took, cpu, tuple(changed)))
+        rows.append(
+            turn.row("add", first, lambda: at.add(instance, [one]), lambda: asyncio.run(floor.add(twin, other)))
         )
-        rows.append(Row("add", by_hand, took))
-        ours.append(took.seen)
-        by_hand, took = _in_turn(
-            turns, lambda: at.remove(instance, spare[0]), lambda: asyncio.run(floor.remove(twin, spare[1]))
+        rows.append(
+            turn.row("remove", first, lambda: at.remove(instance, one), lambda: asyncio.run(floor.remove(twin, other)))
         )
-        rows.append(Row("remove", by_hand, took))
-        asyncio.run(floor.clean(spare[1:]))
+        asyncio.run(floor.clean([other]))
     asyncio.run(floor.clean([twin, *others]))
-    rows.append(Row("adds", statistics.median(ours), at.add(instance, fresh)))
+    ours = statistics.median(row.took.seen for row in rows if row.case == "add")
+    rows.append(Row("adds", ours, at.add(instance, fresh)))
     at.decommission(instance)
     return rows
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Both sides one after the other, and what each cost in processor time: of all hosts, the core and the controller
+    (the product) or of all hosts and this process (the floor), less what they use when nothing is asked of them."""
+
+    at: Stage
+    idle: float  # processor seconds per second
+
+    def both(self, floor_first: bool, ours: Callable[[], T], by_hand: Callable[[], F]) -> tuple[F, T, Cpu]:
+        done: dict[bool, Any] = {}
+        spent: dict[bool, float] = {}
+        for floor in (floor_first, not floor_first):
+            began, before = time.time(), self.at.spent()
+            done[floor] = by_hand() if floor else ours()
+            spent[floor] = self.at.spent() - before - self.idle * (time.time() - began)
+        return done[True], done[False], (spent[True], spent[False])
+
+    def row(self, case: str, floor_first: bool, ours: Callable[[], Took], by_hand: Callable[[], float]) -> Row:
+        floor, took, cpu = self.both(floor_first, ours, by_hand)
+        return Row(case, floor, took, cpu)
 
 
 def _places(at: Stage) -> tuple[Place, list[Place], Place, list[Place], list[Place], list[Place]]:
@@ -181,13 +202,6 @@ def _places(at: Stage) -> tuple[Place, list[Place], Place, list[Place], list[Pla
     are all but ours."""
     head, twin = at.places[0], at.places[4]
     return head, at.places[1:4], twin, at.places[5:8], at.places[8:10], at.places[4:12]
-
-
-def _in_turn(turns: tuple[int, int], ours: Callable[[], T], by_hand: Callable[[], F]) -> tuple[F, T]:
-    done: dict[bool, Any] = {}
-    for floor in turns:
-        done[bool(floor)] = by_hand() if floor else ours()
-    return done[True], done[False]
 
 
 def floor_adds(at: Stage) -> str:
@@ -237,9 +251,10 @@ def median(rows: list[Row], case: str) -> float:
 
 def line(row: Row, name: str) -> str:
     changed = f"   changed: {', '.join(row.changed)}" if row.changed else ""
+    cpu = f"   cpu {row.cpu[0]:5.2f} s, {row.cpu[1]:5.2f} s" if row.cpu else ""
     return (
         f"{name:9s} {CASES[row.case].title:42s} floor {row.floor:6.2f} s   seen {row.took.seen:6.2f} s"
-        f"   asked {row.took.asked:6.2f} s   ratio {row.ratio:5.2f}{changed}"
+        f"   asked {row.took.asked:6.2f} s   ratio {row.ratio:5.2f}{cpu}{changed}"
     )
 
 
@@ -251,6 +266,7 @@ def report(rows: list[Row], output: str) -> None:
             "seen_s": statistics.median(row.took.seen for row in mine),
             "asked_s": statistics.median(row.took.asked for row in mine),
             "ratio": median(rows, name),
+            "cpu_ratio": statistics.median(row.cpu[1] / row.cpu[0] for row in mine if row.cpu) if mine[0].cpu else None,
             "ratio_min": min(row.ratio for row in mine),
             "ratio_max": max(row.ratio for row in mine),
             "most": CASES[name].most,
@@ -262,13 +278,15 @@ def report(rows: list[Row], output: str) -> None:
     if output == "json":
         print(json.dumps(summary, indent=2))
         return
-    print(f"\n{'':42s} {'floor':>7s} {'seen':>7s} {'asked':>7s} {'ratio':>6s} {'(min-max)':>13s} {'may be':>7s}")
+    heads = f"{'floor':>7s} {'seen':>7s} {'asked':>7s} {'ratio':>6s} {'(min-max)':>13s} {'may be':>7s} {'cpu':>6s}"
+    print(f"\n{'':42s} {heads}")
     for one in summary.values():
         spread = f"({one['ratio_min']:.2f}-{one['ratio_max']:.2f})"
+        cpu = f"{one['cpu_ratio']:.2f}" if one["cpu_ratio"] else ""
         verdict = "" if one["ratio"] <= one["most"] else "  ABOVE"
         print(
             f"{one['title']:42s} {one['floor_s']:7.2f} {one['seen_s']:7.2f} {one['asked_s']:7.2f} {one['ratio']:6.2f}"
-            f" {spread:>13s} {one['most']:7.1f}{verdict}"
+            f" {spread:>13s} {one['most']:7.1f} {cpu:>6s}{verdict}"
         )
 
 

@@ -33,6 +33,7 @@ DEBIAN_FRONTEND=noninteractive apt-get -qy -o APT::AutoRemove::RecommendsImporta
   -o APT::AutoRemove::SuggestsImportant=false autoremove --purge >/dev/null
 rm -rf /var/lib/mysql
 """
+UNIFIED = Path("/sys/fs/cgroup/unified")
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,19 @@ class Stage:
         at = self._finished(done.id, step)
         return Took(at - moment(done.started_at), at - asked)
 
+    def spent(self) -> float:
+        """Processor seconds so far: of every host of the lab, of the core and the controller, and of this process."""
+        text = (UNIFIED / f"gpuaas-lab.{self.lab.name}" / "cpu.stat").read_text()
+        hosts = int(text.split()[1]) / 1e6
+        services = (self.stack.folder.process(name) for name in ("core", "slurm-controller"))
+        return hosts + sum(_cpu(one.pid) for one in services if one) + time.process_time()
+
+    def idle(self, seconds: float = 4) -> float:
+        """What all of them use in a second when nothing is asked of them: agents, daemons, long polls."""
+        before = self.spent()
+        time.sleep(seconds)
+        return (self.spent() - before) / seconds
+
     def profile(self) -> list[str]:
         return timeline.of(*(self.stack.folder.log(name) for name in ("slurm-controller", "core")))
 
@@ -137,6 +151,11 @@ class Stage:
         with self._journal() as db:
             words = "SELECT max(finished) FROM steps WHERE operation_id=? AND step=?"
             return float(db.execute(words, (operation_id, step)).fetchone()[0])
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def moment(text: str | None) -> float:

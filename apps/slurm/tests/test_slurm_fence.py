@@ -146,3 +146,9 @@ def test_a_newer_operation_on_the_whole_refuses_one_on_a_member_and_the_other_wa
     assert act(tmp_path, NEW, 1).returncode == 0
     assert act_on(tmp_path, ONE, OLD, 1) == STALE_EXIT
     assert act_on(tmp_path, OTHER, OLD, 5) == STALE_EXIT
+
+
+def test_a_probe_that_never_holds_can_say_what_stands_in_the_way(tmp_path: Path) -> None:
+    done = act(tmp_path, NEW, 1, probe="why_not() { say fail 'teardown_incomplete|sleep comes back'; }; false")
+    assert done.returncode == 1
+    assert "@fail teardown_incomplete|sleep comes back" in done.stdout

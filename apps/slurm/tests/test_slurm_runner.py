@@ -55,8 +55,8 @@ class _Machine:
         return SimpleNamespace(exit=0, stdout=said, stderr="")
 
 
-def step(name: str, **more: str) -> Step:
-    return Step(name=name, title=f"Doing {name}", phase="preparing", probe="true", act="true", **more)
+def step(name: str, probe: str = "true", *, goes_with: str = "") -> Step:
+    return Step(name=name, title=f"Doing {name}", phase="preparing", probe=probe, act="true", goes_with=goes_with)
 
 
 async def test_what_holds_is_left_alone_and_a_host_that_was_never_touched_is_not_even_asked(tmp_path: Path) -> None:
@@ -134,9 +134,7 @@ SHOWN = r"printf 'Id=munge.service\nActiveState=active\n\nId=slurmd.service\nAct
 
 
 def test_a_survey_asks_systemd_once_for_all_probes(tmp_path: Path) -> None:
-    asked = [step("one"), step("two"), step("three")]
-    probes = ("active munge", "active slurmd", "active mariadb")
-    steps = [Step(**vars(one) | {"probe": probe}) for one, probe in zip(asked, probes, strict=True)]
+    steps = [step("one", "active munge"), step("two", "active slurmd"), step("three", "active mariadb")]
     done = in_bash(survey(steps), tmp_path, systemctl=f"echo asked >>{tmp_path}/asked\n{SHOWN}")
     assert parse(0, done.stdout).said["done"] == ["one"], done.stderr
     assert (tmp_path / "asked").read_text() == "asked\n"
@@ -182,7 +180,8 @@ def test_slurm_reads_its_settings_again_only_if_something_is_not_as_it_was_taken
     known = own / "taken_up"
     if now.get("mark", True):
         known.write_text("PartitionName=main State=UP MaxTime=60\n")
-        os.utime(known, (conf.stat().st_mtime + (-9 if now.get("newer") else 9),) * 2)
+        at = conf.stat().st_mtime + (-9 if now.get("newer") else 9)
+        os.utime(known, (at, at))
     if now.get("kept"):
         (own / "drained.training-1").write_text("fan is loud")
     seat = plan.workers[0]

@@ -107,6 +107,12 @@ diagnose() {
     awk 'NR>1 && $4<1024 && !seen[$6]++ {print "@full " $6 "|" $4}'
 }
 
+# A probe may bring a `why_not`, which says in words what still stands in the way.
+unverified() {
+  echo "@unverified $STEP"
+  ! declare -F why_not >/dev/null || why_not
+}
+
 # run_act: fence, journal line, act, then ask the probe until it holds. Output is kept aside until the end, so that a
 # controller that dies cannot break an act in the middle with a closed pipe.
 run_act() {
@@ -119,6 +125,6 @@ run_act() {
   (set -euo pipefail; act) >"$OUT" 2>&1  # alone on its line: inside a list or condition, bash would ignore -e
   code=$?
   [ $code -eq 0 ] || exit 1
-  wait_until "$WITHIN" probe >/dev/null 2>&1 || { echo "@unverified $STEP" >>"$OUT"; exit 1; }
+  wait_until "$WITHIN" probe >/dev/null 2>&1 || { unverified >>"$OUT"; exit 1; }
   [ ! -s "$OUT" ] || cat "$OUT" >&5
 }

@@ -33,7 +33,7 @@ our_files() {{ local f; for f in {FILES}; do ours "$f" && echo "$f"; done; retur
 diverted() {{ compgen -G '/usr/lib/*/slurm-wlm/mpi_pmix*.so.gpuaas-off'; }}
 quick_routes() {{ grep -qs '^quickack$' "$OWN/before" || ip -4 route show table local | grep quickack; }}
 strays() {{
-  pgrep -x 'slurmstepd|slurmd|slurmctld|slurmdbd'
+  pgrep -x 'slurmstepd|slurmd|slurmctld|slurmdbd' 2>/dev/null  # it finds the whole pattern too long, and matches
   grep -lsz '^SLURM_JOB_ID=' /proc/[0-9]*/environ | cut -d/ -f3
   return 0
 }}
@@ -71,7 +71,10 @@ def stop_services() -> Step:
         name="stop_services",
         title="Stopping the Slurm services",
         phase="stopping",
-        probe=f'! touched || {{ ! systemctl -q is-active {SLURM_UNITS} && [ -z "$(strays)" ]; }}',
+        probe=f"""
+why_not() {{ say fail "teardown_incomplete|$(hostname -s) is not clean, they come back: $(strays_named)"; }}
+! touched || {{ ! systemctl -q is-active {SLURM_UNITS} && [ -z "$(strays)" ]; }}
+""",
         act=f"""
 systemctl stop {SLURM_UNITS} || true
 quiet() {{ [ -z "$(strays)" ]; }}
