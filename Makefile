@@ -67,6 +67,10 @@ bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, i
 bench-api: setup apt-test ## What a request costs, against a bare handler, on SQLite and PostgreSQL
 	@$(BIN)/python bench/api.py
 
+.PHONY: bench-console
+bench-console: setup apt-test console ## What the console weighs and how it feels, with an instance of 200 members
+	@$(BIN)/python bench/console.py
+
 .PHONY: console
 console: $(CONSOLE) ## Build the web console; the core serves it
 

@@ -43,11 +43,11 @@ MANIFEST: dict[str, Any] = {
             "image": {"type": "string", "title": "Image", "enum": ["pytorch", "jax", "plain"], "default": "pytorch"},
             "idle_minutes": {"type": "integer", "title": "Idle minutes", "description": "After so long an unused notebook is put to sleep.", "minimum": 5, "maximum": 600, "default": 60},
             "share_gpus": {"type": "boolean", "title": "Share GPUs", "description": "Several notebooks may use one GPU.", "default": False},
-            "trouble": {"type": "string", "title": "Trouble", "description": "For trying out what a failure looks like.", "enum": ["none", "once"], "default": "none"},
+            "trouble": {"type": "string", "title": "Trouble", "description": "For trying out what a failure looks like.", "enum": ["none", "once", "stubborn"], "default": "none"},
         },
     },
     "actions": [
-        *({"key": key, "title": title, "target": "instance", "valid_in": BOTH} for key, title in [("stop", "Put to sleep"), ("start", "Wake up"), ("restart", "Restart"), ("update", "Change settings")]),
+        *({"key": key, "title": title, "target": "instance", "valid_in": BOTH} for key, title in [("stop", "Put to sleep"), ("start", "Wake up"), ("restart", "Restart"), ("update", "Change settings"), ("upgrade", "Change the version"), ("rollback", "Back to the last version")]),
         {"key": "add_runner", "title": "Add runners", "target": "instance", "valid_in": ["apart"], "reason_when_not": ALONE},
         *({"key": key, "title": title, "target": "member", "valid_in": ["apart"], "reason_when_not": ALONE} for key, title in [("drain", "Drain"), ("undrain", "Take work again"), ("restart", "Restart"), ("remove", "Remove"), ("replace", "Replace")]),
     ],
@@ -67,6 +67,8 @@ TROUBLE = (
     "The image could not be fetched: the mirror answered with an error.",
     "Look whether the mirror is up, then retry.",
 )
+STICKS = ("runner_sticks", "The runner does not let go of its notebooks.", "Look at its machine, then retry.")
+CALLED_OFF = ("canceled", "It was called off before anything was done.", "Ask again when it suits.")
 
 
 class App:
@@ -75,6 +77,8 @@ class App:
 
     async def reconcile(self, work: Work) -> Done | Failed:
         kind, steps = work.operation.kind, STEPS.get(work.operation.kind, ["Doing what was asked"])
+        if work.instance.inputs.get("trouble") == "stubborn" and kind in STUBBORN:
+            return await STUBBORN[kind](work)
         for number, step in enumerate(steps, 1):
             work.check()
             await work.progress("work", number, len(steps), step)
@@ -92,6 +96,7 @@ class App:
 
     def _done(self, work: Work) -> Done:
         mine = [one for one in work.instance.members if work.operation.member_id in (None, one.id)]
+        replaced = work.operation.old_member_id
         state = AFTERWARDS.get(work.operation.kind, "ready")
         reports = [
             MemberReport(member_id=one.id, state=state, runtime_state="idle", runtime_version="4.1") for one in mine
@@ -112,14 +117,31 @@ class App:
                 Condition(type="hub", status="True", reason="proven", message="It answered in 12 ms."),
                 Condition(type="runners", status="True", reason="proven", message=f"{runners} of {runners} have one."),
             ],
+            evidence={one.allocation_id: {"clean": True} for one in work.instance.members if one.id == replaced}
+            or None,
             members=reports if work.operation.kind != "stop" else [],
         )
+
+
+async def _holds(work: Work) -> Failed:
+    """Works on until somebody calls it off or takes it away."""
+    while not work.cancel_requested:
+        await work.progress("work", 1, 1, "Waiting for every notebook to end")
+        await asyncio.sleep(0.2)
+    return Failed(*CALLED_OFF)
+
+
+async def _sticks(_: Work) -> Failed:
+    return Failed(*STICKS, retryable=True)
+
+
+STUBBORN = {"restart": _holds, "remove_member": _sticks}
 
 
 async def main(identity: str, speed: str) -> None:
     app = App(float(speed))
     kinds = ["deploy", "decommission", "stop", "start", "restart", "reconfigure", "add_member", "drain_member"]
-    kinds += ["undrain_member", "restart_member", "remove_member", "replace_member"]
+    kinds += ["undrain_member", "restart_member", "remove_member", "replace_member", "upgrade", "rollback"]
     async with AsyncClient.for_service_account(ServiceAccount.load(Path(identity))) as client:
         await Controller(client, SLUG, "notebooks-1", dict.fromkeys(kinds, app.reconcile), wait_s=5).run(
             asyncio.Event()

@@ -22,8 +22,17 @@ OF_PROJECT = {
     "service-accounts": "Service accounts",
     "credentials": "Credentials",
     "access": "People and access",
+    "entitlements": "Entitlements",
+    "policies": "Policies",
 }
-OF_TENANT = {"nodes": "Machines", "audit": "Audit trail"}
+OF_TENANT = {
+    "nodes": "Machines",
+    "roles": "Roles",
+    "roles?tab=roles": "Roles",
+    "roles?tab=denied": "Roles",
+    "policies": "Policies of the tenant",
+    "audit": "Audit trail",
+}
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 MOST_KB = 250
 

@@ -9,13 +9,16 @@ import {
   IconHistory,
   IconId,
   IconKey,
+  IconLicense,
   IconListSearch,
   IconServer2,
+  IconShield,
   IconStack2,
+  IconUserShield,
   IconUsers,
 } from "@tabler/icons-react";
 import { NavLink } from "react-router";
-import { useMay, useMe } from "../session/session";
+import { useMay, useWide } from "../session/session";
 import { usePlace } from "./place";
 
 type Entry = [path: string, title: string, icon: typeof IconApps, key: string];
@@ -29,17 +32,20 @@ const OF_PROJECT: Entry[] = [
   ["service-accounts", "Service accounts", IconId, "iam.service_account.read"],
   ["credentials", "Credentials", IconKey, "custody.credential.read"],
   ["access", "People and access", IconUsers, "iam.member.read"],
+  ["entitlements", "Entitlements", IconLicense, "catalog.entitlement.read"],
+  ["policies", "Policies", IconShield, "policy.project.read"],
 ];
 const OF_TENANT: Entry[] = [
   ["nodes", "Machines", IconServer2, "capacity.node.read"],
+  ["roles", "Roles", IconUserShield, "iam.role.read"],
+  ["policies", "Policies", IconShield, "policy.tenant.read"],
   ["audit", "Audit trail", IconHistory, "ledger.audit.read"],
 ];
+const OF_PLATFORM: Entry[] = [["policies", "Policies", IconShield, "policy.platform.read"]];
 
 export function Nav() {
   const { project, tenant } = usePlace();
-  const wide = useMe().data?.roles.some(
-    (one) => one.scope_kind === "platform" || (one.scope_kind === "tenant" && one.scope_id === tenant?.id),
-  );
+  const wide = useWide(tenant?.id);
   return (
     <Stack gap="lg" component="nav" aria-label="Pages">
       {project && (
@@ -58,6 +64,7 @@ export function Nav() {
           place={{ tenant_id: tenant.id }}
         />
       )}
+      <Section title="Platform" base="" entries={OF_PLATFORM} place={{}} />
       <Stack gap={2}>
         <Heading>Find</Heading>
         <NavLink to="/triage" className="nav-link">

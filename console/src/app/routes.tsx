@@ -54,6 +54,17 @@ export const router = createBrowserRouter([
         lazy: page(() => import("../people/CredentialsPage"), "CredentialsPage"),
       },
       { path: "projects/:projectId/access", lazy: page(() => import("../people/AccessPage"), "AccessPage") },
+      { path: "projects/:projectId/policies", lazy: page(() => import("../policies/PoliciesPage"), "PoliciesPage") },
+      {
+        path: "projects/:projectId/entitlements",
+        lazy: page(() => import("../policies/EntitlementsPage"), "EntitlementsPage"),
+      },
+      {
+        path: "tenants/:tenantId/policies",
+        lazy: page(() => import("../policies/PoliciesPage"), "TenantPoliciesPage"),
+      },
+      { path: "tenants/:tenantId/roles", lazy: page(() => import("../people/RolesPage"), "RolesPage") },
+      { path: "policies", lazy: page(() => import("../policies/PoliciesPage"), "PlatformPoliciesPage") },
       { path: "tenants/:tenantId/nodes", lazy: page(() => import("../capacity/NodesPage"), "NodesPage") },
       { path: "tenants/:tenantId/audit", lazy: page(() => import("../history/AuditPage"), "AuditPage") },
       { path: "triage", lazy: page(() => import("../triage/TriagePage"), "TriagePage") },

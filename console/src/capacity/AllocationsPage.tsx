@@ -19,10 +19,10 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
 import { api, queries, type Schemas } from "../api/client";
-import { usePages } from "../api/usePages";
+import { type Turning, useEvery, usePages } from "../api/usePages";
 import { usePlace, useProjectId } from "../app/place";
 import { about } from "../deploy/machines";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
@@ -63,7 +63,7 @@ export function AllocationsPage() {
               Get a machine
             </Button>
           ) : (
-            <Refused permission="capacity.allocation.create" projectId={project_id}>
+            <Refused permission="capacity.allocation.create" place={{ project_id }}>
               Get a machine
             </Refused>
           )}
@@ -72,10 +72,9 @@ export function AllocationsPage() {
     >
       <Quota projectId={project_id} />
       <Shown of={found}>
-        {(all) => {
-          const items = which === "active" ? all.filter((one) => one.state !== "released") : all;
-          return items.length ? (
-            <Held items={items} query={found} mayRelease={may("capacity.allocation.release")} />
+        {(items) =>
+          items.length ? (
+            <Held items={items} turning={found.turning} mayRelease={may("capacity.allocation.release")} />
           ) : (
             <Empty
               icon={<IconCpu size={32} />}
@@ -83,8 +82,8 @@ export function AllocationsPage() {
             >
               {which === "active" ? "Get one of the tenant's machines; then apps can run on it." : undefined}
             </Empty>
-          );
-        }}
+          )
+        }
       </Shown>
       {asking && <GetMachine close={() => ask(false)} projectId={project_id} />}
     </Page>
@@ -129,15 +128,7 @@ function Used({ title, used, most }: { title: string; used: number; most: number
   );
 }
 
-function Held({
-  items,
-  query,
-  mayRelease,
-}: {
-  items: Allocation[];
-  query: Parameters<typeof More>[0]["query"];
-  mayRelease: boolean;
-}) {
+function Held({ items, turning, mayRelease }: { items: Allocation[]; turning: Turning; mayRelease: boolean }) {
   return (
     <Card p={0}>
       <Scroll label="Allocations">
@@ -159,7 +150,7 @@ function Held({
           </Table.Tbody>
         </Table>
       </Scroll>
-      <More query={query} />
+      <Pager of={turning} />
     </Card>
   );
 }
@@ -254,11 +245,12 @@ const LEASES = [
 
 function GetMachine({ close, projectId }: { close: () => void; projectId: string }) {
   const { tenant } = usePlace();
-  const nodes = queries.useQuery(
-    "get",
-    "/v1/tenants/{tenant_id}/nodes",
-    { params: { path: { tenant_id: tenant?.id ?? "" }, query: { limit: 200 } } },
-    { enabled: Boolean(tenant) },
+  const path = { tenant_id: tenant?.id ?? "" };
+  const nodes = useEvery(
+    "/nodes",
+    path,
+    (cursor) => api.GET("/v1/tenants/{tenant_id}/nodes", { params: { path, query: { limit: 50, cursor } } }),
+    Boolean(tenant),
   );
   const [node, choose] = useState<string | null>(null);
   const [name, setName] = useState("");
@@ -275,7 +267,7 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
       close();
     },
   });
-  const ready = nodes.data?.items.filter((one) => one.state === "ready") ?? [];
+  const ready = nodes.data?.filter((one) => one.state === "ready") ?? [];
   return (
     <Modal opened onClose={close} title={<Text fw={650}>Get a machine</Text>}>
       <Stack>
@@ -284,6 +276,7 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
           label="Machine"
           description="Ready machines of the tenant. One that is held already is refused."
           searchable
+          limit={50}
           data={ready.map((one) => ({ value: one.id, label: `${one.name} · ${one.sku} · ${one.region}` }))}
           value={node}
           onChange={choose}

@@ -7,7 +7,7 @@ import { useState } from "react";
 import { useParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
@@ -20,7 +20,7 @@ export function NodesPage() {
   const { tenantId = "" } = useParams();
   const path = { tenant_id: tenantId };
   const found = usePages("/nodes", [tenantId], (cursor) =>
-    api.GET("/v1/tenants/{tenant_id}/nodes", { params: { path, query: { limit: 100, cursor } } }),
+    api.GET("/v1/tenants/{tenant_id}/nodes", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
     <Page
@@ -50,7 +50,7 @@ export function NodesPage() {
                   </Table.Tbody>
                 </Table>
               </Scroll>
-              <More query={found} />
+              <Pager of={found.turning} />
             </Card>
           ) : (
             <Empty icon={<IconServer2 size={32} />} title="No machine is enrolled yet">

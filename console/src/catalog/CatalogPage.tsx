@@ -90,7 +90,7 @@ function Entry({ entry, projectId }: { entry: Schemas["CatalogEntry"]; projectId
                 Deploy
               </Button>
             ) : (
-              <Refused permission="apps.instance.create" projectId={projectId}>
+              <Refused permission="apps.instance.create" place={{ project_id: projectId }}>
                 Deploy
               </Refused>
             )}

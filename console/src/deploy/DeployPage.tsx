@@ -43,7 +43,7 @@ export function DeployPage() {
           if (!may("apps.instance.create"))
             return (
               <Card>
-                <WhyNot permission="apps.instance.create" projectId={project_id} />
+                <WhyNot permission="apps.instance.create" place={{ project_id }} />
               </Card>
             );
           return <Form manifest={manifest} projectId={project_id} />;

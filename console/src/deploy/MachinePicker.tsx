@@ -1,10 +1,15 @@
 // Choosing machines: what can be chosen, and beneath it what cannot, each with its reason.
 
-import { Anchor, Checkbox, Group, Input, Radio, Stack, Text } from "@mantine/core";
+import { Anchor, Checkbox, Group, Input, Radio, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { Link } from "react-router";
-import { queries } from "../api/client";
+import { api } from "../api/client";
+import { useEvery } from "../api/usePages";
 import { Shown } from "../parts/Page";
 import { type Allocation, about, inOrder, whyNot } from "./machines";
+
+const FEW = 12; // can be looked through
+const MOST = 50; // on the screen at once
 
 interface Props {
   projectId: string;
@@ -19,26 +24,40 @@ interface Props {
 
 export function MachinePicker({ projectId, backend, chosen, choose, most, label, hint, taken }: Props) {
   const path = { project_id: projectId };
-  const machines = queries.useQuery("get", "/v1/projects/{project_id}/allocations", {
-    params: { path, query: { state: "active", limit: 200 } },
-  });
+  const [wanted, want] = useState("");
+  const machines = useEvery("/allocations", path, (cursor) =>
+    api.GET("/v1/projects/{project_id}/allocations", {
+      params: { path, query: { state: "active", limit: 100, cursor } },
+    }),
+  );
   const pick = (id: string) => {
     if (most === 1) return choose([id]);
     choose(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen, id]);
   };
   return (
     <Input.Wrapper label={label} description={hint} labelElement="div">
-      <Shown of={machines} lines={2}>
-        {({ items }) => {
+      <Shown of={machines} lines={6}>
+        {(items) => {
           const judged = inOrder(items, backend).map((machine) => ({
             machine,
             reason: whyNot(machine, backend, taken),
           }));
           if (!judged.length) return <NoMachines projectId={projectId}>The project holds no machine.</NoMachines>;
+          const named = judged.filter(({ machine }) => machine.name.includes(wanted.trim().toLowerCase()));
           return (
             <>
+              {judged.length > FEW && (
+                <TextInput
+                  size="xs"
+                  mt={6}
+                  placeholder={`Find among ${judged.length} machines`}
+                  aria-label={`Find: ${label}`}
+                  value={wanted}
+                  onChange={(event) => want(event.currentTarget.value)}
+                />
+              )}
               <Stack gap={6} mt={6} mah={320} role="group" aria-label={label} style={{ overflowY: "auto" }}>
-                {judged.map(({ machine, reason }) => (
+                {named.slice(0, MOST).map(({ machine, reason }) => (
                   <Choice
                     key={machine.id}
                     machine={machine}
@@ -49,6 +68,11 @@ export function MachinePicker({ projectId, backend, chosen, choose, most, label,
                   />
                 ))}
               </Stack>
+              {named.length > MOST && (
+                <Text size="xs" c="dimmed" mt={6}>
+                  {named.length - MOST} more: type a part of the name.
+                </Text>
+              )}
               {judged.every(({ reason }) => reason !== null) && (
                 <NoMachines projectId={projectId}>None of them is free.</NoMachines>
               )}

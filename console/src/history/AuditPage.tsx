@@ -3,18 +3,19 @@
 import { Anchor, Button, Card, Group, SegmentedControl, Table, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconHistory, IconShieldCheck, IconShieldX } from "@tabler/icons-react";
-import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useParams } from "react-router";
 import { api, type Schemas } from "../api/client";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { usePages } from "../api/usePages";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { useMay } from "../session/session";
 
-const ROWS = 100;
+const ROWS = 50;
 
 export function AuditPage() {
   const { tenantId = "" } = useParams();
@@ -26,18 +27,13 @@ export function AuditPage() {
     outcome: (outcome || undefined) as "allowed" | "denied" | undefined,
     permission: /^[a-z][a-z_.]*$/.test(permission) ? permission : undefined,
   };
-  const found = useInfiniteQuery({
-    queryKey: ["pages", "/audit", tenantId, only],
-    queryFn: async ({ pageParam }) => {
-      const query = { ...only, before: pageParam, limit: ROWS };
-      return (
-        (await api.GET("/v1/tenants/{tenant_id}/audit", { params: { path: { tenant_id: tenantId }, query } })).data
-          ?.items ?? []
-      );
-    },
-    initialPageParam: 0,
-    getNextPageParam: (page) => (page.length === ROWS ? page.at(-1)?.sequence : undefined),
-    select: ({ pages }) => pages.flat(),
+  const found = usePages("/audit", [tenantId, only], async (before) => {
+    const query = { ...only, before: Number(before ?? 0), limit: ROWS };
+    const { data } = await api.GET("/v1/tenants/{tenant_id}/audit", {
+      params: { path: { tenant_id: tenantId }, query },
+    });
+    const items = data?.items ?? [];
+    return { data: { items, next_cursor: items.length === ROWS ? String(items.at(-1)?.sequence) : null } };
   });
   return (
     <Page
@@ -87,7 +83,7 @@ export function AuditPage() {
                   </Table.Tbody>
                 </Table>
               </Scroll>
-              <More query={found} />
+              <Pager of={found.turning} />
             </Card>
           ) : (
             <Empty icon={<IconHistory size={32} />} title="No row like this">

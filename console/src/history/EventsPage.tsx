@@ -2,33 +2,27 @@
 
 import { Anchor, Button, Card, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { IconActivity } from "@tabler/icons-react";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
 import { Link } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { Problem } from "../api/problem";
+import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { Time } from "../parts/Time";
 
-const WINDOW = 300; // sequence numbers looked through at once: the tenant's, of which this project has a part
+const WINDOW = 150; // sequence numbers looked through at once: the tenant's, of which this project has a part
 type Happened = Schemas["EventView"];
 
 export function EventsPage() {
   const project_id = useProjectId();
-  const found = useInfiniteQuery({
-    queryKey: ["pages", "/events", project_id],
-    queryFn: ({ pageParam }) => before(project_id, pageParam),
-    initialPageParam: null as number | null,
-    getNextPageParam: (page) => (page.start > 0 ? page.start : undefined),
-    select: ({ pages }) => pages.flatMap((page) => page.items),
-  });
+  const found = usePages("/events", [project_id], async (end) => ({ data: await before(project_id, end) }));
   return (
     <Page title="Events" about="Everything that changed in this project, newest first.">
       <Shown of={found}>
         {(items) =>
-          items.length || found.hasNextPage ? (
+          items.length || found.turning.more ? (
             <Card p={0}>
               <Scroll label="Events">
                 <Table>
@@ -46,7 +40,7 @@ export function EventsPage() {
                   </Table.Tbody>
                 </Table>
               </Scroll>
-              <More query={found} />
+              <Pager of={found.turning} />
             </Card>
           ) : (
             <Empty icon={<IconActivity size={32} />} title="Nothing has happened yet" />
@@ -58,18 +52,24 @@ export function EventsPage() {
 }
 
 /** The window that ends at a sequence number; without one, at the newest. */
-async function before(projectId: string, end: number | null): Promise<{ items: Happened[]; start: number }> {
+async function before(
+  projectId: string,
+  end: string | undefined,
+): Promise<{ items: Happened[]; next_cursor: string | null }> {
   const read = (after: number, limit: number) =>
     api.GET("/v1/projects/{project_id}/events", {
       params: { path: { project_id: projectId }, query: { after: String(after), limit } },
     });
-  const last = end ?? (await read(0, 1)).data?.head ?? 0;
+  const last = end ? Number(end) : ((await read(0, 1)).data?.head ?? 0);
   const start = Math.max(0, last - WINDOW);
   try {
     const { data } = await read(start, WINDOW);
-    return { items: (data?.items ?? []).filter((event) => event.sequence <= last).reverse(), start };
+    return {
+      items: (data?.items ?? []).filter((event) => event.sequence <= last).reverse(),
+      next_cursor: start > 0 ? String(start) : null,
+    };
   } catch (error) {
-    if (error instanceof Problem && error.status === 410) return { items: [], start: 0 }; // older ones are not kept
+    if (error instanceof Problem && error.status === 410) return { items: [], next_cursor: null }; // older ones are not kept
     throw error;
   }
 }

@@ -9,8 +9,9 @@ import { MembersTable } from "./MembersTable";
 export function History({ instance, manifest }: { instance: Schemas["InstanceView"]; manifest: Manifest | undefined }) {
   return (
     <Stack gap="lg">
-      <OperationsList projectId={instance.project_id} filter={{ instance_id: instance.id, history: true }} />
-      <MembersTable instance={instance} manifest={manifest} history />
+      <OperationsList projectId={instance.project_id} filter={{ instance_id: instance.id, history: true }}>
+        <MembersTable instance={instance} manifest={manifest} history />
+      </OperationsList>
     </Stack>
   );
 }

@@ -5,7 +5,6 @@ import { lazy, Suspense } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { Actions } from "../actions/Actions";
 import { instanceOffers } from "../actions/offers";
-import { queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
 import { type Manifest, topologyTitle } from "../catalog/manifest";
 import { useManifest } from "../catalog/useManifest";
@@ -21,16 +20,14 @@ import { Access } from "./Access";
 import { Conditions, HealthBanner } from "./Health";
 import { History } from "./History";
 import { MembersTable } from "./MembersTable";
+import { type Instance, useInstance } from "./useInstance";
 
 const Topology = lazy(async () => ({ default: (await import("./Topology")).Topology }));
-type Instance = Schemas["InstanceView"];
 
 export function InstancePage() {
   const project_id = useProjectId();
   const { instanceId = "" } = useParams();
-  const asked = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}", {
-    params: { path: { project_id, instance_id: instanceId } },
-  });
+  const asked = useInstance(project_id, instanceId);
   const crumb = (
     <Anchor component={Link} to={`/projects/${project_id}/instances`} inherit>
       Instances
@@ -108,7 +105,7 @@ function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode 
 function Overview({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
   return (
     <Stack gap="lg">
-      {instance.members.length > 0 && (
+      {instance.members_total > 0 && (
         <Suspense fallback={<Waiting lines={3} />}>
           <Topology instance={instance} manifest={manifest} />
         </Suspense>

@@ -5,9 +5,9 @@ import { IconPlus, IconStack2 } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { api, type Schemas } from "../api/client";
-import { usePages } from "../api/usePages";
+import { type Turning, usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
@@ -18,7 +18,7 @@ export function InstancesPage() {
   const deleted = which === "all";
   const found = usePages("/instances", [project_id, deleted], (cursor) =>
     api.GET("/v1/projects/{project_id}/instances", {
-      params: { path: { project_id }, query: { deleted, limit: 50, cursor } },
+      params: { path: { project_id }, query: { deleted, members: 0, limit: 50, cursor } },
     }),
   );
   return (
@@ -44,13 +44,15 @@ export function InstancesPage() {
       }
     >
       <Shown of={found}>
-        {(items) => (items.length ? <List items={items} query={found} /> : <Nothing projectId={project_id} />)}
+        {(items) =>
+          items.length ? <List items={items} turning={found.turning} /> : <Nothing projectId={project_id} />
+        }
       </Shown>
     </Page>
   );
 }
 
-function List({ items, query }: { items: Schemas["InstanceView"][]; query: Parameters<typeof More>[0]["query"] }) {
+function List({ items, turning }: { items: Schemas["InstanceView"][]; turning: Turning }) {
   return (
     <Card p={0}>
       <Scroll label="Instances">
@@ -72,7 +74,7 @@ function List({ items, query }: { items: Schemas["InstanceView"][]; query: Param
           </Table.Tbody>
         </Table>
       </Scroll>
-      <More query={query} />
+      <Pager of={turning} />
     </Card>
   );
 }

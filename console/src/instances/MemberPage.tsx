@@ -16,14 +16,14 @@ import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { memberName } from "./members";
+import { useInstance } from "./useInstance";
 
 export function MemberPage() {
   const project_id = useProjectId();
   const { instanceId = "", memberId = "" } = useParams();
-  const path = { project_id, instance_id: instanceId };
-  const instance = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}", { params: { path } });
+  const instance = useInstance(project_id, instanceId);
   const member = queries.useQuery("get", "/v1/projects/{project_id}/instances/{instance_id}/members/{member_id}", {
-    params: { path: { ...path, member_id: memberId } },
+    params: { path: { project_id, instance_id: instanceId, member_id: memberId } },
   });
   const manifest = useManifest(instance.data?.app_slug, instance.data?.version);
   const one = member.data;

@@ -4,13 +4,13 @@ import { Anchor, Card, Group, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { Actions } from "../actions/Actions";
 import { memberOffers } from "../actions/offers";
-import { api, type Schemas } from "../api/client";
-import { usePages } from "../api/usePages";
+import type { Schemas } from "../api/client";
 import { componentTitle, type Manifest } from "../catalog/manifest";
-import { More, Shown } from "../parts/Page";
+import { Pager, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { memberName } from "./members";
+import { useMembers } from "./useInstance";
 
 type Instance = Schemas["InstanceView"];
 type Member = Schemas["MemberView"];
@@ -24,12 +24,7 @@ export function MembersTable({
   manifest: Manifest | undefined;
   history?: boolean;
 }) {
-  const path = { project_id: instance.project_id, instance_id: instance.id };
-  const found = usePages("/instances/members", [instance.id, history], (cursor) =>
-    api.GET("/v1/projects/{project_id}/instances/{instance_id}/members", {
-      params: { path, query: { history, limit: 50, cursor } },
-    }),
-  );
+  const found = useMembers(instance, history);
   return (
     <Shown of={found} lines={3}>
       {(items) => {
@@ -64,7 +59,7 @@ export function MembersTable({
                 </Table.Tbody>
               </Table>
             </Scroll>
-            <More query={found} />
+            <Pager of={found.turning} />
           </Card>
         );
       }}

@@ -2,44 +2,48 @@
 
 import "@xyflow/react/dist/base.css";
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
-import { IconServer2 } from "@tabler/icons-react";
+import { IconServer2, IconStack2 } from "@tabler/icons-react";
 import { Background, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from "@xyflow/react";
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
-import type { Schemas } from "../api/client";
-import { componentTitle, type Manifest } from "../catalog/manifest";
+import type { Manifest } from "../catalog/manifest";
+import { Waiting } from "../parts/Page";
 import { Dot } from "../parts/State";
 import { toneOf, words } from "../parts/tone";
-import { type Host, hostsOf } from "./members";
+import { type Block, componentBlocks, machineBlocks, said } from "./members";
+import { type Instance, useMembers } from "./useInstance";
 
 const WIDTH = 190;
 const GAP = 26;
 const LEVEL = 78;
-const MOST = 48; // beyond that the table says more than a drawing
+const MOST = 48; // machines; beyond that components are drawn, each with how many of its members are in which state
 
-type HostNode = Node<{ host: Host; manifest: Manifest | undefined }, "host">;
+type BlockNode = Node<{ block: Block }, "block">;
 
-export function Topology({
-  instance,
-  manifest,
-}: {
-  instance: Schemas["InstanceView"];
-  manifest: Manifest | undefined;
-}) {
-  const hosts = useMemo(
-    () => hostsOf(instance.members, instance.topology, manifest),
-    [instance.members, instance.topology, manifest],
+export function Topology({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+  const found = useMembers(instance, instance.state === "deleted");
+  const { member_counts, members_total, topology } = instance;
+  const blocks = useMemo(
+    () =>
+      members_total > MOST
+        ? componentBlocks(member_counts, topology, manifest)
+        : machineBlocks(found.data ?? [], topology, manifest),
+    [member_counts, members_total, found.data, topology, manifest],
   );
+  if (!blocks.length) return <Waiting lines={3} />;
+  return <Drawing blocks={blocks} at={`/projects/${instance.project_id}/instances/${instance.id}/members`} />;
+}
+
+function Drawing({ blocks, at }: { blocks: Block[]; at: string }) {
   const { ref, width } = useWidth();
   const go = useNavigate();
-  const drawn = useMemo(() => draw(hosts, manifest, width), [hosts, manifest, width]);
-  if (hosts.length > MOST) return null;
+  const drawn = useMemo(() => draw(blocks, width), [blocks, width]);
   return (
     <Card p={0} ref={ref} style={{ overflow: "hidden" }}>
-      <Box h={drawn.height} role="img" aria-label={said(hosts, manifest)} data-topology>
+      <Box h={drawn.height} role="img" aria-label={said(blocks)} data-topology>
         {width > 0 && (
           <ReactFlow
-            key={`${Math.round(width)}-${hosts.length}`}
+            key={`${Math.round(width)}-${blocks.length}`}
             nodes={drawn.nodes}
             edges={drawn.edges}
             nodeTypes={NODE_TYPES}
@@ -55,10 +59,7 @@ export function Topology({
             zoomOnPinch={false}
             zoomOnDoubleClick={false}
             preventScrolling={false}
-            onNodeClick={(_, node) => {
-              const [first] = node.data.host.members;
-              if (first) go(`/projects/${instance.project_id}/instances/${instance.id}/members/${first.id}`);
-            }}
+            onNodeClick={(_, { data }) => data.block.member && go(`${at}/${data.block.member}`)}
             proOptions={{ hideAttribution: true }}
           >
             <Background gap={18} size={1} color="var(--line)" />
@@ -85,45 +86,36 @@ function useWidth() {
   return { ref, width };
 }
 
-/** The drawing in words, for those who hear it. */
-function said(hosts: Host[], manifest: Manifest | undefined): string {
-  const each = hosts.map(
-    (host) =>
-      `${host.name}: ${host.members.map((one) => `${componentTitle(manifest, one.component_key)} ${words(one.state)}`).join(", ")}`,
-  );
-  return `Members on ${hosts.length} machines. ${each.join(". ")}.`;
-}
-
-function draw(hosts: Host[], manifest: Manifest | undefined, width: number) {
-  const hubs = hosts.filter((host) => host.hub);
-  const others = hosts.filter((host) => !host.hub);
+function draw(blocks: Block[], width: number) {
+  const hubs = blocks.filter((block) => block.hub);
+  const others = blocks.filter((block) => !block.hub);
   const across = Math.max(
     1,
     Math.min(Math.max(others.length, hubs.length), Math.floor((width - GAP) / (WIDTH + GAP)) || 1),
   );
   const rows = chunked(others, across);
-  const nodes: HostNode[] = [];
+  const nodes: BlockNode[] = [];
   let y = 0;
   for (const row of [...(hubs.length ? [hubs] : []), ...rows]) {
     const start = -((row.length - 1) * (WIDTH + GAP)) / 2;
-    row.forEach((host, place) => {
+    row.forEach((block, place) => {
       nodes.push({
-        id: host.id,
-        type: "host",
+        id: block.id,
+        type: "block",
         position: { x: start + place * (WIDTH + GAP), y },
-        data: { host, manifest },
+        data: { block },
         initialWidth: WIDTH,
-        initialHeight: 42 + host.members.length * 22,
+        initialHeight: 42 + block.lines.length * 22,
       });
     });
-    y += LEVEL + Math.max(...row.map((host) => host.members.length)) * 22;
+    y += LEVEL + Math.max(...row.map((block) => block.lines.length)) * 22;
   }
   const edges: Edge[] = hubs.flatMap((hub) =>
     others.map((other) => ({
       id: `${hub.id}-${other.id}`,
       source: hub.id,
       target: other.id,
-      animated: other.members.some((one) => toneOf(one.state) === "busy"),
+      animated: other.lines.some((line) => toneOf(line.state) === "busy"),
       style: { stroke: "var(--still)", strokeWidth: 1.2 },
     })),
   );
@@ -136,28 +128,34 @@ function chunked<T>(all: T[], size: number): T[][] {
 
 const hidden = { opacity: 0, pointerEvents: "none" } as const;
 
-function HostBox({ data: { host, manifest } }: NodeProps<HostNode>) {
+function BlockBox({ data: { block } }: NodeProps<BlockNode>) {
+  const Icon = block.machine ? IconServer2 : IconStack2;
   return (
     <Box
       w={WIDTH}
       p="xs"
-      style={{ background: "var(--surface)", border: "1px solid var(--line)", borderRadius: 12, cursor: "pointer" }}
+      style={{
+        background: "var(--surface)",
+        border: "1px solid var(--line)",
+        borderRadius: 12,
+        cursor: block.member ? "pointer" : "default",
+      }}
     >
       <Handle type="target" position={Position.Top} style={hidden} />
       <Stack gap={5}>
         <Group gap={6} wrap="nowrap">
-          <IconServer2 size={15} aria-hidden />
+          <Icon size={15} style={{ flex: "none" }} aria-hidden />
           <Text size="sm" fw={650} truncate>
-            {host.name}
+            {block.title}
           </Text>
         </Group>
-        {host.members.map((member) => (
-          <Group key={member.id} gap={7} wrap="nowrap">
-            <Dot tone={toneOf(member.state)} />
+        {block.lines.map((line) => (
+          <Group key={line.id} gap={7} wrap="nowrap">
+            <Dot tone={toneOf(line.state)} />
             <Text size="xs" truncate>
-              {componentTitle(manifest, member.component_key)}{" "}
+              {line.text}{" "}
               <Text span c="dimmed" inherit>
-                {words(member.state).toLowerCase()}
+                {words(line.state).toLowerCase()}
               </Text>
             </Text>
           </Group>
@@ -168,4 +166,4 @@ function HostBox({ data: { host, manifest } }: NodeProps<HostNode>) {
   );
 }
 
-const NODE_TYPES = { host: HostBox };
+const NODE_TYPES = { block: BlockBox };

@@ -1,7 +1,8 @@
 // Members by name, and as they stand on machines.
 
 import type { Schemas } from "../api/client";
-import type { Manifest } from "../catalog/manifest";
+import { type ComponentRule, componentTitle, type Manifest } from "../catalog/manifest";
+import { words } from "../parts/tone";
 
 export type Member = Schemas["MemberView"];
 
@@ -20,7 +21,7 @@ export interface Host {
 
 /** Machines with their members; those that everything hangs on come first. */
 export function hostsOf(members: Member[], topology: string, manifest: Manifest | undefined): Host[] {
-  const rules = manifest?.topologies.find((one) => one.key === topology)?.components ?? {};
+  const rules = rulesOf(topology, manifest);
   const hosts = new Map<string, Host>();
   for (const member of members) {
     const host = hosts.get(member.allocation_id) ?? {
@@ -31,8 +32,71 @@ export function hostsOf(members: Member[], topology: string, manifest: Manifest 
       hub: false,
     };
     host.members.push(member);
-    host.hub ||= rules[member.component_key]?.max === 1 && !rules[member.component_key]?.shares_with;
+    host.hub ||= onlyOne(rules[member.component_key]);
     hosts.set(host.id, host);
   }
   return [...hosts.values()].sort((a, b) => Number(b.hub) - Number(a.hub) || a.name.localeCompare(b.name));
+}
+
+function rulesOf(topology: string, manifest: Manifest | undefined): Record<string, ComponentRule> {
+  return manifest?.topologies.find((one) => one.key === topology)?.components ?? {};
+}
+
+function onlyOne(rule: ComponentRule | undefined): boolean {
+  return rule?.max === 1 && !rule.shares_with;
+}
+
+/** One box of the drawing: a machine with its members, or where there are many of them, a component with its states. */
+export interface Block {
+  id: string;
+  title: string;
+  hub: boolean;
+  machine: boolean;
+  member: string | null; // to look at
+  lines: { id: string; text: string; state: string }[];
+}
+
+export function machineBlocks(members: Member[], topology: string, manifest: Manifest | undefined): Block[] {
+  return hostsOf(members, topology, manifest).map((host) => ({
+    id: host.id,
+    title: host.name,
+    hub: host.hub,
+    machine: true,
+    member: host.members[0]?.id ?? null,
+    lines: host.members.map(({ id, component_key, state }) => ({
+      id,
+      text: componentTitle(manifest, component_key),
+      state,
+    })),
+  }));
+}
+
+export function componentBlocks(
+  counts: Schemas["MemberCount"][],
+  topology: string,
+  manifest: Manifest | undefined,
+): Block[] {
+  const rules = rulesOf(topology, manifest);
+  const keys = [...new Set(counts.map((one) => one.component_key))];
+  return keys.map((key) => {
+    const mine = counts.filter((one) => one.component_key === key).sort((a, b) => b.count - a.count);
+    const total = mine.reduce((sum, one) => sum + one.count, 0);
+    return {
+      id: key,
+      title: `${componentTitle(manifest, key)}${total > 1 ? ` × ${total}` : ""}`,
+      hub: onlyOne(rules[key]),
+      machine: false,
+      member: null,
+      lines: mine.map(({ state, count }) => ({ id: state, text: String(count), state })),
+    };
+  });
+}
+
+/** The drawing in words, for those who hear it. */
+export function said(blocks: Block[]): string {
+  const what = blocks.some((one) => one.machine) ? `Members on ${blocks.length} machines` : "Members by component";
+  const each = blocks.map(
+    (one) => `${one.title}: ${one.lines.map((line) => `${line.text} ${words(line.state)}`).join(", ")}`,
+  );
+  return `${what}. ${each.join(". ")}.`;
 }

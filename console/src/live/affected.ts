@@ -8,7 +8,7 @@ const AFFECTED: [string, string[]][] = [
   ["apps.access.", ["/access-grants", "/events"]],
   ["capacity.", ["/allocations", "/nodes", "/quota", "/events"]],
   ["catalog.", ["/catalog", "/apps", "/entitlements", "/events"]],
-  ["policy.", ["/catalog", "/policies", "/events"]],
+  ["policy.", ["/catalog", "/policies", "/policy", "/events"]],
   ["custody.credential.", ["/credentials", "/events"]],
   ["tenancy.", ["/service-accounts", "/whoami", "/members", "/role-bindings", "/events"]],
 ];

@@ -7,6 +7,7 @@ import { Actions } from "../actions/Actions";
 import { operationOffers } from "../actions/offers";
 import { queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
+import { useInstance } from "../instances/useInstance";
 import { Facts, Said } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
@@ -26,12 +27,7 @@ export function OperationPage() {
     { params: { path: { project_id, operation_id: operationId } } },
     { refetchInterval: ({ state }) => (state.data && !state.data.finished_at ? 15_000 : false) },
   );
-  const instance = queries.useQuery(
-    "get",
-    "/v1/projects/{project_id}/instances/{instance_id}",
-    { params: { path: { project_id, instance_id: asked.data?.instance_id ?? "" } } },
-    { enabled: Boolean(asked.data) },
-  );
+  const instance = useInstance(project_id, asked.data?.instance_id);
   const one = asked.data;
   if (!one) {
     return (

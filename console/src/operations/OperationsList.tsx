@@ -2,10 +2,11 @@
 
 import { Anchor, Card, Group, Table, Text } from "@mantine/core";
 import { IconBolt } from "@tabler/icons-react";
+import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { api } from "../api/client";
 import { usePages } from "../api/usePages";
-import { Empty, More, Shown } from "../parts/Page";
+import { Empty, Pager, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
@@ -20,42 +21,58 @@ export interface Filter {
   history?: boolean;
 }
 
-export function OperationsList({ projectId, filter }: { projectId: string; filter: Filter }) {
+export function OperationsList({
+  projectId,
+  filter,
+  children,
+}: {
+  projectId: string;
+  filter: Filter;
+  children?: ReactNode; // what stands beneath, once it is known how long this is
+}) {
   const path = { project_id: projectId };
   const found = usePages("/operations", [projectId, filter], (cursor) =>
-    api.GET("/v1/projects/{project_id}/operations", { params: { path, query: { ...filter, limit: 50, cursor } } }),
+    api.GET("/v1/projects/{project_id}/operations", {
+      params: { path, query: { ...filter, newest_first: true, limit: 50, cursor } },
+    }),
   );
   return (
     <Shown of={found}>
       {(items) => {
         if (!items.length)
           return (
-            <Empty icon={<IconBolt size={32} />} title="No operations">
-              Whatever is asked for shows up here.
-            </Empty>
+            <>
+              <Empty icon={<IconBolt size={32} />} title="No operations">
+                Whatever is asked for shows up here.
+              </Empty>
+              {children}
+            </>
           );
         return (
-          <Card p={0}>
-            <Scroll label="Operations">
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Operation</Table.Th>
-                    <Table.Th>Status</Table.Th>
-                    <Table.Th visibleFrom="sm">What happened</Table.Th>
-                    <Table.Th visibleFrom="md">Took</Table.Th>
-                    <Table.Th>Asked for</Table.Th>
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {items.map((one) => (
-                    <Row key={one.id} one={one} projectId={projectId} />
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </Scroll>
-            <More query={found} />
-          </Card>
+          <>
+            <Card p={0}>
+              <Scroll label="Operations">
+                <Table>
+                  <Table.Thead>
+                    <Table.Tr>
+                      <Table.Th>Operation</Table.Th>
+                      <Table.Th>Status</Table.Th>
+                      <Table.Th visibleFrom="sm">What happened</Table.Th>
+                      <Table.Th visibleFrom="md">Took</Table.Th>
+                      <Table.Th>Asked for</Table.Th>
+                    </Table.Tr>
+                  </Table.Thead>
+                  <Table.Tbody>
+                    {items.map((one) => (
+                      <Row key={one.id} one={one} projectId={projectId} />
+                    ))}
+                  </Table.Tbody>
+                </Table>
+              </Scroll>
+              <Pager of={found.turning} />
+            </Card>
+            {children}
+          </>
         );
       }}
     </Shown>

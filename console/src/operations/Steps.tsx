@@ -2,7 +2,8 @@
 
 import { Card, Group, Loader, Text, ThemeIcon, Timeline } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
-import { queries } from "../api/client";
+import { api } from "../api/client";
+import { useEvery } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { Time } from "../parts/Time";
 import { lasted } from "../parts/time";
@@ -10,10 +11,12 @@ import { type Operation, type Step, stepsOf } from "./kinds";
 
 export function Steps({ operation }: { operation: Operation }) {
   const path = { project_id: useProjectId() };
-  const told = queries.useQuery("get", "/v1/projects/{project_id}/events", {
-    params: { path, query: { subject: operation.id, limit: 1000 } },
+  const told = useEvery("/events", [path, operation.id], async (after) => {
+    const query = { subject: operation.id, limit: 100, after };
+    const { data } = await api.GET("/v1/projects/{project_id}/events", { params: { path, query } });
+    return data ? { data: { items: data.items, next_cursor: data.items.length === 100 ? data.next_after : null } } : {};
   });
-  const steps = stepsOf(told.data?.items ?? [], operation.finished_at);
+  const steps = stepsOf(told.data ?? [], operation.finished_at);
   if (!steps.length) return null;
   const last = steps.length - 1;
   return (

@@ -14,10 +14,12 @@ interface Props {
   asks?: string; // the label of what must be said
   least?: number; // how many characters of it
   danger?: boolean;
+  name?: string; // to be typed before it is done
 }
 
-export function Confirm({ title, impact, verb, close, act, asks, least = 0, danger }: Props) {
+export function Confirm({ title, impact, verb, close, act, asks, least = 0, danger, name }: Props) {
   const [said, say] = useState("");
+  const [typed, type] = useState("");
   const client = useQueryClient();
   const done = useMutation({
     mutationFn: () => act(said.trim()),
@@ -39,6 +41,15 @@ export function Confirm({ title, impact, verb, close, act, asks, least = 0, dang
           {asks && (
             <TextInput label={asks} value={said} onChange={(event) => say(event.currentTarget.value)} data-autofocus />
           )}
+          {name && (
+            <TextInput
+              label={`Type ${name} to confirm`}
+              value={typed}
+              onChange={(event) => type(event.currentTarget.value)}
+              autoComplete="off"
+              data-autofocus
+            />
+          )}
           {done.error && <ProblemNote error={done.error} />}
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={close}>
@@ -47,7 +58,7 @@ export function Confirm({ title, impact, verb, close, act, asks, least = 0, dang
             <Button
               type="submit"
               color={danger ? "red.8" : undefined}
-              disabled={said.trim().length < least}
+              disabled={said.trim().length < least || (name !== undefined && typed !== name)}
               loading={done.isPending}
             >
               {verb}

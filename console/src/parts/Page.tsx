@@ -1,7 +1,8 @@
 // What every page has: a title, and its three other faces (loading, failed, empty).
 
 import { Box, Button, Card, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { type ReactNode, useEffect } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
+import type { Turning } from "../api/usePages";
 import { ProblemNote } from "./ProblemNote";
 
 interface Asked<T> {
@@ -106,16 +107,24 @@ export function Empty({
   );
 }
 
-export function More({
-  query,
-}: {
-  query: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };
-}) {
-  if (!query.hasNextPage) return null;
+/** From page to page of a long list; nothing where there is only one. */
+export function Pager({ of: { number, more, busy, next, back } }: { of: Turning }) {
+  const frame = useRef<HTMLDivElement>(null);
+  if (number === 1 && !more) return null;
+  const turn = (act: () => void) => () => {
+    act();
+    frame.current?.parentElement?.scrollIntoView({ block: "nearest" });
+  };
   return (
-    <Group justify="center" p="sm">
-      <Button variant="default" size="xs" loading={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
-        Show more
+    <Group justify="center" gap="md" p="sm" component="nav" aria-label="Pages of this list" ref={frame}>
+      <Button variant="default" size="xs" disabled={number === 1} onClick={turn(back)}>
+        Previous
+      </Button>
+      <Text size="sm" c="dimmed" aria-live="polite">
+        Page {number}
+      </Text>
+      <Button variant="default" size="xs" disabled={!more} loading={busy} onClick={turn(next)}>
+        Next
       </Button>
     </Group>
   );

@@ -1,15 +1,13 @@
 // Who may do what in this project, and why: everybody whose roles reach it, and one question at a time.
 
-import { Badge, Button, Card, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
-import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
-import { type FormEvent, useState } from "react";
-import { useSearchParams } from "react-router";
+import { Badge, Card, Stack, Table, Text } from "@mantine/core";
 import { queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
 import { Page, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
-import { sentence, words } from "../parts/tone";
+import { words } from "../parts/tone";
 import { useMay } from "../session/session";
+import { Explain } from "./Explain";
 
 type Person = Schemas["ProjectMemberView"];
 
@@ -25,7 +23,9 @@ export function AccessPage() {
       <Shown of={found}>
         {({ items }) => (
           <Stack gap="lg">
-            {may("iam.decision.explain") && <Explain people={items} projectId={project_id} />}
+            {may("iam.decision.explain") && (
+              <Explain people={items.map((one) => ({ id: one.principal_id, name: one.name }))} where={{ project_id }} />
+            )}
             <People people={items} />
           </Stack>
         )}
@@ -80,77 +80,5 @@ function People({ people }: { people: Person[] }) {
         </Table>
       </Scroll>
     </Card>
-  );
-}
-
-function Explain({ people, projectId }: { people: Person[]; projectId: string }) {
-  const [search, setSearch] = useSearchParams();
-  const [who, setWho] = useState(search.get("who"));
-  const [key, setKey] = useState(search.get("may") ?? "");
-  const options = [...new Map(people.map((one) => [one.principal_id, one.name]))].map(([value, label]) => ({
-    value,
-    label,
-  }));
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    setSearch({ who: who ?? "", may: key.trim() }, { replace: true });
-  };
-  return (
-    <Card>
-      <Text component="h2" fw={650} m={0} mb="sm">
-        May they?
-      </Text>
-      <form onSubmit={submit}>
-        <Group align="flex-end">
-          <Select label="Who" data={options} value={who} onChange={setWho} searchable w={{ base: "100%", sm: 240 }} />
-          <TextInput
-            label="Permission"
-            placeholder="apps.instance.create"
-            value={key}
-            onChange={(event) => setKey(event.currentTarget.value)}
-            w={{ base: "100%", sm: 300 }}
-          />
-          <Button type="submit" disabled={!who || !key.trim()}>
-            Explain
-          </Button>
-        </Group>
-      </form>
-      {search.get("who") && search.get("may") && (
-        <Answer who={search.get("who") ?? ""} permission={search.get("may") ?? ""} projectId={projectId} />
-      )}
-    </Card>
-  );
-}
-
-function Answer({ who, permission, projectId }: { who: string; permission: string; projectId: string }) {
-  const path = { project_id: projectId };
-  const asked = queries.useQuery("get", "/v1/projects/{project_id}/explain", {
-    params: { path, query: { permission, principal_id: who } },
-  });
-  return (
-    <Stack gap="xs" mt="md">
-      <Shown of={asked} lines={1}>
-        {(told) => (
-          <Group gap="sm" wrap="nowrap" align="flex-start" role="status">
-            {told.allowed ? (
-              <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
-            ) : (
-              <IconCircleX size={22} color="var(--bad)" aria-hidden style={{ flex: "none" }} />
-            )}
-            <div>
-              <Text fw={600}>
-                {told.principal_name} {told.allowed ? "may" : "may not"}.
-              </Text>
-              <Text size="sm">{sentence(told.reason)}</Text>
-              {!told.allowed && told.roles_that_hold_it.length > 0 && (
-                <Text size="sm" c="dimmed">
-                  Roles that hold it: {told.roles_that_hold_it.join(", ")}.
-                </Text>
-              )}
-            </div>
-          </Group>
-        )}
-      </Shown>
-    </Stack>
   );
 }

@@ -8,7 +8,7 @@ import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { Confirm } from "../parts/Confirm";
 import { CopyLine } from "../parts/Copy";
-import { Empty, More, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
 import { useMay } from "../session/session";
@@ -66,7 +66,7 @@ export function CredentialsPage() {
               {items.map((one) => (
                 <One key={one.id} one={one} />
               ))}
-              <More query={found} />
+              <Pager of={found.turning} />
             </Stack>
           ) : (
             <Empty icon={<IconKey size={32} />} title="No credential yet">

@@ -1,52 +1,176 @@
 // The programs that act in this project, and the public halves of their keys.
 
-import { Button, Card, Group, Stack, Text } from "@mantine/core";
-import { IconId } from "@tabler/icons-react";
+import { Button, Card, Group, Modal, Select, Stack, Text, TextInput } from "@mantine/core";
+import { IconId, IconPlus } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
+import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
-import { Empty, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { ProblemNote } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
+import { Refused } from "../session/Refused";
 import { useMay } from "../session/session";
+import { addKey, createAccount } from "./identity";
 
 type Account = Schemas["ServiceAccountView"];
+type Asked = "rotate" | "disable" | "enable" | "remove";
+const SAVED =
+  "The key is made in this browser and saved as a file, which is shown nowhere else. Whoever has the file is the program: keep it where only that program can read it (chmod 600).";
+const ACTIONS: Record<
+  Asked,
+  { verb: string; permission: string; impact: string; danger?: boolean; when: (one: Account) => boolean }
+> = {
+  rotate: {
+    verb: "New key",
+    permission: "iam.service_account.rotate",
+    impact: `${SAVED} The other keys go on working until you retire them.`,
+    when: (one) => !one.disabled,
+  },
+  disable: {
+    verb: "Disable",
+    permission: "iam.service_account.disable",
+    impact:
+      "Its tokens are dead at once, and so is its access to machines. Work it holds waits for another controller.",
+    danger: true,
+    when: (one) => !one.disabled,
+  },
+  enable: {
+    verb: "Enable",
+    permission: "iam.service_account.disable",
+    impact: "It can sign in and act again.",
+    when: (one) => Boolean(one.disabled),
+  },
+  remove: {
+    verb: "Delete",
+    permission: "iam.service_account.delete",
+    impact:
+      "It is gone at once, with its keys, tokens and roles. Work it holds waits for another controller. This cannot be taken back.",
+    danger: true,
+    when: () => true,
+  },
+};
 const ONE = "/v1/projects/{project_id}/service-accounts/{account_id}" as const;
 
 export function ServiceAccountsPage() {
   const project_id = useProjectId();
-  const found = queries.useQuery("get", "/v1/projects/{project_id}/service-accounts", {
-    params: { path: { project_id }, query: { limit: 200 } },
-  });
+  const [making, make] = useState(false);
+  const may = useMay({ project_id });
+  const found = usePages("/service-accounts", [project_id], (cursor) =>
+    api.GET("/v1/projects/{project_id}/service-accounts", {
+      params: { path: { project_id }, query: { limit: 50, cursor } },
+    }),
+  );
   return (
     <Page
       title="Service accounts"
-      about="Programs that act in this project, each with keys of its own. gpuaas service-account create makes one where its key shall live; the platform never sees the private half."
+      about="Programs that act in this project, each with keys of its own. Private keys are made here or by gpuaas service-account create; the platform never sees them."
+      actions={
+        may("iam.service_account.create") ? (
+          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
+            New service account
+          </Button>
+        ) : (
+          <Refused permission="iam.service_account.create" place={{ project_id }}>
+            New service account
+          </Refused>
+        )
+      }
     >
       <Shown of={found}>
-        {({ items }) =>
+        {(items) =>
           items.length ? (
             <Stack>
               {items.map((one) => (
                 <One key={one.id} account={one} projectId={project_id} />
               ))}
+              <Pager of={found.turning} />
             </Stack>
           ) : (
-            <Empty icon={<IconId size={32} />} title="No service account yet" />
+            <Empty icon={<IconId size={32} />} title="No service account yet">
+              A controller or a script that acts here needs one.
+            </Empty>
           )
         }
       </Shown>
+      {making && <NewAccount projectId={project_id} close={() => make(false)} />}
     </Page>
   );
 }
 
+const ROLES = [
+  ["app_operator", "Work on operations, as an app's controller does"],
+  ["project_viewer", "Look at everything in the project"],
+  ["project_admin", "Everything that is done in a project"],
+] as const;
+
+function NewAccount({ projectId, close }: { projectId: string; close: () => void }) {
+  const [name, setName] = useState("");
+  const [role, setRole] = useState<string>("app_operator");
+  const client = useQueryClient();
+  const make = useMutation({
+    mutationFn: () => createAccount(projectId, name.trim(), role),
+    onSuccess: () => {
+      client.invalidateQueries();
+      close();
+    },
+  });
+  return (
+    <Modal opened onClose={close} title={<Text fw={650}>New service account</Text>}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          make.mutate();
+        }}
+      >
+        <Stack>
+          <Text size="sm">{SAVED}</Text>
+          <TextInput
+            label="Name"
+            description="Small letters, digits and dashes."
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            data-autofocus
+          />
+          <Select
+            label="What it may do"
+            data={ROLES.map(([value, label]) => ({ value, label }))}
+            value={role}
+            onChange={(chosen) => chosen && setRole(chosen)}
+            allowDeselect={false}
+          />
+          {make.error && <ProblemNote error={make.error} />}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={close}>
+              Leave it
+            </Button>
+            <Button type="submit" disabled={name.trim().length < 3} loading={make.isPending}>
+              Make it and save its file
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}
+
 function One({ account, projectId }: { account: Account; projectId: string }) {
-  const [asking, ask] = useState(false);
+  const [asked, ask] = useState<Asked | null>(null);
   const may = useMay({ project_id: projectId });
   const path = { project_id: projectId, account_id: account.id };
-  const verb = account.disabled ? "Enable" : "Disable";
+  const offered = (Object.keys(ACTIONS) as Asked[]).filter(
+    (key) => may(ACTIONS[key].permission) && ACTIONS[key].when(account),
+  );
+  const act: Record<Asked, () => Promise<unknown>> = {
+    rotate: () => addKey(projectId, account),
+    disable: () => api.POST(`${ONE}/disable`, { params: { path } }),
+    enable: () => api.POST(`${ONE}/enable`, { params: { path } }),
+    remove: () => api.POST(`${ONE}/delete`, { params: { path } }),
+  };
   return (
     <Card>
       <Group justify="space-between" align="flex-start">
@@ -67,29 +191,30 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
             {account.roles.join(", ")} · last used <Time at={account.last_used_at} />
           </Text>
         </div>
-        {may("iam.service_account.disable") && (
-          <Button size="xs" variant="default" onClick={() => ask(true)} aria-label={`${verb} ${account.name}`}>
-            {verb}
-          </Button>
-        )}
+        <Group gap="xs">
+          {offered.map((key) => (
+            <Button
+              key={key}
+              size="xs"
+              variant="default"
+              onClick={() => ask(key)}
+              aria-label={`${ACTIONS[key].verb}: ${account.name}`}
+            >
+              {ACTIONS[key].verb}
+            </Button>
+          ))}
+        </Group>
       </Group>
       <Keys account={account} projectId={projectId} />
-      {asking && (
+      {asked && (
         <Confirm
-          title={`${verb} ${account.name}`}
-          impact={
-            account.disabled
-              ? "It can sign in and act again."
-              : "Its tokens are dead at once, and so is its access to machines. Work it holds waits for another controller."
-          }
-          verb={verb}
-          danger={!account.disabled}
-          close={() => ask(false)}
-          act={() =>
-            account.disabled
-              ? api.POST(`${ONE}/enable`, { params: { path } })
-              : api.POST(`${ONE}/disable`, { params: { path } })
-          }
+          title={`${ACTIONS[asked].verb}: ${account.name}`}
+          impact={ACTIONS[asked].impact}
+          verb={ACTIONS[asked].verb}
+          danger={ACTIONS[asked].danger}
+          name={asked === "remove" ? account.name : undefined}
+          close={() => ask(null)}
+          act={act[asked]}
         />
       )}
     </Card>

@@ -5,15 +5,12 @@ import { IconLock } from "@tabler/icons-react";
 import { queries } from "../api/client";
 import { sentence } from "../parts/tone";
 
-export function Refused({
-  permission,
-  projectId,
-  children,
-}: {
-  permission: string;
-  projectId: string;
-  children: string;
-}) {
+interface Place {
+  project_id?: string;
+  tenant_id?: string;
+}
+
+export function Refused({ permission, place, children }: { permission: string; place: Place; children: string }) {
   return (
     <Popover width={320} withArrow shadow="md" position="bottom-end">
       <Popover.Target>
@@ -22,14 +19,14 @@ export function Refused({
         </Button>
       </Popover.Target>
       <Popover.Dropdown>
-        <WhyNot permission={permission} projectId={projectId} />
+        <WhyNot permission={permission} place={place} />
       </Popover.Dropdown>
     </Popover>
   );
 }
 
-export function WhyNot({ permission, projectId }: { permission: string; projectId: string }) {
-  const query = { permission, project_id: projectId };
+export function WhyNot({ permission, place }: { permission: string; place: Place }) {
+  const query = { permission, ...place };
   const why = queries.useQuery("get", "/v1/whoami/explain", { params: { query } });
   const roles = why.data?.roles_that_hold_it.filter((role) => role !== "app_operator") ?? [];
   return (

@@ -5,6 +5,7 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { Navigate, useSearchParams } from "react-router";
 import { api, type Schemas } from "../api/client";
+import { takeRefusal } from "../api/csrf";
 import { asProblem } from "../api/problem";
 import { Logo } from "../app/Logo";
 import { ProblemNote } from "../parts/ProblemNote";
@@ -19,6 +20,7 @@ export function SignIn() {
   useEffect(() => {
     document.title = "Sign in · GPUaaS";
   }, []);
+  const [refusal] = useState(takeRefusal);
   if (me.data) return <Navigate to={back?.startsWith("/") && !back.startsWith("//") ? back : "/"} replace />;
   return (
     <Box component="main" mih="100vh" p="md" style={{ display: "grid", placeItems: "center" }}>
@@ -29,6 +31,7 @@ export function SignIn() {
             Sign in to GPUaaS
           </Title>
         </Stack>
+        {refusal && <ProblemNote error={refusal} />}
         <Card>
           <Stack gap="lg">
             <WithPassword organisation={search.get("tenant")} />

@@ -41,6 +41,14 @@ export function signedOut(): void {
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[1] !== "/v1/whoami" });
 }
 
+/** Whether any of my roles reaches beyond a project: only then the tenant can be asked about at all. */
+export function useWide(tenantId: string | undefined): boolean {
+  const roles = useMe().data?.roles ?? [];
+  return roles.some(
+    (one) => one.scope_kind === "platform" || (one.scope_kind === "tenant" && one.scope_id === tenantId),
+  );
+}
+
 /** Asks whether I hold a key in the project (or tenant). Until that is known the answer is no. */
 export function useMay(place: { project_id?: string; tenant_id?: string }): (key: string) => boolean {
   const held = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: place } }, { staleTime: 60_000 });

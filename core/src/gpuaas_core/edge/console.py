@@ -7,19 +7,24 @@ by any of this, and win when both are sent.
 
 import hashlib
 import hmac
+import json
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
 from sqlalchemy import Connection
 
 from ..kit.problems import Problem
+from ..ledger.correlation import current
+from .seen import seen_in
 
 PREFIX = "gpc_"  # such a token is no bearer token, and a bearer token is no cookie
 HEADER = "x-csrf-token"
 SAFE = frozenset({"GET", "HEAD"})
 RENEW_MS = 60_000
+REFUSED_S = 60
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -98,6 +103,23 @@ def set_cookie(
         samesite=same_site,
     )
     response.headers["Cache-Control"] = "no-store"
+
+
+def navigates(request: Request) -> bool:
+    """A person's browser goes there itself: what it gets as an answer is what the person sees."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def refused(request: Request, problem: Problem) -> Response:
+    """To the sign-in page, which says why. In a cookie, not in the address: nobody else can put words there."""
+    said = current.get()
+    told = {"status": problem.status, "code": problem.code, "detail": problem.detail[:600], "way_out": problem.exit}
+    told |= {"correlation_id": said.correlation_id if said else None}
+    if seen := seen_in(request.scope):
+        seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
+    response = RedirectResponse("/sign-in", 303)
+    set_cookie(response, request, "refused", quote(json.dumps(told)), REFUSED_S, script=True)
+    return response
 
 
 def check(request: Request, vault: Any, public_url: str, token: str) -> None:

@@ -32,12 +32,15 @@ _MEMBER_FIELDS = schemas.MemberView.model_fields.keys() - {"current_operation_id
 _OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
 
 
-def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMBERS) -> schemas.InstanceView:
-    """`most=None`: with every member, for the controller that works on it. `most=0`: with none, for long lists."""
+def instance_view(
+    tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMBERS, only: list[str] | None = None
+) -> schemas.InstanceView:
+    """`most=None`: with every member, for the controller that works on it. `most=0`: with none, for long lists.
+    `only`: with these."""
     live = live_operations(tx, row.id)
     manifest = manifest_of(tx, row)
-    shown = _members(tx, row, most)
-    all_shown = most is None or len(shown) < most
+    shown = _members(tx, row, most, only)
+    all_shown = only is None and (most is None or len(shown) < most)
     counts = _counted(shown) if all_shown else _counts(tx, row)
     seen = Members(row, manifest, live, Staying.of(shown))
     facts = dict(row._mapping) | {
@@ -52,7 +55,7 @@ def instance_view(tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMB
         "available_actions": _instance_actions(tx, row, manifest, live),
     }
     view = schemas.InstanceView.model_validate(facts)
-    first = shown[:MOST_MEMBERS] if all_shown or most == MOST_MEMBERS else _first(tx, row)
+    first = shown[:MOST_MEMBERS] if all_shown or (only is None and most == MOST_MEMBERS) else _first(tx, row)
     view.etag = in_halves(_asked(row, live, first), view)
     return view
 
@@ -64,10 +67,12 @@ def _asked(row: Row[Any], live: actions.Live, first: Iterable[Any]) -> list[Any]
     return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
 
-def _members(tx: Connection, row: Row[Any], most: int | None) -> list[Row[Any]]:
+def _members(tx: Connection, row: Row[Any], most: int | None, only: list[str] | None) -> list[Row[Any]]:
     if most == 0:
         return []
     query = members_query(row.id, removed=row.state == "deleted").order_by(members.c.id)
+    if only is not None:
+        query = query.where(members.c.id.in_(only))
     return list(tx.execute(query.limit(most) if most else query))
 
 
@@ -223,6 +228,6 @@ def batch_view(tx: Connection, batch_id: str, queued: list[Row[Any]]) -> schemas
     instance = tx.execute(select(instances).where(instances.c.id == queued[0].instance_id)).one()
     return schemas.BatchView(
         batch_id=batch_id,
-        instance=instance_view(tx, instance),
+        instance=instance_view(tx, instance, only=[one.member_id for one in queued]),
         operations=[operation_view(tx, one) for one in queued],
     )

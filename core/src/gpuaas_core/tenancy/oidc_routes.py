@@ -11,6 +11,7 @@ from ..access.context import Context
 from ..edge import console
 from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..kit.problems import Problem
 from ..kit.wire import Page
 from . import identity, oidc, providers, schemas
 from .errors import OidcRefused
@@ -65,7 +66,12 @@ async def delete_provider(call: Caller, tenant_id: str, provider_id: str) -> Res
 async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None, port: Port = None) -> Response:
     """Sends the browser to the provider. A CLI adds a challenge, and where it listens."""
     row = await call.read(lambda ctx: providers.provider(ctx.tx, provider_id))
-    metadata = await call.platform.issuers.metadata(row.issuer)
+    try:
+        metadata = await call.platform.issuers.metadata(row.issuer)
+    except Problem as problem:
+        if console.navigates(call.request) and not challenge:
+            return console.refused(call.request, problem)
+        raise
     kept = call.request.cookies.get(console.cookie_name(call.request, "oidc"))
     binder = kept if kept and len(kept) < 100 else oidc.new_binder()
     state = await call.platform.db.write(
@@ -101,9 +107,22 @@ async def list_sign_in_ways(
 async def finish_oidc(
     call: Caller, state: Said = None, code: Said = None, iss: Said = None, error: Said = None
 ) -> Response:
-    """Where the provider sends the browser back to: ends in a console session, or in a code for the CLI that began."""
+    """Where the provider sends the browser back to: ends in a console session, or in a code for the CLI that began. A
+    browser that began at the console and is refused is led back to its sign-in page, which says why."""
     binder = call.request.cookies.get(console.cookie_name(call.request, "oidc"), "")
-    attempt, row = await call.platform.db.write(lambda tx: oidc.take(tx, state or "", binder, call.now))
+    attempt = None
+    try:
+        attempt, row = await call.platform.db.write(lambda tx: oidc.take(tx, state or "", binder, call.now))
+        return await _finish(call, attempt, row, state, code, iss, error)
+    except Problem as problem:
+        if console.navigates(call.request) and not (attempt and attempt.cli_challenge):
+            return console.refused(call.request, problem)
+        raise
+
+
+async def _finish(
+    call: Call, attempt: Any, row: Any, state: str | None, code: str | None, iss: str | None, error: str | None
+) -> Response:
     if error is not None or not code:
         raise OidcRefused(f"The provider said no: {(error or 'it sent no code')[:100]!r}.")
     if iss is not None and iss != row.issuer:

@@ -1,0 +1,155 @@
+// What is denied to everybody in a tenant or one of its projects, before every role.
+
+import { Button, Card, Group, Modal, Select, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { IconPlus, IconShieldOff } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { type FormEvent, useState } from "react";
+import { api, queries, type Schemas } from "../api/client";
+import { Confirm } from "../parts/Confirm";
+import { Empty, Shown } from "../parts/Page";
+import { ProblemNote } from "../parts/ProblemNote";
+import { Time } from "../parts/Time";
+import { useMay, useMe } from "../session/session";
+
+export function DenyRules({ tenantId }: { tenantId: string }) {
+  const [making, make] = useState(false);
+  const path = { tenant_id: tenantId };
+  const may = useMay(path);
+  const found = queries.useQuery("get", "/v1/tenants/{tenant_id}/deny-rules", { params: { path } });
+  return (
+    <Stack>
+      {may("iam.deny.create") && (
+        <Group justify="flex-end">
+          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
+            Deny something
+          </Button>
+        </Group>
+      )}
+      <Shown of={found}>
+        {({ items }) =>
+          items.length ? (
+            items.map((one) => <One key={one.id} rule={one} tenantId={tenantId} />)
+          ) : (
+            <Empty icon={<IconShieldOff size={32} />} title="Nothing is denied">
+              Everybody may do what their roles say.
+            </Empty>
+          )
+        }
+      </Shown>
+      {making && <Make tenantId={tenantId} close={() => make(false)} />}
+    </Stack>
+  );
+}
+
+function One({ rule, tenantId }: { rule: Schemas["DenyView"]; tenantId: string }) {
+  const [lifting, lift] = useState(false);
+  const may = useMay({ tenant_id: tenantId });
+  const project = useMe().data?.projects.find((one) => one.id === rule.scope_id);
+  return (
+    <Card>
+      <Group justify="space-between" align="flex-start">
+        <div style={{ minWidth: 0 }}>
+          <Text fw={600} className="mono" style={{ overflowWrap: "anywhere" }}>
+            {rule.permissions.join(", ")}
+          </Text>
+          <Text size="sm">{rule.reason}</Text>
+          <Text size="sm" c="dimmed" component="div">
+            {rule.scope_kind === "project" ? `In ${project?.name ?? rule.scope_id}` : "In the whole tenant"} · since{" "}
+            <Time at={rule.created_at} />
+          </Text>
+        </div>
+        {may("iam.deny.remove") && (
+          <Button size="xs" variant="default" onClick={() => lift(true)} aria-label={`Lift: ${rule.reason}`}>
+            Lift
+          </Button>
+        )}
+      </Group>
+      {lifting && (
+        <Confirm
+          title="Lift the rule"
+          impact="Whoever holds a role with these permissions may use them again."
+          verb="Lift it"
+          danger
+          close={() => lift(false)}
+          act={() =>
+            api.POST("/v1/tenants/{tenant_id}/deny-rules/{rule_id}/remove", {
+              params: { path: { tenant_id: tenantId, rule_id: rule.id } },
+            })
+          }
+        />
+      )}
+    </Card>
+  );
+}
+
+function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
+  const path = { tenant_id: tenantId };
+  const [keys, setKeys] = useState<string[]>([]);
+  const [where, setWhere] = useState("");
+  const [reason, setReason] = useState("");
+  const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenantId);
+  const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
+  const client = useQueryClient();
+  const make = useMutation({
+    mutationFn: () =>
+      api.POST("/v1/tenants/{tenant_id}/deny-rules", {
+        params: { path },
+        body: { permissions: keys, reason: reason.trim(), project_id: where || undefined },
+      }),
+    onSuccess: () => {
+      client.invalidateQueries();
+      close();
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    make.mutate();
+  };
+  return (
+    <Modal opened onClose={close} size="lg" title={<Text fw={650}>Deny something</Text>}>
+      <form onSubmit={submit}>
+        <Stack>
+          <Text size="sm">Nobody may do it from then on, whatever their roles; you neither.</Text>
+          <TagsInput
+            label="Permissions"
+            description="Keys, or families like apps.*"
+            data={mine.data?.permissions ?? []}
+            limit={12}
+            value={keys}
+            onChange={setKeys}
+          />
+          <Select
+            label="Where"
+            data={[
+              { value: "", label: "In the whole tenant" },
+              ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),
+            ]}
+            value={where}
+            onChange={(chosen) => setWhere(chosen ?? "")}
+            allowDeselect={false}
+          />
+          <TextInput
+            label="Why"
+            description="Everybody it refuses is told."
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+          />
+          {make.error && <ProblemNote error={make.error} />}
+          <Group justify="flex-end" gap="xs">
+            <Button variant="default" onClick={close}>
+              Leave it
+            </Button>
+            <Button
+              type="submit"
+              color="red.8"
+              disabled={!keys.length || reason.trim().length < 3}
+              loading={make.isPending}
+            >
+              Deny it
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,54 @@
+// A tenant's roles, who holds them where, and what is denied to everybody.
+
+import { Tabs } from "@mantine/core";
+import { useParams, useSearchParams } from "react-router";
+import { api } from "../api/client";
+import { useEvery } from "../api/usePages";
+import { Page } from "../parts/Page";
+import { useMay } from "../session/session";
+import { Bindings } from "./Bindings";
+import { DenyRules } from "./DenyRules";
+import { Explain } from "./Explain";
+import { Roles } from "./Roles";
+
+export function RolesPage() {
+  const { tenantId = "" } = useParams();
+  const [search, setSearch] = useSearchParams();
+  const may = useMay({ tenant_id: tenantId });
+  const path = { tenant_id: tenantId };
+  const people = useEvery(
+    "/users",
+    path,
+    (cursor) => api.GET("/v1/tenants/{tenant_id}/users", { params: { path, query: { limit: 100, cursor } } }),
+    may("tenancy.user.read"),
+  );
+  const known = people.data ?? [];
+  return (
+    <Page
+      title="Roles"
+      about="Roles are sets of permissions, bound to people in the whole tenant or in one project. Deny rules go before every role."
+    >
+      {may("iam.decision.explain") && known.length > 0 && <Explain people={known} where={path} />}
+      <Tabs
+        value={search.get("tab") ?? "bindings"}
+        onChange={(tab) => setSearch(tab && tab !== "bindings" ? { tab } : {}, { replace: true })}
+        keepMounted={false}
+      >
+        <Tabs.List style={{ overflowX: "auto", flexWrap: "nowrap" }}>
+          <Tabs.Tab value="bindings">Who holds what</Tabs.Tab>
+          <Tabs.Tab value="roles">Roles</Tabs.Tab>
+          {may("iam.deny.read") && <Tabs.Tab value="denied">Deny rules</Tabs.Tab>}
+        </Tabs.List>
+        <Tabs.Panel value="bindings" pt="lg">
+          <Bindings tenantId={tenantId} people={known} />
+        </Tabs.Panel>
+        <Tabs.Panel value="roles" pt="lg">
+          <Roles tenantId={tenantId} />
+        </Tabs.Panel>
+        <Tabs.Panel value="denied" pt="lg">
+          <DenyRules tenantId={tenantId} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}

@@ -1,0 +1,157 @@
+// What all levels together leave of each field, and for each name that is told apart, who decided.
+
+import { Button, Card, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
+import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
+import { type FormEvent, useState } from "react";
+import { queries, type Schemas } from "../api/client";
+import { Shown } from "../parts/Page";
+import { Scroll } from "../parts/Scroll";
+import { sentence } from "../parts/tone";
+import { FIELDS, fieldTitle } from "./fields";
+
+interface Asking {
+  projectId: string;
+  app: string | null;
+}
+
+export function Effective({ projectId, app }: Asking) {
+  const params = { path: { project_id: projectId }, query: { app_slug: app ?? undefined } };
+  const found = queries.useQuery("get", "/v1/projects/{project_id}/policy/effective", { params });
+  return (
+    <Card p={0}>
+      <Shown of={found}>
+        {({ fields }) => (
+          <Scroll label="What is allowed here">
+            <Table>
+              <Table.Thead>
+                <Table.Tr>
+                  <Table.Th>About</Table.Th>
+                  <Table.Th>Allowed</Table.Th>
+                  <Table.Th>Refused</Table.Th>
+                </Table.Tr>
+              </Table.Thead>
+              <Table.Tbody>
+                {fields.map((one) => (
+                  <Row key={one.field} one={one} />
+                ))}
+              </Table.Tbody>
+            </Table>
+          </Scroll>
+        )}
+      </Shown>
+    </Card>
+  );
+}
+
+function Row({ one }: { one: Schemas["FieldView"] }) {
+  const good = one.values.filter((value) => value.allowed);
+  const bad = one.values.filter((value) => !value.allowed);
+  const closed = one.only !== null;
+  return (
+    <Table.Tr style={{ verticalAlign: "top" }}>
+      <Table.Td>
+        <Text size="sm" fw={600}>
+          {fieldTitle(one.field)}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Text size="sm">{closed ? one.only?.join(", ") || "nothing" : good.map((each) => each.value).join(", ")}</Text>
+        {!closed && (
+          <Text size="sm" c="dimmed">
+            {bad.length ? "everything else" : "not restricted"}
+          </Text>
+        )}
+      </Table.Td>
+      <Table.Td>
+        <Stack gap={4}>
+          {bad.map((each) => (
+            <Text key={each.value} size="sm">
+              <span className="mono">{each.value}</span>{" "}
+              <Text span c="dimmed" inherit>
+                {sentence(each.reason)}
+              </Text>
+            </Text>
+          ))}
+          {!one.others.allowed && (
+            <Text size="sm" c="dimmed">
+              {sentence(one.others.reason)}
+            </Text>
+          )}
+        </Stack>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+export function Ask({ projectId, app }: Asking) {
+  const [field, setField] = useState<string>("regions");
+  const [value, setValue] = useState("");
+  const [asked, ask] = useState<{ field: string; value: string } | null>(null);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    ask({ field, value: value.trim() });
+  };
+  return (
+    <Card>
+      <Text component="h2" fw={650} m={0} mb="sm">
+        Is it allowed here?
+      </Text>
+      <form onSubmit={submit}>
+        <Group align="flex-end">
+          <Select
+            label="About"
+            data={FIELDS.map(([key, title]) => ({ value: key, label: title }))}
+            value={field}
+            onChange={(chosen) => chosen && setField(chosen)}
+            allowDeselect={false}
+            w={{ base: "100%", sm: 220 }}
+          />
+          <TextInput
+            label="Name"
+            placeholder="eu-west"
+            value={value}
+            onChange={(event) => setValue(event.currentTarget.value)}
+            w={{ base: "100%", sm: 260 }}
+          />
+          <Button type="submit" disabled={!value.trim()}>
+            Ask
+          </Button>
+        </Group>
+      </form>
+      {asked && <Ruling projectId={projectId} app={app} {...asked} />}
+    </Card>
+  );
+}
+
+function Ruling({ projectId, app, field, value }: Asking & { field: string; value: string }) {
+  const query = { field, value, app_slug: app ?? undefined };
+  const found = queries.useQuery("get", "/v1/projects/{project_id}/policy/explain", {
+    params: { path: { project_id: projectId }, query },
+  });
+  return (
+    <Stack mt="md">
+      <Shown of={found} lines={1}>
+        {(told) => (
+          <Group gap="sm" wrap="nowrap" align="flex-start" role="status">
+            {told.allowed ? (
+              <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
+            ) : (
+              <IconCircleX size={22} color="var(--bad)" aria-hidden style={{ flex: "none" }} />
+            )}
+            <div>
+              <Text fw={600}>
+                {value} is {told.allowed ? "allowed" : "not allowed"}.
+              </Text>
+              <Text size="sm">{sentence(told.reason)}</Text>
+              {told.level && (
+                <Text size="sm" c="dimmed">
+                  Decided at the level of the {told.level}.
+                </Text>
+              )}
+            </div>
+          </Group>
+        )}
+      </Shown>
+    </Stack>
+  );
+}
