@@ -22,9 +22,7 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
   const may = useMay({ project_id: target.projectId });
   const shown = offers.map((offer) => ({ ...offer, mine: may(offer.permission) }));
   const main = compact ? [] : shown.filter((offer) => offer.allowed && offer.mine && offer.main);
-  const rest = shown
-    .filter((offer) => !main.includes(offer))
-    .sort((a, b) => Number(b.allowed && b.mine) - Number(a.allowed && a.mine));
+  const rest = shown.filter((offer) => !main.includes(offer)).sort((a, b) => rank(a) - rank(b));
   return (
     <>
       {main.map((offer, place) => (
@@ -63,6 +61,11 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
       )}
     </>
   );
+}
+
+/** What can be done comes first, what cannot be taken back after it, what is not possible last. */
+function rank(offer: Offer & { mine: boolean }): number {
+  return offer.allowed && offer.mine ? Number(offer.danger ?? false) : 2;
 }
 
 function Item({ offer, choose }: { offer: Offer & { mine: boolean }; choose: () => void }) {

@@ -1,6 +1,18 @@
 // Asking for an action: what it will do, what must be said, and for what cannot be taken back, the name.
 
-import { Button, Group, Loader, Modal, NumberInput, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import {
+  Button,
+  Checkbox,
+  Group,
+  Loader,
+  Modal,
+  NumberInput,
+  Select,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
@@ -66,6 +78,13 @@ export function Dialog({ offer, target: now, kind, name, close }: Props) {
           />
         )}
         {needs.includes("deadline") && <Deadline said={said} say={say} />}
+        {needs.includes("anyway") && (
+          <Checkbox
+            label="Even if the app has stopped trying after repeated failures"
+            checked={said.anyway ?? false}
+            onChange={(event) => say({ ...said, anyway: event.currentTarget.checked })}
+          />
+        )}
         {needs.includes("version") && <Version target={target} said={said} say={say} />}
         {needs.includes("inputs") && <Inputs target={target} said={said} say={say} />}
         {offer.plan && <Plan offer={offer} target={target} machines={said.machines} />}
@@ -124,14 +143,24 @@ interface Part {
 
 function Deadline({ said, say }: Part) {
   return (
-    <NumberInput
-      label="Minutes that running work may take"
-      description="Left empty: as long as it needs."
-      min={0}
-      max={10_080}
-      value={said.deadlineS === undefined ? "" : said.deadlineS / 60}
-      onChange={(minutes) => say({ ...said, deadlineS: minutes === "" ? undefined : Number(minutes) * 60 })}
-    />
+    <>
+      <NumberInput
+        label="Minutes that running work may take"
+        description="Left empty: as long as it needs."
+        min={0}
+        max={10_080}
+        value={said.deadlineS === undefined ? "" : said.deadlineS / 60}
+        onChange={(minutes) => say({ ...said, deadlineS: minutes === "" ? undefined : Number(minutes) * 60 })}
+      />
+      {said.deadlineS !== undefined && (
+        <Checkbox
+          label="Then begin it anew elsewhere"
+          description="Otherwise it keeps the member, and this operation gives up."
+          checked={said.requeue ?? false}
+          onChange={(event) => say({ ...said, requeue: event.currentTarget.checked })}
+        />
+      )}
+    </>
   );
 }
 

@@ -5,6 +5,8 @@ import { api, type Schemas } from "../api/client";
 export interface Fields {
   reason?: string;
   deadlineS?: number;
+  requeue?: boolean; // what outlives the deadline begins anew elsewhere, instead of keeping its member
+  anyway?: boolean; // also if the app has stopped trying
   machines: string[];
   inputs?: Record<string, unknown>;
   version?: string;
@@ -27,6 +29,11 @@ const at = ({ projectId, instance }: Target) => ({ project_id: projectId, instan
 const of = (target: Target) => ({ ...at(target), member_id: target.memberId ?? "" });
 const op = (target: Target) => ({ project_id: target.projectId, operation_id: target.operationId ?? "" });
 const because = (said: Fields) => ({ reason: said.reason || null });
+const until = (said: Fields) => ({
+  deadline_s: said.deadlineS,
+  at_deadline: said.deadlineS !== undefined && said.requeue ? ("requeue" as const) : undefined,
+});
+const again = (said: Fields) => ({ try_anyway: said.anyway ?? false });
 const one = (answer: { data?: { operation: { id: string } } }): Asked => ({
   operations: answer.data ? [answer.data.operation.id] : [],
 });
@@ -43,8 +50,8 @@ export const ASK_INSTANCE: Record<string, Ask> = {
   rotate_keys: async (t, said) =>
     one(await api.POST(`${I}/rotate-keys`, { params: { path: at(t) }, body: because(said) })),
   rollback: async (t, said) => one(await api.POST(`${I}/rollback`, { params: { path: at(t) }, body: because(said) })),
-  retry: async (t) =>
-    ASK_OPERATION.retry?.({ ...t, operationId: t.instance.last_operation_id ?? "" }, { machines: [] }) ?? none,
+  retry: async (t, said) =>
+    ASK_OPERATION.retry?.({ ...t, operationId: t.instance.last_operation_id ?? "" }, said) ?? none,
   update: async (t, said) => {
     const header = { "if-match": t.instance.etag };
     const body = { inputs: said.inputs ?? {}, validate_only: false };
@@ -68,21 +75,19 @@ export function addMembers(component: string): Ask {
 
 export const ASK_MEMBER: Record<string, Ask> = {
   drain: async (t, said) =>
-    one(
-      await api.POST(`${M}/drain`, { params: { path: of(t) }, body: { ...because(said), deadline_s: said.deadlineS } }),
-    ),
+    one(await api.POST(`${M}/drain`, { params: { path: of(t) }, body: { ...because(said), ...until(said) } })),
   undrain: async (t, said) => one(await api.POST(`${M}/undrain`, { params: { path: of(t) }, body: because(said) })),
   restart: async (t, said) => one(await api.POST(`${M}/restart`, { params: { path: of(t) }, body: because(said) })),
-  retry: async (t) => one(await api.POST(`${M}/retry`, { params: { path: of(t) } })),
+  retry: async (t, said) => one(await api.POST(`${M}/retry`, { params: { path: of(t) }, body: again(said) })),
   replace: async (t, said) =>
     one(
       await api.POST(`${M}/replace`, {
         params: { path: of(t) },
-        body: { ...because(said), allocation_id: said.machines[0] ?? "", host_is_gone: false },
+        body: { ...because(said), ...until(said), allocation_id: said.machines[0] ?? "", host_is_gone: false },
       }),
     ),
   remove: async (t, said) => {
-    const body = { ...because(said), validate_only: false, host_is_gone: false };
+    const body = { ...because(said), ...until(said), validate_only: false, host_is_gone: false };
     return one((await api.POST(`${M}/remove`, { params: { path: of(t) }, body })) as Parameters<typeof one>[0]);
   },
   tombstone: async (t, said) => {
@@ -92,7 +97,7 @@ export const ASK_MEMBER: Record<string, Ask> = {
 };
 
 export const ASK_OPERATION: Record<string, Ask> = {
-  retry: async (t) => one(await api.POST(`${O}/retry`, { params: { path: op(t) } })),
+  retry: async (t, said) => one(await api.POST(`${O}/retry`, { params: { path: op(t) }, body: again(said) })),
   cancel: async (t) => {
     await api.POST(`${O}/cancel`, { params: { path: op(t) } });
     return none;

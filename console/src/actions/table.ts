@@ -1,7 +1,7 @@
 // What the platform lets people ask for, as one table per target: the key it needs, what it does, what must be said.
 // Which of them an app offers, and what it calls them, is in its manifest; whether they are possible now, in the answer.
 
-export type Need = "machines" | "machine" | "inputs" | "version" | "deadline" | "reason";
+export type Need = "machines" | "machine" | "inputs" | "version" | "deadline" | "reason" | "anyway";
 
 export interface Action {
   permission: string;
@@ -22,6 +22,7 @@ export const OF_INSTANCE: Record<string, Action> = {
     permission: "apps.operation.retry",
     title: "Retry",
     impact: "What failed is asked for again; what is done already is not done twice.",
+    needs: ["anyway"],
     main: true,
   },
   update: {
@@ -72,15 +73,21 @@ export const OF_MEMBER: Record<string, Action> = {
     permission: "apps.member.operate",
     impact: "Its services stop and start again. Work on it may be interrupted.",
   },
-  retry: { permission: "apps.member.operate", title: "Retry", impact: "What failed on it is asked for again." },
+  retry: {
+    permission: "apps.member.operate",
+    title: "Retry",
+    impact: "What failed on it is asked for again.",
+    needs: ["anyway"],
+  },
   replace: {
     permission: "apps.member.remove",
-    impact: "A new member joins on another machine, then this one goes.",
-    needs: ["machine"],
+    impact: "A new member joins on another machine; then this one goes, when what runs on it has ended.",
+    needs: ["machine", "deadline"],
   },
   remove: {
     permission: "apps.member.remove",
-    impact: "It leaves the instance, and its machine is free again. What still runs on it is ended.",
+    impact: "Nothing new begins on it. When what runs has ended it leaves the instance, and its machine is free again.",
+    needs: ["deadline"],
     danger: true,
     plan: true,
   },
@@ -99,6 +106,7 @@ export const OF_OPERATION: Record<string, Action> = {
     permission: "apps.operation.retry",
     title: "Retry",
     impact: "A new operation of the same kind; what is done already is not done twice.",
+    needs: ["anyway"],
     main: true,
   },
   cancel: {

@@ -103,9 +103,9 @@ function LiveMark() {
   const { tone, word, about } = STANDING[useStanding()];
   return (
     <Tooltip label={about}>
-      <Group gap={6} wrap="nowrap" role="status" aria-label={`${word}: ${about}`} visibleFrom="xs" data-live={word}>
+      <Group gap={6} wrap="nowrap" role="status" aria-label={`${word}: ${about}`} data-live={word}>
         <Dot tone={tone} />
-        <Text size="xs" c="dimmed">
+        <Text size="xs" c="dimmed" visibleFrom={tone === "warn" ? undefined : "xs"}>
           {word}
         </Text>
       </Group>

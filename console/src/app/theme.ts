@@ -41,6 +41,7 @@ export const theme = createTheme({
   headings: { fontFamily: FONT, fontWeight: "650" },
   defaultRadius: "md",
   cursorType: "pointer",
+  respectReducedMotion: true,
   components: {
     Card: { defaultProps: { withBorder: true, radius: "lg", padding: "lg" } },
     Table: { defaultProps: { verticalSpacing: "sm", horizontalSpacing: "lg" } },
@@ -48,7 +49,8 @@ export const theme = createTheme({
     Tooltip: {
       defaultProps: { withArrow: true, multiline: true, maw: 320, events: { hover: true, focus: true, touch: true } },
     },
-    Menu: { defaultProps: { shadow: "md", radius: "md", position: "bottom-end" } },
+    // Without the placeholder the first item has the focus, and a menu holds nothing but its items.
+    Menu: { defaultProps: { shadow: "md", radius: "md", position: "bottom-end", withInitialFocusPlaceholder: false } },
     Loader: { defaultProps: { type: "dots" } },
   },
 });

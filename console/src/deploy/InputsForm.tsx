@@ -1,12 +1,13 @@
 // The settings an app asks for, as its manifest declares them. Loaded only where a form is shown.
 
 import "@mantine/dates/styles.css";
-import { NativeSelect, Text } from "@mantine/core";
+import { Box, NativeSelect, Text } from "@mantine/core";
 import { withTheme } from "@rjsf/core";
 import { Theme } from "@rjsf/mantine";
 import {
   type DescriptionFieldProps,
   enumOptionsValueForIndex,
+  type ObjectFieldTemplateProps,
   type RJSFSchema,
   type UiSchema,
   type WidgetProps,
@@ -19,7 +20,7 @@ type Inputs = Record<string, unknown>;
 const Form = withTheme<Inputs>({
   ...Theme,
   widgets: { ...Theme.widgets, SelectWidget: Choice },
-  templates: { ...Theme.templates, DescriptionFieldTemplate: Description },
+  templates: { ...Theme.templates, DescriptionFieldTemplate: Description, ObjectFieldTemplate: Part },
 });
 const validator = new PlainValidator<Inputs>();
 const ui: UiSchema<Inputs> = { "ui:submitButtonOptions": { norender: true }, "ui:title": "", "ui:description": "" };
@@ -43,6 +44,32 @@ export function InputsForm({ schema, value, change }: Props) {
       omitExtraData
       onChange={({ formData }) => change(formData ?? {})}
     />
+  );
+}
+
+const FEW = 8;
+
+/** A long list of settings that nobody must make stays folded until somebody wants one. */
+function Part(props: ObjectFieldTemplateProps<Inputs>) {
+  const Whole = Theme.templates?.ObjectFieldTemplate as ComponentType<ObjectFieldTemplateProps<Inputs>>;
+  const names = Object.keys(props.schema.properties ?? {});
+  const whole = props.fieldPathId.path.length === 0;
+  if (whole || names.length < FEW || props.schema.required?.length) return <Whole {...props} />;
+  const made = Object.values(props.formData ?? {}).some((value) => value !== undefined);
+  return (
+    <details open={made || undefined}>
+      <summary>
+        <Text span size="sm" fw={500}>
+          {props.title}
+        </Text>{" "}
+        <Text span size="sm" c="dimmed">
+          {names.length} settings, none of them necessary
+        </Text>
+      </summary>
+      <Box pt="sm">
+        <Whole {...props} title="" />
+      </Box>
+    </details>
   );
 }
 

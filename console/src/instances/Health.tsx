@@ -31,6 +31,12 @@ export function HealthBanner({ instance }: { instance: Schemas["InstanceView"] }
   );
 }
 
+type Condition = Schemas["ConditionView"];
+const WORST = ["False", "Unknown", "True"];
+const isBad = (one: Condition) => one.type === "Stuck"; // the one condition that is bad when true
+const rank = (one: Condition) => (isBad(one) ? 0 : WORST.indexOf(one.status));
+const worstFirst = (a: Condition, b: Condition) => rank(a) - rank(b);
+
 const MARKS = {
   True: [IconCircleCheck, "good", "holds"],
   False: [IconCircleX, "bad", "does not hold"],
@@ -50,11 +56,10 @@ export function Conditions({
         Conditions
       </Text>
       <Stack gap="md">
-        {conditions.map((one) => {
-          const bad = one.type === "Stuck"; // the one condition that is bad when true
+        {[...conditions].sort(worstFirst).map((one) => {
           const [Icon, tone, word] =
             MARKS[
-              bad
+              isBad(one)
                 ? "False"
                 : (one.status as keyof typeof MARKS) in MARKS
                   ? (one.status as keyof typeof MARKS)
@@ -67,9 +72,11 @@ export function Conditions({
                 <Text size="sm" fw={600}>
                   {conditionTitle(manifest, one.type)}
                 </Text>
-                <Text size="sm" c="dimmed">
-                  {one.message}
-                </Text>
+                {one.message !== `${conditionTitle(manifest, one.type)}.` && (
+                  <Text size="sm" c="dimmed">
+                    {one.message}
+                  </Text>
+                )}
               </div>
               <Text size="xs" c="dimmed" component="span" visibleFrom="sm">
                 <Time at={one.last_transition_at} />

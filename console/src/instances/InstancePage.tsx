@@ -8,6 +8,8 @@ import { instanceOffers } from "../actions/offers";
 import { useProjectId } from "../app/place";
 import { type Manifest, topologyTitle } from "../catalog/manifest";
 import { useManifest } from "../catalog/useManifest";
+import { Certificates } from "../findings/Certificates";
+import { Drift } from "../findings/Drift";
 import { OperationCard } from "../operations/OperationCard";
 import { Copy } from "../parts/Copy";
 import { Facts, Said } from "../parts/Facts";
@@ -62,12 +64,14 @@ function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode 
         </Group>
       }
       actions={
-        <Actions
-          offers={instanceOffers(instance.available_actions, manifest)}
-          target={target}
-          kind="instance"
-          name={instance.name}
-        />
+        !gone && (
+          <Actions
+            offers={instanceOffers(instance.available_actions, manifest)}
+            target={target}
+            kind="instance"
+            name={instance.name}
+          />
+        )
       }
     >
       <HealthBanner instance={instance} />
@@ -103,6 +107,8 @@ function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode 
 }
 
 function Overview({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+  if (instance.state === "deleted")
+    return <Certificates projectId={instance.project_id} of={{ instance_id: instance.id }} />;
   return (
     <Stack gap="lg">
       {instance.members_total > 0 && (
@@ -111,6 +117,7 @@ function Overview({ instance, manifest }: { instance: Instance; manifest: Manife
         </Suspense>
       )}
       <MembersTable instance={instance} manifest={manifest} />
+      <Drift detail={instance.adapter_detail} />
       {instance.conditions.length > 0 && <Conditions conditions={instance.conditions} manifest={manifest} />}
     </Stack>
   );

@@ -8,10 +8,11 @@ import { queries } from "../api/client";
 import { useProjectId } from "../app/place";
 import { componentTitle } from "../catalog/manifest";
 import { useManifest } from "../catalog/useManifest";
+import { Forecast } from "../findings/Forecast";
 import { OperationCard } from "../operations/OperationCard";
 import { OperationsList } from "../operations/OperationsList";
 import { CopyLine } from "../parts/Copy";
-import { Facts, Said } from "../parts/Facts";
+import { Facts, factsOf, Said } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
 import { State } from "../parts/State";
@@ -40,6 +41,7 @@ export function MemberPage() {
     );
   }
   const connects = `gpuaas ssh ${instance.data.name} ${one.component_key}/${one.ordinal}`;
+  const { forecast: _, ...told } = one.adapter_detail ?? {}; // it has a place of its own
   const target = { projectId: project_id, instance: instance.data, memberId };
   return (
     <Page
@@ -61,16 +63,15 @@ export function MemberPage() {
       }
     >
       {one.current_operation_id && <OperationCard projectId={project_id} operationId={one.current_operation_id} />}
+      {one.state === "draining" && <Forecast detail={one.adapter_detail} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card>
           <Heading>Reported by the app</Heading>
           <Facts
             rows={[
-              ["Runtime state", one.runtime_state ?? "nothing yet"],
+              ["Runtime state", one.runtime_state ? <State key="state" state={one.runtime_state} /> : "nothing yet"],
               ["Runtime version", one.runtime_version ?? "nothing yet"],
-              ...(one.adapter_detail
-                ? ([["Detail", <Said key="detail" value={one.adapter_detail} />]] as [string, React.ReactNode][])
-                : []),
+              ...factsOf(told),
               ["Asked for as", <CorrelationLine key="cor" bare id={one.correlation_id} />],
             ]}
           />

@@ -1,6 +1,6 @@
 // The members: what each is, where it runs, how it is, what can be done with it.
 
-import { Anchor, Card, Group, Table, Text } from "@mantine/core";
+import { Anchor, Box, Card, Group, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { Actions } from "../actions/Actions";
 import { memberOffers } from "../actions/offers";
@@ -9,6 +9,7 @@ import { componentTitle, type Manifest } from "../catalog/manifest";
 import { Pager, Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
+import { toneOf } from "../parts/tone";
 import { memberName } from "./members";
 import { useMembers } from "./useInstance";
 
@@ -67,6 +68,11 @@ export function MembersTable({
   );
 }
 
+/** What the app sees there differs from what was asked for, and somebody should look. */
+function oddState({ state, runtime_state: seen }: Member): string | null {
+  return seen && seen !== state && ["warn", "bad"].includes(toneOf(seen)) ? seen : null;
+}
+
 function Row({
   member,
   instance,
@@ -79,6 +85,7 @@ function Row({
   history: boolean;
 }) {
   const name = memberName(member);
+  const odd = oddState(member);
   const target = { projectId: instance.project_id, instance, memberId: member.id };
   return (
     <Table.Tr>
@@ -95,6 +102,11 @@ function Row({
       </Table.Td>
       <Table.Td>
         <State state={member.state} />
+        {odd && (
+          <Box hiddenFrom="md">
+            <State state={odd} size="xs" />
+          </Box>
+        )}
       </Table.Td>
       <Table.Td>
         <Text size="sm">{member.node_name}</Text>
@@ -103,9 +115,10 @@ function Row({
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Text size="sm" c="dimmed">
-          {[member.runtime_state, member.runtime_version].filter(Boolean).join(" · ") || "nothing yet"}
-        </Text>
+        <Group gap={6} fz="sm" c="dimmed">
+          {odd ? <State state={odd} /> : member.runtime_state}
+          {[member.runtime_state && "·", member.runtime_version].filter(Boolean).join(" ") || "nothing yet"}
+        </Group>
       </Table.Td>
       {!history && (
         <Table.Td>

@@ -4,6 +4,7 @@ const AFFECTED: [string, string[]][] = [
   ["apps.operation.", ["/operations", "/instances", "/events"]],
   ["apps.instance.", ["/instances", "/allocations", "/events"]],
   ["apps.member.", ["/instances", "/allocations", "/events"]],
+  ["apps.departure.", ["/departure-certificates", "/events"]],
   ["apps.orphan.", ["/orphans", "/events"]],
   ["apps.access.", ["/access-grants", "/events"]],
   ["capacity.", ["/allocations", "/nodes", "/quota", "/events"]],

@@ -61,8 +61,10 @@ async function newest(projectId: string, signal: AbortSignal): Promise<string> {
 
 async function* events(projectId: string, after: string, stop: AbortSignal, opened: () => void) {
   const silence = new AbortController();
-  const quiet = () => setTimeout(() => silence.abort(), QUIET_MS);
+  const cut = () => silence.abort();
+  const quiet = () => setTimeout(cut, QUIET_MS);
   let timer = quiet();
+  window.addEventListener("offline", cut); // it would hang, and look alive, for as long as it may be quiet
   try {
     const response = await fetch(`/v1/projects/${projectId}/events/stream?after=${encodeURIComponent(after)}`, {
       signal: AbortSignal.any([stop, silence.signal]),
@@ -80,6 +82,7 @@ async function* events(projectId: string, after: string, stop: AbortSignal, open
     }
   } finally {
     clearTimeout(timer);
+    window.removeEventListener("offline", cut);
   }
 }
 
@@ -92,12 +95,17 @@ async function* chunks(body: ReadableStream<Uint8Array>) {
   }
 }
 
+/** Shorter when the browser says that it is back on a network. */
 function pause(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((done) => {
-    const timer = setTimeout(done, ms);
-    stop.addEventListener("abort", () => {
+    const over = () => {
       clearTimeout(timer);
+      window.removeEventListener("online", over);
+      stop.removeEventListener("abort", over);
       done();
-    });
+    };
+    const timer = setTimeout(over, ms);
+    window.addEventListener("online", over);
+    stop.addEventListener("abort", over);
   });
 }

@@ -1,13 +1,17 @@
 // One operation: its steps as they happen, how it ended, and every way on.
 
-import { Anchor, Box, Card, Group, Progress, Stack, Text } from "@mantine/core";
+import { Anchor, Box, Button, Card, Group, Progress, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle, IconCircleCheck } from "@tabler/icons-react";
 import { Link, useParams } from "react-router";
 import { Actions } from "../actions/Actions";
 import { operationOffers } from "../actions/offers";
 import { queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
+import { Certificates } from "../findings/Certificates";
+import { Evidence } from "../findings/Evidence";
+import { Forecast } from "../findings/Forecast";
 import { useInstance } from "../instances/useInstance";
+import { useStanding } from "../live/Live";
 import { Facts, Said } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
@@ -28,6 +32,16 @@ export function OperationPage() {
     { refetchInterval: ({ state }) => (state.data && !state.data.finished_at ? 15_000 : false) },
   );
   const instance = useInstance(project_id, asked.data?.instance_id);
+  const member = queries.useQuery(
+    "get",
+    "/v1/projects/{project_id}/instances/{instance_id}/members/{member_id}",
+    {
+      params: {
+        path: { project_id, instance_id: asked.data?.instance_id ?? "", member_id: asked.data?.member_id ?? "" },
+      },
+    },
+    { enabled: Boolean(asked.data?.member_id) },
+  );
   const one = asked.data;
   if (!one) {
     return (
@@ -37,9 +51,10 @@ export function OperationPage() {
     );
   }
   const name = instance.data?.name ?? "";
+  const about = one.member_id ? (member.data?.node_name ?? "") : name;
   return (
     <Page
-      title={`${kindWords(one.kind)} ${name}`}
+      title={`${kindWords(one.kind)} ${about}`}
       crumb={
         <Anchor component={Link} to={`/projects/${project_id}/instances/${one.instance_id}`} inherit>
           {name || "Instance"}
@@ -67,6 +82,9 @@ export function OperationPage() {
     >
       <Standing one={one} instance={instance.data} />
       {one.error && <Failure one={one} />}
+      {one.error && <Evidence detail={one.adapter_detail} />}
+      {!one.finished_at && <Forecast detail={one.adapter_detail} />}
+      {one.finished_at && <Certificates projectId={project_id} of={{ operation_id: one.id }} />}
       <Steps operation={one} />
       <Details one={one} />
     </Page>
@@ -74,6 +92,7 @@ export function OperationPage() {
 }
 
 function Standing({ one, instance }: { one: Operation; instance: Schemas["InstanceView"] | undefined }) {
+  const lost = useStanding() === "lost";
   if (one.status === "succeeded") {
     return (
       <Group
@@ -83,14 +102,26 @@ function Standing({ one, instance }: { one: Operation; instance: Schemas["Instan
         style={{ background: "var(--good-wash)", borderRadius: 14, border: "1px solid var(--line)" }}
       >
         <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
-        <div>
+        <div style={{ flex: 1, minWidth: 0 }}>
           <Text fw={600}>Done.</Text>
           <Text size="sm">
             {instance?.state === "deleted"
               ? "It is gone from its machines, with evidence for each."
-              : instance?.health.sentence}
+              : one.member_id
+                ? one.progress.message
+                : instance?.health.sentence}
           </Text>
         </div>
+        {instance && instance.state !== "deleted" && (
+          <Button
+            component={Link}
+            to={`/projects/${instance.project_id}/instances/${instance.id}`}
+            variant={one.kind === "deploy" ? "filled" : "default"}
+            style={{ flex: "none" }}
+          >
+            Open {instance.name}
+          </Button>
+        )}
       </Group>
     );
   }
@@ -112,6 +143,12 @@ function Standing({ one, instance }: { one: Operation; instance: Schemas["Instan
         animated
         aria-label={`${one.progress.percent} percent done`}
       />
+      {lost && (
+        <Text size="sm" c="var(--warn)" mt="sm" role="status">
+          The connection is lost, so this is how it was. The work goes on without you, and so does this page as soon as
+          the platform answers.
+        </Text>
+      )}
       {one.cancel_requested && (
         <Text size="sm" c="var(--warn)" mt="sm">
           It was asked to stop; it ends at the next safe point.

@@ -51,7 +51,9 @@ function Mark({ operation, last }: { operation: Operation; last: boolean }) {
 function Line({ step }: { step: Step }) {
   return (
     <Group justify="space-between" wrap="nowrap" gap="sm" align="flex-start">
-      <Text size="sm">{step.title}</Text>
+      <Text size="sm" data-step>
+        {step.title}
+      </Text>
       <Text size="xs" c="dimmed" component="span" style={{ whiteSpace: "nowrap" }}>
         {step.until ? lasted(step.at, step.until) : <Time at={step.at} />}
       </Text>

@@ -1,16 +1,18 @@
 // Named facts, as deep as they go: what apps report is shown as they said it.
 
-import { Box, Stack, Text } from "@mantine/core";
+import { Box, Code, Group, Stack, Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Copy } from "./Copy";
+import { Scroll } from "./Scroll";
+import { Until } from "./Time";
 import { words } from "./tone";
+
+const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+const PLAIN = /^[a-z_]+$/; // a field's name; anything else is the name of a thing, and stays as it is
 
 export function Facts({ rows }: { rows: [string, ReactNode][] }) {
   return (
-    <Box
-      component="dl"
-      m={0}
-      style={{ display: "grid", gridTemplateColumns: "minmax(110px, auto) 1fr", gap: "8px 20px" }}
-    >
+    <Box component="dl" m={0} className="facts">
       {rows.map(([name, value]) => (
         <Fact key={name} name={name} value={value} />
       ))}
@@ -32,27 +34,96 @@ function Fact({ name, value }: { name: string; value: ReactNode }) {
 }
 
 export function Said({ value }: { value: unknown }): ReactNode {
-  if (value === null || value === undefined || value === "")
-    return (
-      <Text span c="dimmed" inherit>
-        none
-      </Text>
-    );
-  if (Array.isArray(value)) {
-    if (value.every((one) => typeof one !== "object")) return value.join(", ") || "none";
-    return (
-      <Stack gap="xs">
-        {value.map((one, place) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: reported lists have no ids
-          <Said key={place} value={one} />
-        ))}
-      </Stack>
-    );
-  }
-  if (typeof value === "object") {
-    return (
-      <Facts rows={Object.entries(value).map(([name, inner]) => [words(name), <Said key={name} value={inner} />])} />
-    );
-  }
-  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
+  if (value === null || value === undefined || value === "") return <None />;
+  if (Array.isArray(value)) return <Several values={value} />;
+  if (typeof value === "object") return <Facts rows={factsOf(value)} />;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  const text = String(value);
+  if (MOMENT.test(text)) return <Until at={text} />;
+  return text.includes("\n") ? <Lines text={text} /> : text;
+}
+
+export function factsOf(value: object): [string, ReactNode][] {
+  return Object.entries(value).map(([name, inner]) => [named(name), <Said key={name} value={inner} />]);
+}
+
+function named(name: string): string {
+  return PLAIN.test(name) ? words(name) : name;
+}
+
+function None() {
+  return (
+    <Text span c="dimmed" inherit>
+      none
+    </Text>
+  );
+}
+
+function Several({ values }: { values: unknown[] }): ReactNode {
+  if (!values.length) return <None />;
+  if (values.every((one) => typeof one !== "object")) return values.join(", ");
+  if (values.every(isFlat)) return <Rows rows={values} />;
+  return (
+    <Stack gap="xs" className="facts-block">
+      {values.map((one, place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: reported lists have no ids
+        <Said key={place} value={one} />
+      ))}
+    </Stack>
+  );
+}
+
+function isFlat(one: unknown): one is Record<string, unknown> {
+  return (
+    typeof one === "object" &&
+    one !== null &&
+    !Array.isArray(one) &&
+    Object.values(one).every((inner) => typeof inner !== "object" || inner === null)
+  );
+}
+
+/** Things of one kind, side by side. */
+export function Rows({ rows, label = "Reported" }: { rows: Record<string, unknown>[]; label?: string }) {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  return (
+    <div className="facts-block">
+      <Scroll label={label}>
+        <Table verticalSpacing={6} horizontalSpacing="sm" withRowBorders={false}>
+          <Table.Thead>
+            <Table.Tr>
+              {names.map((name) => (
+                <Table.Th key={name} fw={500} c="dimmed" style={{ whiteSpace: "nowrap" }}>
+                  {named(name)}
+                </Table.Th>
+              ))}
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {rows.map((row, place) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: reported lists have no ids
+              <Table.Tr key={place} style={{ verticalAlign: "top" }}>
+                {names.map((name) => (
+                  <Table.Td key={name}>
+                    <Said value={row[name]} />
+                  </Table.Td>
+                ))}
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      </Scroll>
+    </div>
+  );
+}
+
+/** Text that was written in lines keeps them. */
+export function Lines({ text, what = "the text" }: { text: string; what?: string }) {
+  return (
+    <Group gap={4} wrap="nowrap" align="flex-start" style={{ minWidth: 0 }}>
+      <Code block tabIndex={0} style={{ background: "var(--still-wash)", flex: 1, minWidth: 0 }}>
+        {text.trimEnd()}
+      </Code>
+      <Copy value={text} what={what} />
+    </Group>
+  );
 }

@@ -6,7 +6,7 @@ const BY_TONE: Record<Tone, string> = {
   good: "running ready healthy succeeded active published allowed True done",
   busy: "requested provisioning starting stopping updating upgrading deleting queued progressing pending removing draining enrolling releasing rotating awaiting_approval",
   warn: "degraded drained cordoned stopped deprecated needs_attention unknown Unknown draft canceled superseded expired",
-  bad: "failed unhealthy lost suspended revoked withdrawn denied False",
+  bad: "failed unhealthy lost down suspended revoked withdrawn denied False",
   still: "deleted removed released retired closed disabled",
 };
 

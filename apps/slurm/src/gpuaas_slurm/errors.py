@@ -41,17 +41,17 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
     "preflight_failed": ("Mend what the sentence names on the host, or choose another allocation, " + RETRY, True),
     "gpus_missing": ("Bring the GPU and its driver back, or remove the worker, " + RETRY, True),
     "port_in_use": ("Stop the program that holds the port, " + RETRY, True),
-    "step_failed": ("Read the last lines of the service in adapter_detail, mend the host, " + RETRY, True),
+    "step_failed": ("Read the last lines of the service in the evidence, mend the host, " + RETRY, True),
     "keys_differ": (f"{KEYS}; {RETRY}", True),
-    "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in adapter_detail, " + RETRY, True),
-    "job_proof_failed": ("Read what the job said in adapter_detail, mend the host, " + RETRY, True),
+    "accounting_not_ready": ("Read the last lines of slurmdbd and MariaDB in the evidence, " + RETRY, True),
+    "job_proof_failed": ("Read what the job said in the evidence, mend the host, " + RETRY, True),
     "cluster_name_fixed": (
         "Update the instance with the name the cluster has. Decommission it and deploy anew to give it another.",
         False,
     ),
     "drained_by_somebody": ("Ask who drained the worker in Slurm to give it back, " + RETRY, True),
     "bootstrap_circuit_open": (
-        "Read in adapter_detail what failed and mend it, then run `gpuaas operation retry {operation} --anyway`; or"
+        "Read in the evidence what failed and mend it, then run `gpuaas operation retry {operation} --anyway`; or"
         " choose another allocation; or wait until `closes_at`.",
         True,
     ),
@@ -72,7 +72,7 @@ WAYS_OUT: dict[str, tuple[str, bool]] = {
         True,
     ),
     "teardown_incomplete": (
-        "Read in adapter_detail which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
+        "Read in the evidence which check failed, mend the host, then run `gpuaas operation retry {operation}`.",
         True,
     ),
 }
