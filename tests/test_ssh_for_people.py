@@ -53,9 +53,10 @@ class Person:
         place = ("-p", project or self.ground.research)
         return self.ground.cli("ssh", "people", MEMBER, *place, *words, env=self.env, timeout=60)
 
-    def begin(self, *words: str, **how: Any) -> subprocess.Popen[bytes]:
+    def begin(self, *words: str, stdin: int, stdout: int | None = None) -> subprocess.Popen[bytes]:
         argv = [program("gpuaas"), "ssh", "people", MEMBER, "-p", self.ground.research, *words]
-        return subprocess.Popen(argv, env=self.ground.stack.cli_env | self.env, **how)
+        env = self.ground.stack.cli_env | self.env
+        return subprocess.Popen(argv, env=env, stdin=stdin, stdout=stdout, stderr=stdout, start_new_session=True)
 
     def given(self) -> dict[str, Any]:
         """A certificate to play with: the words of ssh, and the folder they name."""
@@ -112,7 +113,7 @@ def test_who_may_not_is_told_so_and_a_stranger_sees_nothing(ground: Ground, ops:
 
 def test_a_terminal_is_a_terminal(ground: Ground, ops: Person) -> None:
     ours, theirs = pty.openpty()
-    session = ops.begin(stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    session = ops.begin(stdin=theirs, stdout=theirs)
     os.close(theirs)
     try:
         _type(ours, "echo $((40 + 2)) $(tty | cut -c1-9)\n", "42 /dev/pts/")

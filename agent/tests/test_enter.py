@@ -22,8 +22,8 @@ def script(tmp_path: Path) -> Path:
 
 def begin(script: Path, command: str | None, serial: int | str = SERIAL) -> subprocess.Popen[str]:
     env = {"PATH": "/usr/bin:/bin", "SECRET_OF_ROOT": "x"} | ({"SSH_ORIGINAL_COMMAND": command} if command else {})
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(["/usr/bin/sh", str(script), str(serial)], env=env, text=True, **pipes)
+    words, pipe = ["/usr/bin/sh", str(script), str(serial)], subprocess.PIPE
+    return subprocess.Popen(words, env=env, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def asked(script: Path, command: str | None, said: str = "") -> tuple[int, str]:
