@@ -49,6 +49,7 @@ export const theme = createTheme({
       defaultProps: { withArrow: true, multiline: true, maw: 320, events: { hover: true, focus: true, touch: true } },
     },
     Menu: { defaultProps: { shadow: "md", radius: "md", position: "bottom-end" } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Loader: { defaultProps: { type: "dots" } },
   },
 });
