@@ -127,7 +127,7 @@ async def _holds(work: Work) -> Failed:
     """Works on until somebody calls it off or takes it away."""
     while not work.cancel_requested:
         await work.progress("work", 1, 1, "Waiting for every notebook to end")
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
     return Failed(*CALLED_OFF)
 
 

@@ -1,15 +1,18 @@
 """`make shots`: pictures of every page, light and dark, wide and narrow, of a scene where something happens."""
 
+import re
 import socket
 import sys
 import tempfile
 from pathlib import Path
 
+from crowd import crowd
 from pages import Visit, chromium, expect, visiting
 from scene import Scene, scene
 from test_journeys import deploy, succeeded
 from test_pages import OF_PROJECT, OF_TENANT, PHONE, WIDE
 
+NO_PLATFORM = {"operating_modes": {"only": ["tenant_dedicated"]}}
 LOOKS = {f"{scheme}-{size['width']}": (scheme, size) for scheme in ("light", "dark") for size in (WIDE, PHONE)}
 
 
@@ -28,8 +31,12 @@ def main(folder: Path) -> None:
 
 
 def _prepare(visit: Visit) -> dict[str, str]:
-    """A running instance, one that failed, and one on its way."""
-    seen = {}
+    """A running instance, one that failed, a crowded one, and rules to read."""
+    boss, stage = visit.scene.demo.boss, visit.scene
+    seen = {"crowd": stage.url + crowd(stage)}
+    rules = {"regions": {"only": ["default", "eu-west"], "deny": ["mars"]}, "skus": {"deny": ["a100-1"]}}
+    boss.set_project_policy(stage.research, "near-home", rules=rules, reason="Data stays near its people.")
+    boss.set_tenant_policy(stage.demo.tenant_id, "no-platform-runs", rules=NO_PLATFORM, reason="We run apps ourselves.")
     deploy(visit, "team", "gpu-a1", "gpu-a2", "gpu-a3")
     succeeded(visit)
     seen["operation"] = visit.page.url
@@ -46,8 +53,9 @@ def _prepare(visit: Visit) -> dict[str, str]:
 def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     pages = {"sign-in": f"{made.url}/sign-in"}
-    pages |= {rest.replace("/", "-"): made.page(rest) for rest in OF_PROJECT}
-    pages |= {rest: f"{made.url}/tenants/{made.demo.tenant_id}/{rest}" for rest in OF_TENANT} | addresses
+    pages |= {_name(rest): made.page(rest) for rest in OF_PROJECT}
+    tenant = f"{made.url}/tenants/{made.demo.tenant_id}"
+    pages |= {"tenant-" + _name(rest): f"{tenant}/{rest}" for rest in OF_TENANT} | addresses
     for name, address in pages.items():
         visit.page.goto(address)
         if name == "sign-in":
@@ -60,6 +68,10 @@ def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) ->
         visit.page.screenshot(path=folder / f"{name}.png")
         if name == "sign-in":
             visit.sign_in("dana")
+
+
+def _name(rest: str) -> str:
+    return re.sub(r"\W+", "-", rest)
 
 
 if __name__ == "__main__":

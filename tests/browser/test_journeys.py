@@ -229,6 +229,11 @@ def test_a_platform_administrator_sees_tenants_and_no_projects(visit: Visit, sta
     visit.page.get_by_role("link", name="Machines").click()
     visit.at("Machines")
     expect(visit.page.get_by_role("row").filter(has_text="gpu-a1")).to_contain_text("Ready")
+    visit.page.get_by_role("link", name="Policies").click()
+    visit.at("Policies of the platform")
+    visit.page.get_by_role("button", name="New policy").click()
+    expect(visit.page.get_by_role("dialog").get_by_label("Apps the platform offers to run itself")).to_be_visible()
+    visit.check()
 
 
 def _allocation(stage: Scene, name: str) -> str:

@@ -51,6 +51,7 @@ export const theme = createTheme({
     },
     // Without the placeholder the first item has the focus, and a menu holds nothing but its items.
     Menu: { defaultProps: { shadow: "md", radius: "md", position: "bottom-end", withInitialFocusPlaceholder: false } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Loader: { defaultProps: { type: "dots" } },
   },
 });

@@ -60,7 +60,7 @@ function People({ people }: { people: Person[] }) {
                   </Text>
                 </Table.Td>
                 <Table.Td>
-                  <Badge variant="default" radius="sm" tt="none" fw={500}>
+                  <Badge variant="default" radius="sm" tt="none" fw={500} miw="max-content">
                     {one.role}
                   </Badge>
                 </Table.Td>

@@ -15,6 +15,7 @@ import { Refused } from "../session/Refused";
 import { useMay, useMe } from "../session/session";
 
 type Binding = Schemas["BindingView"];
+const AGENT = "node_agent"; // a machine's own role: it leaves when the machine is retired
 interface Props {
   tenantId: string;
   people: { id: string; name: string }[];
@@ -33,7 +34,9 @@ export function Bindings({ tenantId, people }: Props) {
   const placeOf = (one: Binding) =>
     one.scope_kind === "tenant"
       ? "the whole tenant"
-      : (projects.find((each) => each.id === one.scope_id)?.name ?? one.scope_id);
+      : one.role === AGENT
+        ? "itself"
+        : (projects.find((each) => each.id === one.scope_id)?.name ?? one.scope_id);
   return (
     <Stack>
       <Group justify="flex-end">
@@ -66,14 +69,14 @@ export function Bindings({ tenantId, people }: Props) {
                     <Table.Tr key={one.id}>
                       <Table.Td>
                         <Text size="sm" fw={600}>
-                          {nameOf(one.principal_id) ?? "A program"}
+                          {nameOf(one.principal_id) ?? (one.role === AGENT ? "A machine" : "A program")}
                         </Text>
-                        <Text size="xs" c="dimmed" className="mono">
+                        <Text size="xs" c="dimmed" className="mono" visibleFrom="sm">
                           {one.principal_id}
                         </Text>
                       </Table.Td>
                       <Table.Td>
-                        <Badge variant="default" radius="sm" tt="none" fw={500}>
+                        <Badge variant="default" radius="sm" tt="none" fw={500} miw="max-content">
                           {one.role}
                         </Badge>
                       </Table.Td>
@@ -86,7 +89,7 @@ export function Bindings({ tenantId, people }: Props) {
                         </Text>
                       </Table.Td>
                       <Table.Td ta="right">
-                        {may("iam.binding.remove") && (
+                        {may("iam.binding.remove") && one.role !== AGENT && (
                           <Button
                             variant="subtle"
                             color="gray"

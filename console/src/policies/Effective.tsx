@@ -1,6 +1,6 @@
 // What all levels together leave of each field, and for each name that is told apart, who decided.
 
-import { Button, Card, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Box, Button, Card, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
 import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { queries, type Schemas } from "../api/client";
@@ -27,7 +27,7 @@ export function Effective({ projectId, app }: Asking) {
                 <Table.Tr>
                   <Table.Th>About</Table.Th>
                   <Table.Th>Allowed</Table.Th>
-                  <Table.Th>Refused</Table.Th>
+                  <Table.Th visibleFrom="sm">Refused</Table.Th>
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>
@@ -61,25 +61,34 @@ function Row({ one }: { one: Schemas["FieldView"] }) {
             {bad.length ? "everything else" : "not restricted"}
           </Text>
         )}
+        <Box hiddenFrom="sm" mt={4}>
+          <Refusals bad={bad} others={one.others} />
+        </Box>
       </Table.Td>
-      <Table.Td>
-        <Stack gap={4}>
-          {bad.map((each) => (
-            <Text key={each.value} size="sm">
-              <span className="mono">{each.value}</span>{" "}
-              <Text span c="dimmed" inherit>
-                {sentence(each.reason)}
-              </Text>
-            </Text>
-          ))}
-          {!one.others.allowed && (
-            <Text size="sm" c="dimmed">
-              {sentence(one.others.reason)}
-            </Text>
-          )}
-        </Stack>
+      <Table.Td visibleFrom="sm">
+        <Refusals bad={bad} others={one.others} />
       </Table.Td>
     </Table.Tr>
+  );
+}
+
+function Refusals({ bad, others }: { bad: Schemas["RulingView"][]; others: Schemas["RulingView"] }) {
+  return (
+    <Stack gap={4}>
+      {bad.map((each) => (
+        <Text key={each.value} size="sm">
+          <span className="mono">{each.value}</span>{" "}
+          <Text span c="dimmed" inherit>
+            {sentence(each.reason)}
+          </Text>
+        </Text>
+      ))}
+      {!others.allowed && (
+        <Text size="sm" c="dimmed">
+          {sentence(others.reason)}
+        </Text>
+      )}
+    </Stack>
   );
 }
 

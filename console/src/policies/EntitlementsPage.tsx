@@ -83,13 +83,13 @@ function One({ entry, given, projectId }: Of) {
           </Text>
           {given && (
             <Text size="sm" c="dimmed" component="div" mt={2}>
-              Changed <Time at={given.updated_at} /> ·{" "}
-              {given.expires_at ? (
+              Changed <Time at={given.updated_at} />
+              {given.enabled && !given.expires_at && " · no end"}
+              {given.enabled && given.expires_at && (
                 <>
-                  ends <Until at={given.expires_at} />
+                  {" "}
+                  · ends <Until at={given.expires_at} />
                 </>
-              ) : (
-                "no end"
               )}
             </Text>
           )}

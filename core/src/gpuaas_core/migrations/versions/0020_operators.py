@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019_operators"
-down_revision = "0018_departures"
+revision = "0020_operators"
+down_revision = "0019_people"
 branch_labels = None
 depends_on = None
 
