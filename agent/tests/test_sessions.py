@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -127,3 +128,23 @@ def _as_person(serial: int) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("serial", [1, 2**63 - 1, 2**64 - 1])
 def test_the_user_of_a_certificate_is_one_that_every_program_can_tell_from_others(serial: int) -> None:
     assert 1_879_048_191 < people.user_of(serial) < 2**31 - 1
+
+
+def test_a_command_ends_although_the_connection_above_it_went_first(places: Places) -> None:
+    """When its parent goes it becomes a child of the host's first process, and is still the same process."""
+    words = ["sh", "-c", "setsid sleep 305 & echo $!; wait"]  # of a session of its own, as sshd makes them
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as connection:
+        assert connection.stdout is not None
+        command, found = int(connection.stdout.readline()), sessions.look(connection.pid)
+        assert found is not None
+        places.sessions.mkdir(parents=True)
+        (places.sessions / f"{found.pid}.{found.start}.7").touch()
+        reaping = threading.Thread(target=connection.wait)  # as the host's first process does: gone is gone
+        reaping.start()
+        try:
+            assert sessions.end(places, [7]) == 1
+            assert sessions.look(command) is None
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(command, signal.SIGKILL)
+            reaping.join(10)

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuaas_agent import people
@@ -23,9 +23,11 @@ FENCE_KEPT_S = 24 * 3600  # a certificate of an epoch lives minutes; after that 
 
 @dataclass(frozen=True)
 class Process:
+    """The same one as long as its number and its start are: a parent that goes before it changes."""
+
     pid: int
-    parent: int
-    session: int
+    parent: int = field(compare=False)
+    session: int = field(compare=False)
     start: int
 
 
