@@ -120,8 +120,10 @@ class Stage:
             if operation.status == "succeeded":
                 return operation
             if operation.status in ("failed", "canceled", "needs_attention"):
-                sys.exit(f"{operation.kind} {operation.status}: {operation.error}")
-            time.sleep(0.1)
+                detail = operation.adapter_detail or {}
+                why = {name: detail.get(name) for name in ("output", "log", "units") if detail.get(name)}
+                sys.exit(f"{operation.kind} {operation.status}: {operation.error}\n{why}")
+            time.sleep(0.4)  # times come from the journal; asking more often would cost the core what it is measured by
         sys.exit(f"{operation_id} did not end within {seconds:.0f} s")
 
     def _took(self, asked: float, done: OperationView, step: str) -> Took:

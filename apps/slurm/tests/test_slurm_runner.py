@@ -12,11 +12,13 @@ import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, Host, MachineLike, parse, preamble
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.render.files import SHARED
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps import candidate, nodes
 from gpuaas_slurm.steps.base import Step, Task, survey
+from gpuaas_slurm.steps.deploy import KEY, KeyOf
 from slurm_examples import INSTANCE
 
 CLAIM = Claim(INSTANCE, "op_00000001", 1)
@@ -27,7 +29,7 @@ class Scene:
 
     def __init__(self, **done: str) -> None:
         self.done, self.asked, self.slow = done, list[str](), dict[str, asyncio.Event]()
-        self.acted = asyncio.Event()
+        self.acted, self.files = asyncio.Event(), ""
 
     def host(self, name: str) -> Host:
         return Host(cast(MachineLike, _Machine(self, name)), CLAIM, f"alloc_{name}", name, "10.88.0.11")
@@ -52,7 +54,7 @@ class _Machine:
         if step != "look":
             self.scene.acted.set()
         said = "".join(f"@done {one}\n" for one in self.scene.done.get(self.name, "").split()) if step == "look" else ""
-        return SimpleNamespace(exit=0, stdout=said, stderr="")
+        return SimpleNamespace(exit=0, stdout=said or self.scene.files, stderr="")
 
 
 def step(name: str, probe: str = "true", *, goes_with: str = "") -> Step:
@@ -104,6 +106,15 @@ async def test_an_idle_worker_is_drained_and_looked_at_in_one_command(plan: Plan
     scene = Scene()
     await nodes.drain(scene.host("head"), plan.workers[0], "a new disk")
     assert scene.asked == ["drain on head"]
+
+
+async def test_many_hosts_ask_the_controllers_host_for_its_key_once() -> None:
+    """sshd takes ten sessions on one connection: a deploy on 1+32 hosts asked 32 times at once, and was refused."""
+    scene = Scene()
+    scene.files = f"@{KEY} a2V5\n" + "".join(f"@{path} eA==\n" for path in SHARED)
+    share = KeyOf(scene.host("head"))
+    assert set(await asyncio.gather(*(share() for _ in range(32)))) == {b"key"}
+    assert scene.asked == ["share on head"]
 
 
 # --- the shell itself

@@ -98,3 +98,9 @@ def test_the_command_lists_every_step_as_json() -> None:
     listed = json.loads(done.stdout)
     assert [row["name"] for row in listed["deploy"]][:3] == ["packages", "preflight", "files"]
     assert len(listed["decommission"]) == len(teardown.ORDER)
+
+
+@pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
+def test_no_script_reads_a_file_in_a_way_that_ends_it_when_there_is_none(step: Step) -> None:
+    """Under `set -e`, bash leaves at `$(<file)` without a word if there is no such file; `$(cat file)` is an answer."""
+    assert "$(<" not in step.script()

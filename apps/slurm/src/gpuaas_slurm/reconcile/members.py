@@ -36,7 +36,7 @@ from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task
-from gpuaas_slurm.steps.deploy import Shared, prepared, rekeyed, shared
+from gpuaas_slurm.steps.deploy import KeyOf, Shared, prepared, rekeyed, shared
 
 Outcome = Done | Again | Failed
 WAIT_FOR_A_PERSON_S = 3.0
@@ -230,7 +230,7 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
         await _could_come_back(work, seat, host)
         notes: list[str] = []
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
-        keyed: list[Stage] = [(rekeyed(head, host),)] if host is not head else []
+        keyed: list[Stage] = [(rekeyed(KeyOf(head), host),)] if host is not head else []
         if not await runner.run([*keyed, (Task(host, nodes.restart(head is host, seat)),)]):
             return paused(work)
         await said.sent()

@@ -8,7 +8,9 @@ from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.base import Step
 
-OUR_KEY = """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(<"$OWN/munge.key.sha256")" ]"""
+OUR_KEY = (
+    """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]"""
+)
 
 # The key is made here and never leaves; its hash (of 1024 random bits) tells ours from another.
 MAKE_KEY = f"""
@@ -72,7 +74,7 @@ def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "") -> Step:
 
     `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
     """
-    same = f'[ "$(<"$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
+    same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
         name="join_key",
         title="Bringing the cluster's key and starting munge",

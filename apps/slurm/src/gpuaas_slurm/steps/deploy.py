@@ -4,6 +4,7 @@ database -> accounting -> accounts -> scheduler never shows InvalidAccount: asso
 starts cannot be lost on the way to it (performance.md section 5). The worker starts only at an open port 6817.
 """
 
+import asyncio
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ def without_proofs(
     """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
-    apart = [hosts[a] for a in plan.allocations if hosts[a] is not head]
+    apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
     anew = candidate.joins_anew(plan, facts) if running else ()
     return [
         tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
@@ -39,7 +40,7 @@ def without_proofs(
         tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
         (
             Task(head, daemons.accounting()),
-            *(Task(host, daemons.join_key(lambda: key_of(head), key)) for host in apart),
+            *(Task(host, daemons.join_key(share, key)) for host in apart),
         ),
         (Task(head, daemons.accounts(plan)),),
         (Task(head, daemons.scheduler(plan, fresh=not running)),),
@@ -89,22 +90,31 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
 def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
     """munged anew on every host, with the key of the controller's host, whatever somebody put there meanwhile."""
     made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
-    if others := tuple(rekeyed(head, host) for host in apart):
+    share = KeyOf(head)
+    if others := tuple(rekeyed(share, host) for host in apart):
         made.append(others)
     return made
 
 
-def rekeyed(head: Host, host: Host) -> Task:
-    return Task(host, daemons.restarted(daemons.join_key(lambda: key_of(head))))
+def rekeyed(share: "KeyOf", host: Host) -> Task:
+    return Task(host, daemons.restarted(daemons.join_key(share)))
 
 
 def started(plan: Plan, host: Host, seat: Seat) -> Task:
     return Task(host, daemons.worker(seat, beside_scheduler=seat.allocation_id == plan.controller.allocation_id))
 
 
-async def key_of(head: Host) -> bytes:
-    """Read from the controller's host when it is needed, and kept nowhere."""
-    return (await shared(head)).key
+class KeyOf:
+    """The cluster's key, read from the controller's host when the first host needs it, and kept for the others of the
+    same run only: sshd takes ten sessions on one connection, and there may be many hosts."""
+
+    def __init__(self, head: Host) -> None:
+        self._head, self._asking, self._key = head, asyncio.Lock(), b""
+
+    async def __call__(self) -> bytes:
+        async with self._asking:
+            self._key = self._key or (await shared(self._head)).key
+        return self._key
 
 
 @dataclass(frozen=True)
