@@ -159,7 +159,7 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
   const [leaving, leave] = useState(false);
   return (
     <Table.Tr>
-      <Table.Td>
+      <Table.Td miw={190}>
         <Text size="sm" fw={600}>
           {one.name}
         </Text>
