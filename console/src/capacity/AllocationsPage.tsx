@@ -2,6 +2,7 @@
 
 import {
   Anchor,
+  Box,
   Button,
   Card,
   Group,
@@ -94,7 +95,8 @@ function Quota({ projectId }: { projectId: string }) {
   const quota = queries.useQuery("get", "/v1/projects/{project_id}/quota", {
     params: { path: { project_id: projectId } },
   });
-  if (!quota.data) return null;
+  if (quota.error) return null;
+  if (!quota.data) return <Box h={49} />; // as high as what comes, so that nothing jumps
   const { used_allocations, max_allocations, used_gpus, max_gpus } = quota.data;
   return (
     <Group gap="xl">
@@ -159,7 +161,7 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
   const [leaving, leave] = useState(false);
   return (
     <Table.Tr>
-      <Table.Td>
+      <Table.Td miw={190}>
         <Text size="sm" fw={600}>
           {one.name}
         </Text>

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from ..edge.etags import in_halves
 from ..kit.problems import Problem
@@ -92,7 +92,7 @@ def _counted(shown: list[Row[Any]]) -> list[schemas.MemberCount]:
     return [schemas.MemberCount(component_key=key, state=at, count=n) for (key, at), n in sorted(found.items())]
 
 
-def _those_of(row: Row[Any], *columns: Any) -> Select[Any]:
+def _those_of(row: Row[Any], *columns: Any) -> Any:
     """Members that are there; of an instance that is gone, those it had."""
     gone = members.c.state == "removed" if row.state == "deleted" else members.c.state != "removed"
     return select(*columns).where(members.c.instance_id == row.id, gone)
