@@ -67,8 +67,10 @@ class Scene:
         }
         return wire(m.OperationView, **{**said, "target": {"app_slug": "slurm", "version": "1.0.0"}, **more})
 
-    def plays(self, *messages: str, ends: str = "succeeded", error: dict[str, Any] | None = None) -> None:
-        """The operation is under way; its events are these steps and then its end."""
+    def plays(
+        self, *messages: str, ends: str = "succeeded", error: dict[str, Any] | None = None, says: str = ""
+    ) -> None:
+        """The operation is under way; its events are these steps and then its end, with what it says of it."""
         self.operation = self.make_operation(status="running")
         said = [
             {"status": "running", "step": number, "of": len(messages), "message": message, "type": "progressed"}
@@ -79,7 +81,7 @@ class Scene:
         self._end = {
             "status": ends,
             "error": error,
-            "progress": {"step": 2, "of": len(messages), "message": "", "percent": 0},
+            "progress": {"step": 2, "of": len(messages), "message": says, "percent": 0},
         }
 
     def stream(self, call: Call) -> Any:

@@ -228,3 +228,20 @@ def test_on_a_terminal_steps_get_check_marks(ends: str, mark: str) -> None:
 @pytest.mark.parametrize(("seconds", "words"), [(0.42, "0.4 s"), (12.3, "12 s"), (200, "3 min 20 s")])
 def test_durations_are_words(seconds: float, words: str) -> None:
     assert lasting(seconds) == words
+
+
+def test_work_on_one_member_ends_with_its_own_sentence_not_with_the_instances(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Waiting for job 7", says="Nothing runs on node-a any more.")
+    scene.operation |= {"kind": "drain_member", "member_id": "mem_1"}
+    assert gpuaas("member", "drain", "train", "controller/0") == 0
+    printed = capsys.readouterr().out
+    assert "\nNothing runs on node-a any more.\n" in printed
+    assert "is healthy" not in printed
+    assert "gpuaas member list train" in printed
+
+
+def test_members_without_machines_are_asked_for_them(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpuaas("member", "add", "train", "worker") == 2
+    assert "On which machines?" in capsys.readouterr().err

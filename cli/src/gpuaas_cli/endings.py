@@ -54,12 +54,22 @@ def _say_good(operation: OperationView, instance: InstanceView) -> None:
         print(f"{instance.name} is gone. {_sentence(instance)}".strip())
         say_next((f"gpuaas operation certificate {operation.id}", "what was proven of each machine"))
         return
+    if operation.member_id:  # the instance's own sentence is as old as the last look at it
+        print(operation.progress.message)
+        say_next((f"gpuaas member list {instance.name}", "how its members are"), *_certificates(operation))
+        return
     print(f"{instance.name} is {instance.health.status}: {_sentence(instance)}")
     say_next(
         ("gpuaas access " + instance.name, "how to use it"),
         ("gpuaas instance show " + instance.name, "all there is to know"),
         ("gpuaas instance decommission " + instance.name, "take it down again"),
     )
+
+
+def _certificates(operation: OperationView) -> list[tuple[str, str]]:
+    if operation.kind not in ("remove_member", "replace_member"):
+        return []
+    return [(f"gpuaas operation certificate {operation.id}", "what was proven of the machine")]
 
 
 def say_bad(operation: OperationView, instance: InstanceView) -> None:
@@ -97,5 +107,5 @@ def leave(instance: str) -> int:
 
 
 def _sentence(instance: InstanceView) -> str:
-    text = instance.health.sentence.strip()
+    text = instance.health.sentence.strip().removeprefix(f"{instance.name}: ")
     return text if not text or text.endswith((".", "!", "?")) else text + "."

@@ -162,15 +162,15 @@ def show_instance(instance: str, /, *, common: Looking = Looking()) -> None:
         found = at.instance(instance)
     if common.json:
         return show.as_json(found)
-    print(f"{found.name} is {found.state}. {found.health.sentence}")
+    print(f"{found.name} is {found.state}. {found.health.sentence.removeprefix(f'{found.name}: ')}")
     print()
     show.facts(_facts(found))
     print()
     rows = [
-        (m.component_key, str(m.ordinal), m.state, m.runtime_state or "-", m.node_name, m.address)
+        (f"{m.component_key}/{m.ordinal}", m.state, m.runtime_state or "-", m.node_name, m.address)
         for m in found.members
     ]
-    show.table(("MEMBER", "NO", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
+    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
     return findings.drift(found.adapter_detail)
 
 

@@ -129,6 +129,11 @@ def add(
     no_wait
         Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
+    if not allocations:
+        way_out = (
+            f"Name one or more: gpuaas member add {instance} {component} MACHINE. Free ones: gpuaas allocation list"
+        )
+        raise CliError("On which machines?", way_out, failures.USAGE)
     with session(common) as at:
         known = at.allocations()
         ids = [at.allocation_id(name, known) for name in allocations]
