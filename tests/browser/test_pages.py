@@ -97,7 +97,7 @@ def test_access_is_explained_and_the_audit_trail_verified(visit: Visit, stage: S
     visit.go("access", "People and access")
     page.get_by_label("Who").first.click()
     page.get_by_role("option", name="Sam (project member)").click()
-    page.get_by_label("Permission").fill("apps.instance.create")
+    page.get_by_role("combobox", name="Permission").fill("apps.instance.create")
     page.get_by_role("button", name="Explain").click()
     expect(page.get_by_text("Sam (project member) may not.")).to_be_visible()
     page.goto(f"{stage.url}/tenants/{stage.demo.tenant_id}/audit")
