@@ -3,7 +3,9 @@
 import postgres
 import pytest
 import structlog
+from argon2 import PasswordHasher
 from fitting import every_event_fits
+from gpuaas_core.tenancy import identity
 from served import served
 from trail import here, trail
 from world import admin, api, clock, platform, refilled, store, store_folder, world
@@ -39,6 +41,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[_cluster].stop()
 
 
+# Hashing that costs a thief years costs these tests minutes.
+identity._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
 collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py"]
