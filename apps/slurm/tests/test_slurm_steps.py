@@ -2,11 +2,12 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, preamble
-from gpuaas_slurm.steps import catalog, deploy, fenced, keys, packages, teardown
+from gpuaas_slurm.steps import catalog, daemons, deploy, fenced, keys, packages, teardown
 from gpuaas_slurm.steps.base import Step, Task, survey
 from gpuaas_slurm.validate import BadWord
 
@@ -49,6 +50,30 @@ def test_every_deploy_step_names_the_teardown_step_that_takes_it_back() -> None:
     listed = catalog.listing()
     undone = {row["undo"] for row in listed["deploy"]}
     assert undone <= {row["name"] for row in listed["decommission"]}
+
+
+@pytest.mark.parametrize(("runs", "stopped"), [("worker1-former", True), ("worker1-now", False), (None, True)])
+def test_a_slurmd_that_came_back_with_its_host_is_stopped_before_it_has_the_key(
+    runs: str | None, stopped: bool
+) -> None:
+    """A fresh host runs none; stopping it then does nothing."""
+    words = daemons.NO_OTHER_NODE.format(node="worker1-now")
+    waits = [sys.executable, "-c", "import time; time.sleep(60)", "-Z", "-N", str(runs), "-D"]
+    with subprocess.Popen(waits) as slurmd:
+        main = slurmd.pid if runs else 0
+        told = f"systemctl() {{ case $1 in show) echo {main} ;; *) echo $@ ;; esac; }}"
+        argv = ["bash", "-c", f"set -euo pipefail\n{told}\n{words}"]
+        said = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
+        slurmd.kill()
+    assert said == ("stop slurmd.service\n" if stopped else "")
+
+
+def test_a_worker_that_joins_is_the_only_node_of_its_host_before_the_key_comes() -> None:
+    async def key() -> bytes:
+        return NEW.data
+
+    act = daemons.join_key(key, "hash", catalog.example_plan().workers[0]).act
+    assert act.index("systemctl stop slurmd.service") < act.index("mv /etc/munge/.munge.key.new /etc/munge/munge.key")
 
 
 def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:

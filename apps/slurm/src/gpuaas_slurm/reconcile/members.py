@@ -158,7 +158,7 @@ def _joining(plan: Plan, seat: Seat, head: Host, host: Host, facts: HostFacts, c
         (Task(host, prepare.files(files)),),
         (
             *prepared(plan, host, uid),
-            Task(host, daemons.join_key(the_key, hashlib.sha256(common.key).hexdigest())),
+            Task(host, daemons.join_key(the_key, hashlib.sha256(common.key).hexdigest(), seat)),
             Task(host, admission.close_door(seat, options)),
         ),
         (Task(host, admission.join(seat)),),

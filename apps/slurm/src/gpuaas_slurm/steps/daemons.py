@@ -42,6 +42,13 @@ systemctl restart munge.service
 date >"$REPORT/join_key"
 """
 
+# A host that was given up and came back still has its slurmd: with the key it would join under its former name.
+NO_OTHER_NODE = """
+main=$(systemctl show -P MainPID slurmd.service)
+runs=$(tr '\\0' ' ' 2>/dev/null <"/proc/$main/cmdline") || runs=
+case $runs in *'-N {node} '*) ;; *) systemctl stop slurmd.service ;; esac
+"""
+
 START_DATABASE = f"""
 if active mariadb; then
   mariadb -e 'SET GLOBAL innodb_buffer_pool_size=536870912; SET GLOBAL innodb_lock_wait_timeout=900'
@@ -69,10 +76,11 @@ def identity() -> Step:
     )
 
 
-def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "") -> Step:
+def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", seat: Seat | None = None) -> Step:
     """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere.
 
     `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
+    `seat`: of a worker that joins a running cluster.
     """
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
@@ -80,7 +88,7 @@ def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "") -> Step:
         title="Bringing the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && {same} && active munge && munge -n </dev/null | unmunge",
-        act=TAKE_KEY,
+        act=(NO_OTHER_NODE.format(node=seat.node) if seat else "") + TAKE_KEY,
         unit="munge",
         data=share,
         undo="remove_key",
