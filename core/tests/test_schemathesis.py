@@ -79,7 +79,7 @@ class Seen:
     failures: int
 
 
-def _run(served: Served, who: str, token: str | None, config: Path, *words: str, examples: int = 6) -> Seen:
+def _run(served: Served, who: str, token: str | None, config: Path, *words: str, examples: int = 10) -> Seen:
     argv = [str(PROGRAM), "--config-file", str(config), "run", str(CONTRACT), "--url", served.url, "--no-color"]
     argv += ["--checks", "all", "--max-examples", str(examples), "--seed", "1", "--generation-deterministic"]
     argv += ["--header", f"Authorization: Bearer {token}", "--request-timeout", "30", "--warnings", "off"]
