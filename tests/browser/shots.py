@@ -42,12 +42,24 @@ def _prepare(visit: Visit) -> dict[str, str]:
     seen["operation"] = visit.page.url
     visit.page.get_by_role("link", name="team").first.click()
     visit.at("team")
-    seen["instance"] = visit.page.url
+    seen |= _of_instance(visit)
     deploy(visit, "unlucky", "gpu-b1", trouble="once")
     expect(visit.page.get_by_role("alert")).to_be_visible()
     seen["failure"] = visit.page.url
     correlation = visit.page.get_by_role("link").filter(has_text="cor-").first.get_attribute("href")
-    return seen | {"triage": f"{visit.scene.url}{correlation}", "instance-access": seen["instance"] + "?tab=access"}
+    return seen | {
+        "triage": f"{stage.url}{correlation}",
+        "triage-search": f"{stage.url}/triage",
+        "platform-policies": f"{stage.url}/policies",
+    }
+
+
+def _of_instance(visit: Visit) -> dict[str, str]:
+    """The page of the instance, its tabs, and the page of one of its members."""
+    here = visit.page.url
+    instance = visit.scene.demo.boss.get_instance(visit.scene.research, here.rpartition("/")[2])
+    tabs = {f"instance-{tab}": f"{here}?tab={tab}" for tab in ("access", "settings", "history")}
+    return {"instance": here, "member": f"{here}/members/{instance.members[-1].id}"} | tabs
 
 
 def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) -> None:
