@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
+import statements
 from echo_app import MANIFEST
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform, guarded
@@ -203,24 +204,10 @@ def add_machines(folder: Path, like: str, count: int) -> list[str]:
     return [row["id"] for row in rows]
 
 
-class Statements(dict[Any, Any]):
-    """What SQL became of each statement, kept for all stores of this process: every test opens one of its own."""
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get((key[0].name, *key[1:]), default)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__((key[0].name, *key[1:]), value)
-
-
-STATEMENTS = Statements()
-
-
 @contextlib.contextmanager
 def open_platform(folder: Path, clock: MovableClock) -> Iterator[Platform]:
     db = Database(database_url(folder))
-    for engine in (db._read_engine, db._write_engine):  # pyright: ignore[reportPrivateUsage]
-        engine.update_execution_options(compiled_cache=STATEMENTS)
+    statements.keep(db)
     try:
         vault = open_vault(db.write_now, Embedded.in_file(folder / "master.key"))
         store = ArtifactStore(folder / "artifacts")
