@@ -11,6 +11,7 @@ import { CopyLine } from "../parts/Copy";
 import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
+import { Verbs } from "../parts/Verbs";
 import { useMay } from "../session/session";
 
 type Credential = Schemas["CredentialView"];
@@ -116,19 +117,7 @@ function One({ one }: { one: Credential }) {
           </Text>
           <State state={one.state} />
         </Group>
-        <Group gap="xs">
-          {offered.map((key) => (
-            <Button
-              key={key}
-              size="xs"
-              variant="default"
-              onClick={() => ask(key)}
-              aria-label={`${ACTIONS[key].verb}: ${one.name}`}
-            >
-              {ACTIONS[key].verb}
-            </Button>
-          ))}
-        </Group>
+        <Verbs offered={offered} verbs={ACTIONS} name={one.name} ask={ask} />
       </Group>
       <CopyLine value={one.public_key} what={`the public key of ${one.name}`} />
       <Text size="sm" c="dimmed" mt="xs" component="div">

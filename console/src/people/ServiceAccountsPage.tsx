@@ -13,6 +13,7 @@ import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
+import { Verbs } from "../parts/Verbs";
 import { Refused } from "../session/Refused";
 import { useMay } from "../session/session";
 import { addKey, createAccount } from "./identity";
@@ -191,19 +192,7 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
             {account.roles.join(", ")} · last used <Time at={account.last_used_at} />
           </Text>
         </div>
-        <Group gap="xs">
-          {offered.map((key) => (
-            <Button
-              key={key}
-              size="xs"
-              variant="default"
-              onClick={() => ask(key)}
-              aria-label={`${ACTIONS[key].verb}: ${account.name}`}
-            >
-              {ACTIONS[key].verb}
-            </Button>
-          ))}
-        </Group>
+        <Verbs offered={offered} verbs={ACTIONS} name={account.name} ask={ask} />
       </Group>
       <Keys account={account} projectId={projectId} />
       {asked && (
