@@ -8,7 +8,7 @@ operation on a member (`floor`), which comes with the first one.
 import json
 import re
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from ground import Ground
 from sieve import STILL_HERE
@@ -51,11 +51,14 @@ echo '== accounting'; sacctmgr -nP show assoc format=cluster,account,user,qos; s
 echo '== queue'; squeue -h
 """
 # The scheduler tells its accounting of a job's end when it comes to it.
-JOBS = """
+ACCOUNTED = """
 told() { [ -z "$(comm -23 <(scontrol -o show jobs | grep -o '^JobId=[0-9]*' | cut -d= -f2 | sort) \\
-  <(sacct -X -nP -o JobID,State | grep -Ev '(RUNNING|PENDING)$' | cut -d'|' -f1 | sort))" ]; }
+  <(sacct -X -nP -S now-1day -o JobIDRaw,State | grep -Ev '(RUNNING|PENDING)$' | cut -d'|' -f1 | sort))" ]; }
 for _ in $(seq 100); do ! told || break; sleep 0.2; done
-echo '== jobs'; sacct -X -nP -o JobID,JobName,State,Account,User
+"""
+BEGUN = f"{ACCOUNTED}sacct -X -nP -S now-1day -o Start,End,JobName,NodeList"
+JOBS = f"""{ACCOUNTED}
+echo '== jobs'; sacct -X -nP -S now-1day -o JobID,JobName,State,Account,User
 """
 ID = re.compile(r"\b(inst|op|mem|evt|grant|crt|cor|corr)_[0-9A-Za-z]{8,}")
 NODE = re.compile(r"\b(worker\d+)-[0-9a-z]{8}\b")
@@ -89,6 +92,20 @@ def marks(ground: Ground, name: str) -> list[str]:
 
 def cluster(ground: Ground, head: str, *, jobs: bool = True) -> Look:
     return _sections(ground.on_host(head, "bash", "-c", CLUSTER + (JOBS if jobs else ""), timeout=60))
+
+
+class Begun(NamedTuple):
+    """A job that began on some node, as accounting tells it."""
+
+    start: str
+    end: str
+    name: str
+
+
+def jobs_begun_on(ground: Ground, head: str, node: str) -> list[Begun]:
+    """Looked up by the node's name here: accounting hears of a new node later than of the jobs on it, and `-N` asks it."""
+    rows = [line.split("|") for line in ground.on_host(head, "bash", "-c", BEGUN, timeout=60).splitlines()]
+    return [Begun(start, end, name) for start, end, name, where in rows if where == node and start != "Unknown"]
 
 
 def platform(ground: Ground, instance_id: str) -> dict[str, Any]:

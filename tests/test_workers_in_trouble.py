@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import looks
 import pytest
 from gpuaas_sdk.errors import ApiError
 from gpuaas_sdk.models import InstanceView, MemberView, OperationView
@@ -162,11 +163,10 @@ def test_no_job_starts_on_a_new_worker_before_it_is_accepted_even_if_the_control
     assert not list(cluster.points.iterdir()), "the controller died once more, right after the acceptance"
     wait_until(lambda: cluster.slurm("squeue", "-h", "-t", "R", "-w", node, "-o", "%A") != "", 60, "work on it")
     cluster.cancel_jobs(SPARE)
-    rows = cluster.slurm("sacct", "-X", "-n", "-P", "-N", node, "-S", "now-1hour", "-o", "Start,End,JobName")
-    first, *others = sorted(line.split("|") for line in rows.splitlines() if not line.startswith("Unknown"))
-    assert first[2] == "gpuaas-proof"
+    first, *others = sorted(looks.jobs_begun_on(ground, HEAD, node))
+    assert first.name == "gpuaas-proof"
     assert others
-    assert all(start >= first[1] for start, _, _ in others), "a job of a user was there before the proof was over"
+    assert all(job.start >= first.end for job in others), "a job of a user was there before the proof was over"
     cluster.nothing_left()
     assert cluster.member(SPARE).state == "ready"
 
