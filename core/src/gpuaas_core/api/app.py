@@ -63,7 +63,13 @@ from ..workers.trust_keeping import trust_keeping
 from . import about
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
+# Routes are tried one after the other: those that are asked all the time come first.
 ROUTERS = [
+    instances.router,
+    member_routes.router,
+    work_routes.router,
+    observation_routes.router,
+    access_routes.router,
     about.router,
     identity_routes.router,
     oidc_routes.router,
@@ -87,12 +93,7 @@ ROUTERS = [
     tasks.router,
     tasks.beside,
     task_routes.router,
-    work_routes.router,
-    observation_routes.router,
-    access_routes.router,
     ssh_session_routes.router,
-    instances.router,
-    member_routes.router,
     secret_routes.router,
     credential_routes.router,
     history.router,

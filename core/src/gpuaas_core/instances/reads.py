@@ -1,7 +1,7 @@
 """Rows of instances, members, operations and orphans, for the services and for `views`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,6 +25,7 @@ _OPERATION = select(operations).where(
     operations.c.project_id == bindparam("project"), operations.c.id == bindparam("operation")
 )
 _MEMBERS = joined_with_node(members, members.c.node_id).where(members.c.instance_id == bindparam("instance"))
+MEMBER_COLUMNS = _MEMBERS.selected_columns.keys()
 _PRESENT = _MEMBERS.where(members.c.state != "removed")
 _PAST = _MEMBERS.where(members.c.state == "removed")
 _LIVE_OPERATIONS = (
@@ -32,6 +33,11 @@ _LIVE_OPERATIONS = (
     .where(operations.c.instance_id == bindparam("instance"), operations.c.status.in_(LIVE))
     .order_by(operations.c.id)
 )
+_STAYING = select(members.c.component_key, members.c.allocation_id).where(
+    members.c.instance_id == bindparam("instance"), members.c.state.not_in(LEAVING)
+)
+_MEMBER = _MEMBERS.where(members.c.id == bindparam("member"))
+_BY_ID = select(operations).where(operations.c.id == bindparam("operation"))
 _MANIFESTS: WeakKeyDictionary[Engine, dict[tuple[str, str], dict[str, Any]]] = WeakKeyDictionary()
 
 
@@ -100,21 +106,23 @@ class Staying:
     machines: Counter[str]
 
     @classmethod
-    def of(cls, there: Iterable[Any]) -> "Staying":
-        rows = [one for one in there if one.state not in LEAVING]
-        return cls(Counter(one.component_key for one in rows), Counter(one.allocation_id for one in rows))
+    def of(cls, there: Iterable[Row[Any]]) -> "Staying":
+        return cls.counted([(one.component_key, one.allocation_id) for one in there if one.state not in LEAVING])
+
+    @classmethod
+    def counted(cls, placed: Sequence[tuple[str, str]]) -> "Staying":
+        return cls(Counter(component for component, _ in placed), Counter(machine for _, machine in placed))
 
 
 def staying_in(tx: Connection, instance_id: str) -> Staying:
-    m = members.c
-    mine = select(m.component_key, m.allocation_id, m.state).where(m.instance_id == instance_id)
-    return Staying.of(tx.execute(mine.where(m.state.not_in(LEAVING))).all())
+    return Staying.counted(
+        [(component, machine) for component, machine in tx.execute(_STAYING, {"instance": instance_id})]
+    )
 
 
 def member_row(tx: Connection, instance_id: str, member_id: str) -> Row[Any]:
     """Of the present or the past."""
-    query = joined_with_node(members, members.c.node_id)
-    row = tx.execute(query.where(members.c.instance_id == instance_id, members.c.id == member_id)).first()
+    row = tx.execute(_MEMBER, {"instance": instance_id, "member": member_id}).first()
     if row is None:
         raise NotFound("There is no such member in this instance.")
     return row
@@ -130,7 +138,7 @@ def live_operations(tx: Connection, instance_id: str) -> list[Row[Any]]:
 
 def last_operation(tx: Connection, instance: Row[Any]) -> Row[Any] | None:
     """The newest of the instance itself; members have their own."""
-    return tx.execute(select(operations).where(operations.c.id == instance.last_operation_id)).first()
+    return tx.execute(_BY_ID, {"operation": instance.last_operation_id}).first()
 
 
 def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from ..kit.clock import rfc3339
 from ..kit.ids import new_id
@@ -31,6 +31,7 @@ IDENTIFIERS = (
     "control_plane_scope",
     "runtime_backend",
 )
+_HEAD = select(event_heads.c.sequence).where(event_heads.c.tenant_id == bindparam("tenant"))
 _NONE_SAID = dict.fromkeys(IDENTIFIERS)
 
 
@@ -90,7 +91,7 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
 
 
 def head(tx: Connection, tenant_id: str) -> int:
-    return tx.execute(select(event_heads.c.sequence).where(event_heads.c.tenant_id == tenant_id)).scalar() or 0
+    return tx.execute(_HEAD, {"tenant": tenant_id}).scalar() or 0
 
 
 def store_epoch(tx: Connection) -> str:
