@@ -54,4 +54,20 @@ class Changing(Common):
 
 Flag = Parameter(negative=(), show_default=False)
 Many = Parameter(negative=(), show_default=False)
-NoWait = Parameter(negative="--wait", show_default=False)
+
+# What many commands are told, with its words.
+Instance = Annotated[str, Parameter(help="Name or id.")]
+Member = Annotated[str, Parameter(help="component/number (worker/0), or its id.")]
+Operation = Annotated[str, Parameter(help="Its id, or an instance's name for the latest one of it.")]
+Reason = Annotated[str | None, Parameter(help="Why, for the record.")]
+Tenant = Annotated[
+    str | None, Parameter(help="Name or id of the tenant; not needed if you belong to one only.", show_default=False)
+]
+NoWait = Annotated[
+    bool,
+    Parameter(
+        negative="--wait",
+        show_default=False,
+        help="Return as soon as the platform has accepted it; --wait, the default, sees it to its end.",
+    ),
+]

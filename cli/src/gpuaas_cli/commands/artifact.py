@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import gpuaas_sdk as sdk
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Looking
+from ..options import Changing, Common, Flag, Looking, Tenant
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 app = App(name="artifact", help="Content for machines: pushed or registered once, delivered with its digest.")
 source = App(name="artifact-source", help="Where artifacts may come from.")
 Level = Literal["platform", "tenant"]
-_WHOSE = "Name or id of the tenant; not needed if you belong to one only."
-Tenant = Annotated[str | None, Parameter(show_default=False, help=_WHOSE)]
 
 
 def _at(at: Session, level: Level, tenant: str | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cyclopts import App
 
 from .. import failures, show
-from ..options import Looking
+from ..options import Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PAGE = 1000
 @app.command(name="list")
 def list_audit(
     *,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     actor: str | None = None,
     permission: str | None = None,
     outcome: Literal["allowed", "denied"] | None = None,
@@ -38,8 +38,6 @@ def list_audit(
 
     Parameters
     ----------
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     actor
         Only what this principal did or tried (id).
     permission
@@ -79,16 +77,11 @@ def list_audit(
 
 
 @app.command
-def verify(*, tenant: str | None = None, common: Looking = Looking()) -> int:
+def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
     """Check that no audit row was changed, removed or added since it was written. Ends with 9 if one was.
 
     Example: gpuaas audit verify
     Example: gpuaas audit verify --tenant acme -o json
-
-    Parameters
-    ----------
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         verdict = at.client.verify_audit(at.tenant_id(tenant))

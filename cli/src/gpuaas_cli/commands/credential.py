@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Looking
+from ..options import Changing, Common, Flag, Instance, Looking
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def revoke(name: str, /, *, reason: str, common: Changing = Changing()) -> None:
 
 
 @app.command
-def bind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
+def bind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> None:
     """Let the controller of an instance use it.
 
     Example: gpuaas credential bind storage train
@@ -227,8 +227,6 @@ def bind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
     ----------
     name
         Name or id of the credential.
-    instance
-        Name or id.
     """
     with session(common) as at:
         where = at.instance(instance)
@@ -237,7 +235,7 @@ def bind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
 
 
 @app.command
-def unbind(name: str, instance: str, /, *, common: Changing = Changing()) -> None:
+def unbind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> None:
     """Do not let the controller of an instance use it any more. What it was given it has: rotate if that matters.
 
     Example: gpuaas credential unbind storage train
@@ -246,8 +244,6 @@ def unbind(name: str, instance: str, /, *, common: Changing = Changing()) -> Non
     ----------
     name
         Name or id of the credential.
-    instance
-        Name or id.
     """
     with session(common) as at:
         where = at.instance(instance)

@@ -8,7 +8,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Looking
+from ..options import Changing, Looking, Tenant
 from ..session import Session, session
 
 app = App(name="deny-rule", help="What nobody may do, whatever their role.")
@@ -25,7 +25,7 @@ def _where(at: Session, level: Level, tenant: str | None) -> tuple[str, ...]:
 
 
 @app.command(name="list")
-def list_rules(*, level: Level = "tenant", tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_rules(*, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The deny rules of a tenant and its projects, or of the platform.
 
     Example: gpuaas deny-rule list
@@ -35,8 +35,6 @@ def list_rules(*, level: Level = "tenant", tenant: str | None = None, common: Lo
     ----------
     level
         Whose.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = _call(at, "list", level, "s")(*_where(at, level, tenant)).items
@@ -54,7 +52,7 @@ def create(
     *permissions: str,
     reason: str,
     level: Level = "tenant",
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Take permissions from everybody: in a project with --project, else in the tenant. No role lifts it.
@@ -70,8 +68,6 @@ def create(
         Why; everybody it refuses is told.
     level
         platform: for everybody on the platform.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     if not permissions:
         raise CliError("What may nobody do?", "Name permission keys: apps.instance.create", failures.USAGE)
@@ -86,7 +82,7 @@ def create(
 
 
 @app.command
-def remove(rule: str, /, *, level: Level = "tenant", tenant: str | None = None, common: Changing = Changing()) -> None:
+def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Take a deny rule away; roles count again at once.
 
     Example: gpuaas deny-rule remove deny_01h…
@@ -97,8 +93,6 @@ def remove(rule: str, /, *, level: Level = "tenant", tenant: str | None = None, 
         Its id, see `gpuaas deny-rule list`.
     level
         Whose it is.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = _call(at, "remove", level)(*_where(at, level, tenant), rule)

@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking
+from ..options import Changing, Flag, Looking, Tenant
 from ..session import pick, session
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def list_providers(*, tenant: str | None = None, common: Looking = Looking()) ->
 
 
 @app.command(name="show")
-def show_provider(name: str, /, *, tenant: str | None = None, common: Looking = Looking()) -> None:
+def show_provider(name: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """One provider, with the addresses to register there.
 
     Example: gpuaas identity-provider show Acme
@@ -48,8 +48,6 @@ def show_provider(name: str, /, *, tenant: str | None = None, common: Looking = 
     ----------
     name
         Name or id.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         tenant_id = at.tenant_id(tenant)

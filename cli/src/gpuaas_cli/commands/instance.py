@@ -14,7 +14,7 @@ from .. import failures, findings, show
 from ..endings import say_end, say_next, wait_for_end
 from ..failures import CliError
 from ..moments import LIVE, sequence_now
-from ..options import Changing, Common, Flag, Looking, Many, NoWait
+from ..options import Changing, Common, Flag, Instance, Looking, Many, NoWait, Reason
 from ..placement import read_inputs, read_places
 from ..session import Session, pick, session
 
@@ -38,7 +38,7 @@ def deploy(
     inputs: Path | None = None,
     operator: str | None = None,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
     """Deploy an app on machines you choose, and watch it come up.
@@ -69,8 +69,6 @@ def deploy(
         The only service account whose controller may work on it; any controller of the app if left out.
     plan
         Only check, and say what would happen where.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version, "topology": topology}
     wanted["inputs"] = read_inputs(input or [], inputs)
@@ -147,16 +145,11 @@ def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = 
 
 
 @app.command(name="show")
-def show_instance(instance: str, /, *, common: Looking = Looking()) -> None:
+def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None:
     """Everything about one instance: health, members, what you can do with it.
 
     Example: gpuaas instance show train
     Example: gpuaas instance show train -o json
-
-    Parameters
-    ----------
-    instance
-        Name or id.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -193,15 +186,10 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
 
 
 @app.command
-def watch(instance: str, /, *, common: Common = Common()) -> int:
+def watch(instance: Instance, /, *, common: Common = Common()) -> int:
     """Join the operation that is running on an instance and see it to its end.
 
     Example: gpuaas instance watch train
-
-    Parameters
-    ----------
-    instance
-        Name or id.
     """
     with session(common) as at:
         found = at.instance(instance, deleted=True)
@@ -216,86 +204,59 @@ def watch(instance: str, /, *, common: Common = Common()) -> int:
 
 @app.command
 def stop(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    reason: Reason = None,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Stop an instance; its machines stay held for it.
 
     Example: gpuaas instance stop train --reason "the night"
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("stop_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def start(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    reason: Reason = None,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Start a stopped instance.
 
     Example: gpuaas instance start train --reason "morning"
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("start_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def restart(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    reason: Reason = None,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Restart an instance.
 
     Example: gpuaas instance restart train --reason "new certificates"
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("restart_instance", instance, no_wait, common, reason=reason)
 
 
 @app.command
 def rotate_keys(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    reason: Reason = None,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Make the secrets that the members of an instance share anew; what runs goes on.
@@ -304,10 +265,6 @@ def rotate_keys(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
     no_wait
         Return as soon as the platform has accepted it.
     """
@@ -316,14 +273,14 @@ def rotate_keys(
 
 @app.command
 def update(
-    instance: str,
+    instance: Instance,
     /,
     *,
     input: Annotated[list[str] | None, Many] = None,
     inputs: Path | None = None,
     without: Annotated[list[str] | None, Many] = None,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
     """Change inputs of an instance; those not named stay as they are.
@@ -333,8 +290,6 @@ def update(
 
     Parameters
     ----------
-    instance
-        Name or id.
     input
         key=value for the app; numbers, true, false and JSON are understood. May be repeated.
     inputs
@@ -343,8 +298,6 @@ def update(
         An input to leave out, so that it has its default again. May be repeated.
     plan
         Only say what would change, and what each change does.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -358,46 +311,31 @@ def update(
 
 
 @app.command
-def upgrade(
-    instance: str, version: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
-) -> int:
+def upgrade(instance: Instance, version: str, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
     """Take an instance to another version of its app.
 
     Example: gpuaas instance upgrade train 1.1.0
 
     Parameters
     ----------
-    instance
-        Name or id.
     version
         A published version, see `gpuaas catalog`.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("upgrade_instance", instance, no_wait, common, version=version)
 
 
 @app.command
 def rollback(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    reason: Reason = None,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Go back to the version before the last upgrade, or out of an upgrade that failed.
 
     Example: gpuaas instance rollback train --reason "jobs break"
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("roll_back_instance", instance, no_wait, common, reason=reason)
 
@@ -412,13 +350,13 @@ def _ask(call: str, instance: str, no_wait: bool, common: Common, **said: Any) -
 
 @app.command
 def decommission(
-    instance: str,
+    instance: Instance,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
     """Take an instance down and clean its hosts. On a terminal it asks first.
@@ -429,16 +367,10 @@ def decommission(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    reason
-        Why, for the record.
     yes
         Do not ask.
     plan
         Only say what would be taken down, and where.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -457,16 +389,11 @@ def _confirmed(found: InstanceView) -> bool:
     return input(f"Type {found.name} to go on: ").strip() == found.name
 
 
-def access(instance: str, /, *, common: Looking = Looking()) -> None:
+def access(instance: Instance, /, *, common: Looking = Looking()) -> None:
     """How to use an instance: what its app says about addresses, paths and commands.
 
     Example: gpuaas access train
     Example: gpuaas access train -o json
-
-    Parameters
-    ----------
-    instance
-        Name or id.
     """
     with session(common) as at:
         found = at.instance(instance)

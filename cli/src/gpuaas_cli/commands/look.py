@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Common, Looking
+from ..options import Common, Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
@@ -108,16 +108,11 @@ def _user(allocation: AllocationView) -> str:
 
 
 @node.command(name="list")
-def list_nodes(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The tenant's machines and when they were last heard of.
 
     Example: gpuaas node list
     Example: gpuaas node list --tenant acme -o json
-
-    Parameters
-    ----------
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_nodes, at.tenant_id(tenant)))

@@ -13,7 +13,7 @@ import gpuaas_sdk as sdk
 
 from .. import failures, joining, show
 from ..failures import CliError
-from ..options import Changing
+from ..options import Changing, Tenant
 from ..session import pick, session
 from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
 from .look import allocation, node
@@ -30,7 +30,7 @@ def enrol(
     region: str | None = None,
     sku: str | None = None,
     pool: str | None = None,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     reached_at: str | None = None,
     common: Changing = Changing(),
 ) -> None:
@@ -50,8 +50,6 @@ def enrol(
         What kind of machine it is; policies allow and deny by this name.
     pool
         The tenant's pool it joins (`gpuaas pool list`).
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     reached_at
         The platform's address as the machine reaches it, if that is not the one you use.
     """

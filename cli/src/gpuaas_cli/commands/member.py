@@ -12,7 +12,7 @@ from ..batches import wait_for_batch
 from ..endings import say_next
 from ..failures import CliError
 from ..moments import sequence_now
-from ..options import Changing, Common, Flag, Looking, NoWait
+from ..options import Changing, Common, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
 from .instance import follow, show_plan
 
@@ -24,7 +24,7 @@ app = App(name="member", help="The members of an instance: add, drain, replace, 
 
 
 @app.command(name="list")
-def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
+def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
     """The members of an instance and how they are.
 
     Example: gpuaas member list train
@@ -32,8 +32,6 @@ def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, co
 
     Parameters
     ----------
-    instance
-        Name or id.
     history
         Those that were removed.
     """
@@ -49,17 +47,10 @@ def list_members(instance: str, /, *, history: Annotated[bool, Flag] = False, co
 
 
 @app.command(name="show")
-def show_member(instance: str, member: str, /, *, common: Looking = Looking()) -> None:
+def show_member(instance: Instance, member: Member, /, *, common: Looking = Looking()) -> None:
     """One member: where it is, how it is, what can be done with it.
 
     Example: gpuaas member show train worker/1
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
     """
     with session(common) as at:
         found = at.client.get_member(at.project_id, *find(at, instance, member))
@@ -103,12 +94,12 @@ def find(at: Session, instance: str, member: str) -> tuple[str, str]:
 
 @app.command
 def add(
-    instance: str,
+    instance: Instance,
     component: str,
     /,
     *allocations: str,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
     """Add members, one operation each, all under one batch id, and watch them come up side by side.
@@ -118,16 +109,12 @@ def add(
 
     Parameters
     ----------
-    instance
-        Name or id.
     component
         Which part of the app, for example worker.
     allocations
         Names of allocations or nodes, or ids.
     plan
         Only check, and say what would happen where.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     if not allocations:
         way_out = (
@@ -153,14 +140,14 @@ def add(
 
 @app.command
 def drain(
-    instance: str,
-    member: str,
+    instance: Instance,
+    member: Member,
     /,
     *,
     reason: str | None = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Let nothing new begin on a member, and wait for what goes on there.
@@ -170,75 +157,47 @@ def drain(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
     reason
         Why, for the record and the app.
     deadline
         Seconds the app may wait for what goes on there.
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
     return _ask("drain_member", instance, member, no_wait, common, **said)
 
 
 @app.command
-def undrain(
-    instance: str, member: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
-) -> int:
+def undrain(instance: Instance, member: Member, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
     """Bring a drained member back.
 
     Example: gpuaas member undrain train worker/1
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("undrain_member", instance, member, no_wait, common)
 
 
 @app.command
-def restart(
-    instance: str, member: str, /, *, no_wait: Annotated[bool, NoWait] = False, common: Changing = Changing()
-) -> int:
+def restart(instance: Instance, member: Member, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
     """Restart one member.
 
     Example: gpuaas member restart train worker/1
-
-    Parameters
-    ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("restart_member", instance, member, no_wait, common)
 
 
 @app.command
 def remove(
-    instance: str,
-    member: str,
+    instance: Instance,
+    member: Member,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
     host_is_gone: Annotated[bool, Flag] = False,
     plan: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
     """Take a member away and clean its host; its allocation is free then.
@@ -249,12 +208,6 @@ def remove(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
-    reason
-        Why, for the record.
     deadline
         Seconds the app may wait for what goes on there.
     at_deadline
@@ -263,8 +216,6 @@ def remove(
         The machine does not come back: fence it instead of cleaning it. Needs a reason.
     plan
         Only check, and say what would happen where.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     if not plan:
         said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
@@ -276,16 +227,16 @@ def remove(
 
 @app.command
 def replace(
-    instance: str,
+    instance: Instance,
     member: str,
     allocation: str,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     deadline: int | None = None,
     at_deadline: AtDeadline | None = None,
     host_is_gone: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Put a new member on another allocation in place of an old one.
@@ -295,22 +246,16 @@ def replace(
 
     Parameters
     ----------
-    instance
-        Name or id.
     member
         The old one: component/number (worker/0), or its id.
     allocation
         Where the new one goes: name of an allocation or node, or id.
-    reason
-        Why, for the record.
     deadline
         Seconds the app may wait for what goes on on the old one.
     at_deadline
         What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
     host_is_gone
         The old machine does not come back: fence it instead of cleaning it. Needs a reason.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
@@ -321,12 +266,12 @@ def replace(
 
 @app.command
 def retry(
-    instance: str,
-    member: str,
+    instance: Instance,
+    member: Member,
     /,
     *,
     anyway: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Try again what failed on a member.
@@ -335,21 +280,15 @@ def retry(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
     anyway
         Even if the app refuses to after repeated failures.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     return _ask("retry_member", instance, member, no_wait, common, try_anyway=anyway or None)
 
 
 @app.command
 def tombstone(
-    instance: str, member: str, /, *, reason: Annotated[str, Parameter()], common: Changing = Changing()
+    instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Changing = Changing()
 ) -> None:
     """Count a failed member as gone though nobody could clean up after it. Leaves an orphan record.
 
@@ -357,10 +296,6 @@ def tombstone(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
     reason
         Why; whoever looks at the machine later reads it.
     """

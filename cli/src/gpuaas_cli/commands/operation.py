@@ -11,7 +11,7 @@ from .. import findings, show
 from ..certificates import print_certificate, unaltered
 from ..endings import say_next
 from ..moments import sequence_now
-from ..options import Changing, Flag, Looking, NoWait
+from ..options import Changing, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
 from .instance import follow
 
@@ -69,16 +69,11 @@ def _progress(o: OperationView) -> str:
 
 
 @app.command(name="show")
-def show_operation(operation: str, /, *, common: Looking = Looking()) -> None:
+def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> None:
     """One operation: how far it is, or why it failed and what to do about it.
 
     Example: gpuaas operation show op_01hx…
     Example: gpuaas operation show train
-
-    Parameters
-    ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
     """
     with session(common) as at:
         found = at.operation(operation)
@@ -110,18 +105,13 @@ def show_operation(operation: str, /, *, common: Looking = Looking()) -> None:
 
 
 @app.command
-def certificate(operation: str, /, *, common: Looking = Looking()) -> int:
+def certificate(operation: Operation, /, *, common: Looking = Looking()) -> int:
     """What was proven of each machine that a decommission, remove or replace left.
 
     Exit 1 if there is none, or if one was changed.
 
     Example: gpuaas operation certificate op_01hx…
     Example: gpuaas operation certificate train -o json > train-is-gone.json
-
-    Parameters
-    ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
     """
     with session(common) as at:
         about = at.operation(operation)
@@ -142,11 +132,11 @@ def certificate(operation: str, /, *, common: Looking = Looking()) -> int:
 
 @app.command
 def retry(
-    operation: str,
+    operation: Operation,
     /,
     *,
     anyway: Annotated[bool, Flag] = False,
-    no_wait: Annotated[bool, NoWait] = False,
+    no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
     """Try a failed operation again, and watch it.
@@ -156,12 +146,8 @@ def retry(
 
     Parameters
     ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
     anyway
         Even if the app refuses to after repeated failures.
-    no_wait
-        Return as soon as the platform has accepted it; --wait, the default, sees it to its end.
     """
     with session(common) as at:
         found = at.operation(operation)
@@ -171,15 +157,10 @@ def retry(
 
 
 @app.command
-def cancel(operation: str, /, *, common: Changing = Changing()) -> None:
+def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
     """Ask a running operation to stop. It ends at its next good moment, and says what it left behind.
 
     Example: gpuaas operation cancel train
-
-    Parameters
-    ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
     """
     with session(common) as at:
         found = at.client.cancel_operation(at.project_id, at.operation(operation).id)
@@ -193,17 +174,10 @@ def cancel(operation: str, /, *, common: Changing = Changing()) -> None:
 
 
 @app.command(name="take-claim")
-def take_claim(operation: str, /, *, reason: str | None = None, common: Changing = Changing()) -> None:
+def take_claim(operation: Operation, /, *, reason: Reason = None, common: Changing = Changing()) -> None:
     """Take an operation away from the controller that holds it; it waits to be claimed again.
 
     Example: gpuaas operation take-claim train --reason "the controller hangs"
-
-    Parameters
-    ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
-    reason
-        Why, for the record.
     """
     with session(common) as at:
         found = at.client.take_claim(at.project_id, at.operation(operation).id, reason=reason)
@@ -214,15 +188,13 @@ def take_claim(operation: str, /, *, reason: str | None = None, common: Changing
 
 
 @app.command
-def abandon(operation: str, /, *, reason: str, common: Changing = Changing()) -> None:
+def abandon(operation: Operation, /, *, reason: str, common: Changing = Changing()) -> None:
     """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"
 
     Parameters
     ----------
-    operation
-        Its id, or an instance's name for the latest one of it.
     reason
         Why; it stays in the audit trail.
     """

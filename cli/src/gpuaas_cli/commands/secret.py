@@ -9,22 +9,17 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking
+from ..options import Changing, Flag, Instance, Looking
 from ..session import session
 
 app = App(name="secret", help="Secrets of an instance; only its controller can read them.")
 
 
 @app.command(name="list")
-def list_secrets(instance: str, /, *, common: Looking = Looking()) -> None:
+def list_secrets(instance: Instance, /, *, common: Looking = Looking()) -> None:
     """Names and versions of an instance's secrets.
 
     Example: gpuaas secret list train
-
-    Parameters
-    ----------
-    instance
-        Name or id.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_secrets, at.project_id, at.instance(instance).id))
@@ -39,7 +34,7 @@ def list_secrets(instance: str, /, *, common: Looking = Looking()) -> None:
 
 @app.command
 def issue(
-    instance: str,
+    instance: Instance,
     name: str,
     /,
     *,
@@ -54,8 +49,6 @@ def issue(
 
     Parameters
     ----------
-    instance
-        Name or id.
     name
         Small letters, digits and underscores.
     stdin
@@ -74,15 +67,13 @@ def issue(
 
 
 @app.command
-def delete(instance: str, name: str, /, *, common: Changing = Changing()) -> None:
+def delete(instance: Instance, name: str, /, *, common: Changing = Changing()) -> None:
     """Delete a secret in all its versions.
 
     Example: gpuaas secret delete train db_password
 
     Parameters
     ----------
-    instance
-        Name or id.
     name
         As `gpuaas secret list` shows it.
     """

@@ -9,14 +9,14 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import connecting, failures, show
-from ..options import Changing, Flag
+from ..options import Changing, Flag, Instance, Member
 from ..session import session
 from .member import find
 
 
 def ssh(
-    instance: str,
-    member: str,
+    instance: Instance,
+    member: Member,
     /,
     *command: str,
     tty: Annotated[bool, Flag] = False,
@@ -34,10 +34,6 @@ def ssh(
 
     Parameters
     ----------
-    instance
-        Name or id.
-    member
-        component/number (worker/0), or its id.
     command
         What to run there, after `--`; a shell if left out.
     tty

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 
 from .. import joining, show
-from ..options import Changing, Common, Flag, Looking
+from ..options import Changing, Common, Flag, Looking, Tenant
 from ..session import Session, pick, session
 from .look import node
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @node.command(name="show")
-def show_node(name: str, *, tenant: str | None = None, common: Looking = Looking()) -> None:
+def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """All about a machine, and what may be done with it now.
 
     Example: gpuaas node show gpu-box-1
@@ -25,8 +25,6 @@ def show_node(name: str, *, tenant: str | None = None, common: Looking = Looking
     ----------
     name
         Name or id of the machine.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.get_node(node_id(at, name, tenant))
@@ -139,7 +137,7 @@ def readmit(
     *,
     reason: str,
     reached_at: str | None = None,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Give a machine a new identity: prints one line to run on it. It stays the node it was, with what it holds.
@@ -157,8 +155,6 @@ def readmit(
         For the audit trail: why it may come back.
     reached_at
         The platform's address as the machine reaches it, if that is not the one you use.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         invited = at.client.readmit_node(node_id(at, name, tenant), reason=reason)

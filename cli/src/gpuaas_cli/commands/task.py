@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Looking
+from ..options import Looking, Tenant
 from ..session import session
 from .standing import node_id
 
@@ -16,9 +16,7 @@ app = App(name="task", help="What machines were told to do.")
 
 
 @app.command(name="list")
-def list_tasks(
-    node: str, /, *, state: str | None = None, tenant: str | None = None, common: Looking = Looking()
-) -> None:
+def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The tasks of a machine, the oldest first.
 
     Example: gpuaas task list gpu-box-1
@@ -30,8 +28,6 @@ def list_tasks(
         Name or id of the machine.
     state
         Only those, e.g. queued, running, succeeded, failed, refused, interrupted, expired, canceled.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_node_tasks, node_id(at, node, tenant), state=state))
@@ -45,7 +41,7 @@ def list_tasks(
 
 
 @app.command(name="show")
-def show_task(node: str, task: str, /, *, tenant: str | None = None, common: Looking = Looking()) -> None:
+def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """All about a task, with what the machine said.
 
     Example: gpuaas task show gpu-box-1 task_01hx…
@@ -56,8 +52,6 @@ def show_task(node: str, task: str, /, *, tenant: str | None = None, common: Loo
         Name or id of the machine.
     task
         Its id, see `gpuaas task list`.
-    tenant
-        Name or id of the tenant; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.get_node_task(node_id(at, node, tenant), task)

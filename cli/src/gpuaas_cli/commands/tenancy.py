@@ -12,7 +12,7 @@ from cyclopts import App
 from .. import failures, show
 from ..config import Config
 from ..failures import CliError
-from ..options import Changing, Flag, Looking
+from ..options import Changing, Flag, Looking, Tenant
 from ..session import Session, connect, pick, session
 
 if TYPE_CHECKING:
@@ -60,15 +60,10 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 
 @tenant_app.command(name="show")
-def show_tenant(tenant: str | None = None, /, *, common: Looking = Looking()) -> None:
+def show_tenant(tenant: Tenant = None, /, *, common: Looking = Looking()) -> None:
     """One tenant.
 
     Example: gpuaas tenant show acme
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.get_tenant(at.tenant_id(tenant))
@@ -128,7 +123,7 @@ def show_project(*, common: Looking = Looking()) -> None:
 
 @project_app.command(name="create")
 def create_project(
-    name: str, /, *, title: str | None = None, tenant: str | None = None, common: Changing = Changing()
+    name: str, /, *, title: str | None = None, tenant: Tenant = None, common: Changing = Changing()
 ) -> None:
     """Make a project in a tenant.
 
@@ -140,8 +135,6 @@ def create_project(
         Small letters, digits and dashes.
     title
         As people call it; the name if left out.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         made = at.client.create_project(at.tenant_id(tenant), slug=name, name=title or name)
@@ -152,15 +145,10 @@ def create_project(
 
 
 @user_app.command(name="list")
-def list_users(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_users(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The people of a tenant.
 
     Example: gpuaas user list
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = _users(at, at.tenant_id(tenant))
@@ -189,7 +177,7 @@ def create_user(
     *,
     name: str | None = None,
     password_stdin: Annotated[bool, Flag] = False,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Make an account with a password you choose. Better invite people: `gpuaas iam invite` lets them choose it.
@@ -204,8 +192,6 @@ def create_user(
         What they are called; the address if left out.
     password_stdin
         Read the password from standard input instead of asking for it.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     password = sys.stdin.readline().rstrip("\n") if password_stdin else getpass.getpass("Password: ")
     with session(common) as at:
@@ -217,7 +203,7 @@ def create_user(
 
 
 @user_app.command
-def disable(who: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def disable(who: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Out at once: the person's sessions end and they get no new ones.
 
     Example: gpuaas user disable ada@example.com
@@ -226,14 +212,12 @@ def disable(who: str, /, *, tenant: str | None = None, common: Changing = Changi
     ----------
     who
         E-mail, name or id.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     return _decide("disable_user", who, tenant, common, "is out at once")
 
 
 @user_app.command
-def enable(who: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def enable(who: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Let a person sign in again.
 
     Example: gpuaas user enable ada@example.com
@@ -242,8 +226,6 @@ def enable(who: str, /, *, tenant: str | None = None, common: Changing = Changin
     ----------
     who
         E-mail, name or id.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     return _decide("enable_user", who, tenant, common, "may sign in again")
 

@@ -6,7 +6,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Looking
+from ..options import Changing, Looking, Tenant
 from ..session import session
 
 
@@ -18,15 +18,10 @@ def hang_on(app: App) -> None:
     app.command(revoke_invitation, name="revoke-invitation")
 
 
-def bindings(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def bindings(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """Every role given in the tenant and its projects.
 
     Example: gpuaas iam bindings --tenant acme
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_role_bindings, at.tenant_id(tenant)))
@@ -36,7 +31,7 @@ def bindings(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     return show.table(("WHO", "ROLE", "AT", "SINCE", "BINDING"), rows)
 
 
-def create_role(name: str, /, *permissions: str, tenant: str | None = None, common: Changing = Changing()) -> None:
+def create_role(name: str, /, *permissions: str, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Make a role of the tenant's own; nobody puts into it what they do not hold.
 
     Example: gpuaas iam create-role night-shift apps.instance.read apps.instance.restart
@@ -47,8 +42,6 @@ def create_role(name: str, /, *permissions: str, tenant: str | None = None, comm
         Small letters, digits and dashes.
     permissions
         Keys of contracts/permissions.json.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         made = at.client.create_role(at.tenant_id(tenant), name=name, permissions=list(permissions))
@@ -58,7 +51,7 @@ def create_role(name: str, /, *permissions: str, tenant: str | None = None, comm
     return None
 
 
-def delete_role(name: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def delete_role(name: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Delete a role of the tenant's own.
 
     Example: gpuaas iam delete-role night-shift
@@ -67,8 +60,6 @@ def delete_role(name: str, /, *, tenant: str | None = None, common: Changing = C
     ----------
     name
         As `gpuaas iam roles` shows it.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.delete_role(at.tenant_id(tenant), name)
@@ -78,15 +69,10 @@ def delete_role(name: str, /, *, tenant: str | None = None, common: Changing = C
     return None
 
 
-def invitations(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """Who is invited to the tenant, by whom, and whether they came.
 
     Example: gpuaas iam invitations
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_invitations, at.tenant_id(tenant)))
@@ -96,7 +82,7 @@ def invitations(*, tenant: str | None = None, common: Looking = Looking()) -> No
     return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows)
 
 
-def revoke_invitation(invitation: str, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Take an invitation back; its token opens nothing any more.
 
     Example: gpuaas iam revoke-invitation inv_01h…
@@ -105,8 +91,6 @@ def revoke_invitation(invitation: str, /, *, tenant: str | None = None, common: 
     ----------
     invitation
         Its id, see `gpuaas iam invitations`.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.revoke_invitation(at.tenant_id(tenant), invitation)
