@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from . import failures, show
 from .moments import moments
 from .progress import view
+from .whereabouts import there
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
@@ -95,8 +96,9 @@ def say_bad(operation: OperationView, instance: InstanceView) -> None:
 
 def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:
     """What people usually want to do now."""
-    width = max(len(command) for command, _ in commands)
-    lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in commands)]
+    wanted = [(there(command), purpose) for command, purpose in commands]
+    width = max(len(command) for command, _ in wanted)
+    lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in wanted)]
     print("\n".join(lines), file=sys.stderr if stderr else sys.stdout)
 
 

@@ -74,9 +74,11 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=120)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "There are none.") -> None:
     """Colours and folding on a terminal; in a pipe plain columns, never cut off, and no rich to load."""
-    if sys.stdout.isatty():
+    if not rows:
+        print(empty)
+    elif sys.stdout.isatty():
         _draw(columns, rows)
     else:
         _write([columns, *rows])
@@ -151,7 +153,7 @@ def size(node_facts: dict[str, Any]) -> str:
 def bundle(value: dict[str, Any], indent: int = 0) -> None:
     """An app's access bundle, whatever its shape: plain facts first, then a section for everything that has parts."""
     space = "  " * indent
-    plain = {name: inner for name, inner in value.items() if not (isinstance(inner, dict | list) and inner)}
+    plain = {name: inner for name, inner in value.items() if not _has_parts(inner)}
     _rows([(_words(name), _plain(inner)) for name, inner in plain.items()], space)
     sections = {name: inner for name, inner in value.items() if name not in plain}
     for number, (name, inner) in enumerate(sections.items()):
@@ -160,14 +162,20 @@ def bundle(value: dict[str, Any], indent: int = 0) -> None:
         print(f"{space}{_words(name)}")
         if isinstance(inner, dict):
             bundle(inner, indent + 1)
+        elif isinstance(inner, str):
+            print(inner.rstrip("\n"))  # at the margin: several lines are there to be copied into a file
         else:
             _items(inner, indent + 1)
+
+
+def _has_parts(value: Any) -> bool:
+    return bool(value) and (isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value.rstrip("\n")))
 
 
 def _items(values: list[Any], indent: int) -> None:
     """Things of one shape line up; others stand below each other."""
     space = "  " * indent
-    if all(isinstance(one, dict) and one.keys() == values[0].keys() for one in values):
+    if all(isinstance(one, dict) and one.keys() == values[0].keys() and _is_flat(one) for one in values):
         _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)
         return
     for one in values:
@@ -175,6 +183,10 @@ def _items(values: list[Any], indent: int) -> None:
             bundle(one, indent)
         else:
             print(space + _plain(one))
+
+
+def _is_flat(one: dict[str, Any]) -> bool:
+    return not any(isinstance(cell, str) and _has_parts(cell) for cell in one.values())
 
 
 def _rows(rows: Sequence[Sequence[str]], space: str) -> None:

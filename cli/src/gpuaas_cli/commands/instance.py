@@ -109,7 +109,8 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
         rows = [(one.field, _short(one.old), _short(one.new), one.effect, one.sentence) for one in plan.changes]
         show.table(("INPUT", "NOW", "WANTED", "EFFECT", "WHAT HAPPENS"), rows)
         print()
-    show.table(("HOST", "ADDRESS", "RUNS"), [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts])
+    hosts = [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts]
+    show.table(("HOST", "ADDRESS", "RUNS"), hosts, empty="No machine is touched.")
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
     print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
     return None
@@ -170,7 +171,7 @@ def show_instance(instance: str, /, *, common: Looking = Looking()) -> None:
         (f"{m.component_key}/{m.ordinal}", m.state, m.runtime_state or "-", m.node_name, m.address)
         for m in found.members
     ]
-    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
+    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows, empty="It has no members.")
     return findings.drift(found.adapter_detail)
 
 
