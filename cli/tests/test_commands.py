@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -310,6 +311,24 @@ def test_a_terminal_gets_colours_and_the_same_words(
     assert "\x1b[32mhealthy" in terminal.getvalue()
 
 
+@pytest.mark.parametrize("width", [80, 40, 24])
+def test_a_narrow_terminal_still_shows_every_word(
+    gpuaas: Gpuaas, scene: Scene, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    scene.instance |= {
+        "id": "inst_01m7jfkjcbghq7trjfvh25mgxh",
+        "health": {"status": "healthy", "sentence": "Both idle."},
+    }
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert gpuaas("instance", "list") == 0
+    page = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+    assert {"train", "slurm", "1.0.0", "running", "healthy", "idle."} <= set(page.split()), page
+    assert all(len(line) <= width for line in page.splitlines()), page
+
+
 def test_a_failed_operation_shows_what_its_host_said(
     scene: Scene, gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -505,6 +524,17 @@ def test_a_suggested_command_goes_where_this_one_went(
     assert "gpuaas instance watch train  " in capsys.readouterr().out
     assert gpuaas("instance", "show", "trian", "-p", "red") == 5
     assert "gpuaas instance list --project red" in capsys.readouterr().err
+
+
+def test_a_question_that_nobody_can_answer_is_no_bug(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_question: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", closed)
+    assert gpuaas("password") == 2
+    assert "standard input is closed" in capsys.readouterr().err
 
 
 def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, scene: Scene) -> None:

@@ -74,6 +74,8 @@ def _certificates(operation: OperationView) -> list[tuple[str, str]]:
 
 
 def say_bad(operation: OperationView, instance: InstanceView) -> None:
+    if operation.status == "superseded":
+        return _say_superseded(operation, instance)
     progress, error = operation.progress, operation.error
     where = f" at step {progress.step} of {progress.of}" if progress.of else ""
     ended = {"needs_attention": "needs attention", "failed": "failed", "canceled": "was canceled"}
@@ -92,6 +94,15 @@ def say_bad(operation: OperationView, instance: InstanceView) -> None:
         ("gpuaas instance decommission " + instance.name, "give up and clean the hosts"),
         stderr=True,
     )
+    return None
+
+
+def _say_superseded(operation: OperationView, instance: InstanceView) -> None:
+    """Somebody asked for something that goes before it: nothing to retry, and nothing went wrong."""
+    print(file=sys.stderr)
+    sentence = f"{operation.kind} of {instance.name} gave way to a later operation."
+    failures.tell(sentence, code=operation.status, correlation_id=operation.correlation_id)
+    say_next((f"gpuaas operation show {instance.name}", "the later one"), stderr=True)
 
 
 def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:

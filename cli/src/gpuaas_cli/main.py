@@ -300,6 +300,9 @@ def _run(arguments: list[str]) -> int:
             return _command(arguments)() or failures.OK
     except KeyboardInterrupt:
         return failures.INTERRUPTED
+    except EOFError:
+        failures.tell("There is nobody to ask: standard input is closed.", "Use a terminal, or --password-stdin.")
+        return failures.USAGE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         return failures.OK

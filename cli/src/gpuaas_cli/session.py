@@ -97,7 +97,8 @@ def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
         if found:
             return found[0]
     called = wanted or "'' (the name is empty)"
-    raise CliError(f"There is no {noun} called {called}.", f"See what there is: {there(listing)}", failures.NOT_FOUND)
+    look = listing if noun in ("project", "tenant") else there(listing)  # the place itself may be what was mistyped
+    raise CliError(f"There is no {noun} called {called}.", f"See what there is: {look}", failures.NOT_FOUND)
 
 
 @contextmanager

@@ -100,15 +100,48 @@ def _write(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _draw(columns: Sequence[str] | None, rows: Iterable[Sequence[str]]) -> None:
+def _draw(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
 
+    screen = console()
+    if columns and columns[0] in NAMING and columns[-1] == "ID" and not _fit(_whole(columns, rows), screen.width):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    if columns and not _fit(_floors(columns, rows), screen.width):
+        return _cards(columns, rows)
     drawn = Table(box=None, pad_edge=False, show_header=columns is not None, header_style="bold")
-    for column in columns or ("", "value"):
-        drawn.add_column(column, no_wrap=column in ("", "ID"), overflow="fold", style="bold" if not column else "")
+    floors = _floors(columns, rows) if columns else [0, 0]
+    for column, floor in zip(columns or ("", "value"), floors, strict=True):
+        style = "bold" if not column else ""
+        drawn.add_column(column, no_wrap=column in ("", "ID"), overflow="fold", style=style, min_width=floor)
     for row in rows:
         drawn.add_row(*(coloured(cell) for cell in row))
-    console().print(drawn)
+    return screen.print(drawn)
+
+
+NAMING = ("NAME", "MEMBER", "PROJECT", "IN POLICIES")  # what every command takes as well as the id
+LONGEST_WORD = 32
+
+
+def _floors(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """How narrow each column may get: no word is broken, unless it is very long."""
+    cells = zip(columns, *rows, strict=True)
+    return [min(LONGEST_WORD, max(len(word) for text in one for word in text.split() or [""])) for one in cells]
+
+
+def _whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(text) for text in one) for one in zip(columns, *rows, strict=True)]
+
+
+def _fit(widths: list[int], screen: int) -> bool:
+    return sum(widths) + 2 * len(widths) <= screen
+
+
+def _cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """For a terminal too narrow for columns: one thing after the other."""
+    for number, row in enumerate(rows):
+        if number:
+            print()
+        _draw(None, [(column.lower(), cell) for column, cell in zip(columns, row, strict=True) if cell])
 
 
 def coloured(cell: str) -> str:

@@ -185,7 +185,7 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
         ("app", f"{i.app_slug} {i.version}{runtime}"),
         ("topology", i.topology),
         *([("operated by", i.operator_id)] if i.operator_id else []),
-        ("you can", ", ".join(allowed)),
+        ("possible", ", ".join(allowed)),
         ("operation", i.current_operation_id or i.last_operation_id or ""),
         ("created", show.ago(i.created_at)),
         ("id", i.id),

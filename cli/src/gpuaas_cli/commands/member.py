@@ -71,7 +71,7 @@ def show_member(instance: str, member: str, /, *, common: Looking = Looking()) -
             ("member", f"{_name(found)} on {found.node_name} ({found.address})"),
             ("state", found.state),
             ("runtime", " ".join(one for one in (found.runtime_state, found.runtime_version) if one)),
-            ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("possible", ", ".join(a.action for a in found.available_actions if a.allowed)),
             ("not now", "; ".join(no)),
             ("operation", found.current_operation_id or found.last_operation_id or ""),
             ("replaces", found.replaces or ""),

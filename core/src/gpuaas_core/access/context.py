@@ -31,11 +31,13 @@ class TokenExpired(Problem):
     way_out = "Sign in again, or get a new token with your client assertion."
 
 
-def _exit(key: str, decision: Decision) -> str | None:
+def _exit(key: str, decision: Decision) -> str:
     """No role helps against a deny rule, and no tenant gives what belongs to the platform."""
     if decision.decided_by == "deny":
         return "Deny rules go before every role: ask whoever set this one to lift it (`gpuaas deny-rule list`)."
-    return "This belongs to those who run the platform: ask one of them." if key.startswith("platform.") else None
+    if key.startswith("platform."):
+        return "This belongs to those who run the platform: ask one of them."
+    return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
 
 
 @dataclass

@@ -103,6 +103,8 @@ def _sentence(error: dict[str, Any]) -> str:
         return f"It must be {shape}."
     if error["loc"] == ("body",) and error["type"] in ("missing", "model_attributes_type", "dict_type"):
         return _OBJECT
+    if facts.get("min_length") == 1:
+        return "It must not be empty."
     known = SENTENCES.get(error["type"])
     return known.format_map(facts) if known else error["msg"]
 
