@@ -537,6 +537,14 @@ def test_a_question_that_nobody_can_answer_is_no_bug(
     assert "standard input is closed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [("session", "revoke"), ("triage",), ("node", "show"), ("operation", "show")])
+def test_an_empty_name_is_no_bug(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert gpuaas(*command, "") in (2, 5)
+    assert "empty" in capsys.readouterr().err
+
+
 def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, scene: Scene) -> None:
     rules = ("--only", "regions=eu-west,eu-north", "--deny", "skus=a100", "--only", "apps=")
     assert gpuaas("policy", "set", "eu", *rules, "--reason", "law") == 0

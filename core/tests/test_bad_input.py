@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from echo_app import MANIFEST
+from gpuaas_core.catalog.manifest import InputsInvalid, check_inputs
 from world import HOST_KEY, Api, World, dump, enrol_body, hold, invite, join, one
 
 ALLOCATION = "alloc_" + "0" * 26
@@ -97,8 +98,10 @@ async def test_an_allocation_in_use_names_its_user_and_cannot_be_released(world:
 async def test_inputs_are_checked_against_the_apps_own_form(world: World) -> None:
     body = world.deploy_body(world.allocations[0], inputs={"greeting": "x" * 21, "colour": "red"})
     problem = await check_refused(world, body, 422, "inputs_invalid")
-    assert {error["pointer"] for error in problem["errors"]} == {"/inputs", "/inputs/greeting"}
-    assert all(error["message"] for error in problem["errors"])
+    assert {error["pointer"]: error["message"] for error in problem["errors"]} == {
+        "/inputs": "There is no 'colour' here; there is: greeting.",
+        "/inputs/greeting": "It may have at most 20 characters.",
+    }
 
 
 @pytest.mark.parametrize(
@@ -416,3 +419,34 @@ async def test_a_machine_with_a_senseless_key_or_token_does_not_join(world: Worl
     for change, status, code in bad:
         check_problem(await anybody.post("/v1/enrol", good | change), status, code)
     assert dump(world.platform, without=KEPT) == before
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "required": ["size"],
+    "additionalProperties": False,
+    "properties": {
+        "size": {"type": "integer", "minimum": 1, "maximum": 9},
+        "colour": {"enum": ["red", "blue"]},
+        "names": {"type": "array", "minItems": 1, "items": {"type": ["string", "null"], "minLength": 2}},
+        "code": {"type": "string", "pattern": "^a", "x-message": "{name} begins with an a."},
+    },
+}
+SAID = [
+    ({}, "/inputs", "'size' is missing."),
+    ({"size": "x"}, "/inputs/size", "It must be a whole number."),
+    ({"size": 0}, "/inputs/size", "It must be at least 1."),
+    ({"size": 10}, "/inputs/size", "It must be at most 9."),
+    ({"size": 1, "colour": "pink"}, "/inputs/colour", "It must be one of: red, blue."),
+    ({"size": 1, "names": []}, "/inputs/names", "It must have at least 1 of them."),
+    ({"size": 1, "names": [7]}, "/inputs/names/0", "It must be text or null."),
+    ({"size": 1, "code": "b"}, "/inputs/code", "code begins with an a."),
+    ({"size": 1, "x": 1}, "/inputs", "There is no 'x' here; there is: code, colour, names, size."),
+]
+
+
+@pytest.mark.parametrize(("inputs", "pointer", "words"), SAID)
+def test_what_does_not_fit_a_form_is_told_in_words(inputs: dict[str, Any], pointer: str, words: str) -> None:
+    with pytest.raises(InputsInvalid) as refusal:
+        check_inputs({"inputs_schema": FORM}, inputs)
+    assert refusal.value.errors == [{"pointer": pointer, "message": words}]

@@ -14,6 +14,7 @@ from ..failures import CliError
 from ..moments import sequence_now
 from ..options import Changing, Common, Flag, Looking, NoWait
 from ..session import Session, session
+from ..whereabouts import there
 from .instance import follow, show_plan
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def find(at: Session, instance: str, member: str) -> tuple[str, str]:
     for one in _members(at, instance_id):
         if _name(one) == member:
             return instance_id, one.id
-    raise CliError(f"There is no member called {member}.", f"See: gpuaas member list {instance}", failures.NOT_FOUND)
+    raise CliError(
+        f"There is no member called {member}.", f"See: {there(f'gpuaas member list {instance}')}", failures.NOT_FOUND
+    )
 
 
 @app.command
