@@ -322,6 +322,9 @@ async def test_a_strange_id_is_an_absent_one(world: World, name: str) -> None:
 
 async def test_unknown_addresses_and_methods_are_problems_too(world: World) -> None:
     check_problem(await world.boss.get("/v2/everything"), 404, "not_found")
+    elsewhere = await world.boss.get("/v1/projects/", headers={"Host": "evil.example"})
+    check_problem(elsewhere, 404, "not_found")
+    assert "location" not in elsewhere.headers, "nobody is sent on, least of all with a token"
     answer = await world.boss.call("DELETE", f"/v1/projects/{world.red}/instances")
     check_problem(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, POST"

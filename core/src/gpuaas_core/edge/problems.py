@@ -121,7 +121,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         headers["Allow"] = ", ".join(_methods(request))
         return _tell(request, MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
     if error.status_code == 404:
-        return _tell(request, NotFound(f"There is nothing at {request.url.path}."), headers)
+        way_out = "Check the address: contracts/openapi.json has all there are, and none ends with a slash."
+        return _tell(request, NotFound(f"There is nothing at {request.url.path}.", way_out=way_out), headers)
     return await _unreadable(request, UNREADABLE)
 
 
