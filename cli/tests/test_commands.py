@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,8 @@ def test_columns_are_not_cut_off_in_a_pipe(gpuaas: Gpuaas, capsys: pytest.Captur
         (("allocation", "list"), "/v1/projects/prj_1/allocations", "tenant administrator"),
         (("catalog",), "/v1/projects/prj_1/catalog", "empty"),
         (("operation", "list"), "/v1/projects/prj_1/operations", "No operations"),
+        (("pool", "list"), "/v1/tenants/ten_1/pools", "No pools"),
+        (("iam", "invitations"), "/v1/tenants/ten_1/invitations", "Nobody is invited"),
     ],
 )
 def test_an_empty_list_says_what_to_do(
@@ -273,6 +276,17 @@ def test_an_empty_list_says_what_to_do(
     scene.platform.on("GET", route, lambda _: (200, {"items": [], "next_cursor": None}))
     assert gpuaas(*command) == 0
     assert words in capsys.readouterr().out
+
+
+def test_text_of_several_lines_in_an_access_bundle_can_be_copied(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    header = "#SBATCH --account=red\n#SBATCH --time=60\n"
+    scene.instance["access"] = {"headers": [{"partition": "main", "text": header, "proof": "exit 0"}]}
+    assert gpuaas("access", "train") == 0
+    printed = capsys.readouterr().out
+    assert "\n#SBATCH --account=red\n#SBATCH --time=60\n" in printed, "sbatch passes over a header that is indented"
+    assert "\n  partition  main\n  proof      exit 0\n" in printed
 
 
 def test_an_app_may_say_anything_in_its_words_without_breaking_the_table(
@@ -295,6 +309,24 @@ def test_a_terminal_gets_colours_and_the_same_words(
     assert gpuaas(*command) == 0
     assert "[red]not markup[/] is what it is." in terminal.getvalue()
     assert "\x1b[32mhealthy" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 40, 24])
+def test_a_narrow_terminal_still_shows_every_word(
+    gpuaas: Gpuaas, scene: Scene, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    scene.instance |= {
+        "id": "inst_01m7jfkjcbghq7trjfvh25mgxh",
+        "health": {"status": "healthy", "sentence": "Both idle."},
+    }
+    terminal = type("Terminal", (io.StringIO,), {"isatty": lambda self: True})()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert gpuaas("instance", "list") == 0
+    page = re.sub("\x1b\\[[0-9;]*m", "", terminal.getvalue())
+    assert {"train", "slurm", "1.0.0", "running", "healthy", "idle."} <= set(page.split()), page
+    assert all(len(line) <= width for line in page.splitlines()), page
 
 
 def test_a_failed_operation_shows_what_its_host_said(
@@ -451,9 +483,66 @@ def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.Capture
     assert json.loads(capsys.readouterr().out)["verdict"]["code"] == "disk_full"
 
 
+@pytest.mark.parametrize("what", ["train", "op_1", "inst_1"])
+def test_triage_takes_an_instance_or_an_operation_as_well(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, TRIAGE))
+    scene.platform.on("GET", r"/v1/triage/train", lambda _call: problem(404, "not_found"))
+    assert gpuaas("triage", what) == 0
+    assert "The disk is full. (disk_full)" in capsys.readouterr().out
+
+
+def test_triage_of_a_word_that_is_nothing_says_what_it_takes(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.platform.on("GET", r"/v1/triage/trian", lambda _call: problem(404, "not_found"))
+    assert gpuaas("triage", "trian") == 5
+    assert "the id of an operation, or an instance's name" in capsys.readouterr().err
+
+
 def test_an_id_nobody_knows_is_not_found(gpuaas: Gpuaas, scene: Scene) -> None:
     scene.platform.on("GET", r"/v1/triage/cor-none", lambda _call: problem(404, "not_found"))
     assert gpuaas("triage", "cor-none") == 5
+
+
+def test_a_tenants_administrator_sees_their_own_tenant_in_the_list(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.platform.on("GET", "/v1/tenants", lambda _call: problem(403, "permission_denied"))
+    assert gpuaas("tenant", "list") == 0
+    assert "acme" in capsys.readouterr().out
+
+
+def test_a_suggested_command_goes_where_this_one_went(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("instance", "stop", "train", "--no-wait")
+    assert gpuaas(*words, "--project", "red") == 0
+    assert "gpuaas instance watch train --project red " in capsys.readouterr().out
+    assert gpuaas(*words) == 0
+    assert "gpuaas instance watch train  " in capsys.readouterr().out
+    assert gpuaas("instance", "show", "trian", "-p", "red") == 5
+    assert "gpuaas instance list --project red" in capsys.readouterr().err
+
+
+def test_a_question_that_nobody_can_answer_is_no_bug(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_question: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", closed)
+    assert gpuaas("password") == 2
+    assert "standard input is closed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [("session", "revoke"), ("triage",), ("node", "show"), ("operation", "show")])
+def test_an_empty_name_is_no_bug(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert gpuaas(*command, "") in (2, 5)
+    assert "empty" in capsys.readouterr().err
 
 
 def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, scene: Scene) -> None:

@@ -245,3 +245,14 @@ def test_work_on_one_member_ends_with_its_own_sentence_not_with_the_instances(
 def test_members_without_machines_are_asked_for_them(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpuaas("member", "add", "train", "worker") == 2
     assert "On which machines?" in capsys.readouterr().err
+
+
+def test_an_operation_that_gave_way_to_a_later_one_is_not_offered_again(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing", ends="superseded")
+    assert gpuaas("instance", "restart", "train") == 9
+    printed = capsys.readouterr().err
+    assert "gave way to a later operation" in printed
+    assert "gpuaas operation show train" in printed
+    assert "retry" not in printed

@@ -152,3 +152,18 @@ def test_who_is_told_to_stop_takes_ssh_and_the_key_along(
     process.send_signal(how)
     assert process.wait(30) == 128 + how
     assert left(tmp_path) == []
+
+
+def test_whoever_left_hands_the_certificate_back(
+    gpuaas: Gpuaas, scene: Scene, seen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    back = "/v1/projects/prj_1/access-grants/grant_2/revoke"
+    scene.platform.on("POST", back, lambda _: problem(503, "unavailable"))
+    assert gpuaas("ssh", "train", "mem_1", "--idempotency-key", "one-of-this-session") == 0, "not its business"
+    (said,) = scene.platform.seen("POST", back)
+    assert said.body == {"reason": "its session was closed"}
+    assert said.headers["idempotency-key"] != "one-of-this-session"
+    monkeypatch.setenv("DO", "exit 255")
+    assert gpuaas("ssh", "train", "mem_1") == 255
+    assert gpuaas("ssh", "train", "mem_1", "--print") == 0
+    assert len(scene.platform.seen("POST", back)) == 1, "nobody got in, or somebody is about to"

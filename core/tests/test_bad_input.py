@@ -1,10 +1,12 @@
 """What is wrong is refused with a sentence, a way out and a code, and leaves nothing behind."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from echo_app import MANIFEST
+from gpuaas_core.catalog.manifest import InputsInvalid, check_inputs
 from world import HOST_KEY, Api, World, dump, enrol_body, hold, invite, join, one
 
 ALLOCATION = "alloc_" + "0" * 26
@@ -96,8 +98,10 @@ async def test_an_allocation_in_use_names_its_user_and_cannot_be_released(world:
 async def test_inputs_are_checked_against_the_apps_own_form(world: World) -> None:
     body = world.deploy_body(world.allocations[0], inputs={"greeting": "x" * 21, "colour": "red"})
     problem = await check_refused(world, body, 422, "inputs_invalid")
-    assert {error["pointer"] for error in problem["errors"]} == {"/inputs", "/inputs/greeting"}
-    assert all(error["message"] for error in problem["errors"])
+    assert {error["pointer"]: error["message"] for error in problem["errors"]} == {
+        "/inputs": "There is no 'colour' here; there is: greeting.",
+        "/inputs/greeting": "It may have at most 20 characters.",
+    }
 
 
 @pytest.mark.parametrize(
@@ -258,6 +262,52 @@ async def test_a_senseless_query_is_refused(world: World, query: str) -> None:
     assert answer.json()["way_out"]
 
 
+async def test_the_cursor_of_one_list_is_refused_by_another(world: World) -> None:
+    nodes = (await world.boss.get(f"/v1/tenants/{world.tenant}/nodes?limit=1")).json()["next_cursor"]
+    projects = (await world.boss.get("/v1/projects?limit=1")).json()["next_cursor"]
+    assert nodes
+    assert projects
+    for path in ("operations", "instances", "allocations"):
+        for cursor in (nodes, projects):
+            answer = await world.boss.get(f"/v1/projects/{world.red}/{path}?cursor={cursor}")
+            assert "not made for this list" in check_problem(answer, 400, "cursor_invalid")["detail"]
+    check_problem(await world.boss.get(f"/v1/projects?cursor={nodes}"), 400, "cursor_invalid")
+    assert (await world.boss.get(f"/v1/tenants/{world.tenant}/nodes?cursor={nodes}")).status_code == 200
+
+
+BODIES = {
+    '{"name": "a", "name": "b"}': "has 'name' twice",
+    '{"name": NaN}': "cannot|NaN",
+    '{"name": "\\ud800"}': "half a character",
+    "[" * 100_000: "cannot be read as JSON|not valid JSON|nested",
+    '{"n": ' + "9" * 5000 + "}": "thousands of digits",
+    "name=x": "not valid JSON|is not JSON",
+}
+
+
+@pytest.mark.parametrize(("body", "words"), BODIES.items(), ids=range(len(BODIES)))
+async def test_what_cannot_be_read_says_why_in_a_sentence(world: World, body: str, words: str) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = await world.boss.call("POST", f"/v1/projects/{world.red}/instances", content=body, headers=headers)
+    assert re.search(words, check_problem(answer, 400, "malformed_body")["detail"])
+
+
+async def test_what_belongs_to_the_platform_is_not_asked_of_a_tenant(world: World) -> None:
+    refused = check_problem(await world.boss.get("/v1/tenants"), 403, "permission_denied")
+    assert "run the platform" in refused["way_out"]
+
+
+async def test_a_field_that_is_not_right_is_told_in_our_words(world: World) -> None:
+    answer = await world.boss.post(f"/v1/projects/{world.red}/instances", {"name": 7, "colour": "red", "topology": ""})
+    told = {one["pointer"]: one["message"] for one in check_problem(answer, 422, "invalid_request")["errors"]}
+    assert told["/app_slug"] == "It is missing."
+    assert told["/colour"] == "There is no such field here."
+    assert told["/name"] == "It must be text."
+    answer = await world.boss.post(f"/v1/projects/{world.red}/instances", [])
+    (error,) = check_problem(answer, 422, "invalid_request")["errors"]
+    assert error["message"] == "It must be a JSON object, sent with the content type application/json."
+
+
 @pytest.mark.parametrize("after", ["-1", "x", "9" * 18, "9" * 19, "9" * 400])
 async def test_a_senseless_audit_position_is_no_accident(world: World, after: str) -> None:
     answer = await world.boss.get(f"/v1/tenants/{world.tenant}/audit?after={after}")
@@ -272,6 +322,9 @@ async def test_a_strange_id_is_an_absent_one(world: World, name: str) -> None:
 
 async def test_unknown_addresses_and_methods_are_problems_too(world: World) -> None:
     check_problem(await world.boss.get("/v2/everything"), 404, "not_found")
+    elsewhere = await world.boss.get("/v1/projects/", headers={"Host": "evil.example"})
+    check_problem(elsewhere, 404, "not_found")
+    assert "location" not in elsewhere.headers, "nobody is sent on, least of all with a token"
     answer = await world.boss.call("DELETE", f"/v1/projects/{world.red}/instances")
     check_problem(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, POST"
@@ -369,3 +422,34 @@ async def test_a_machine_with_a_senseless_key_or_token_does_not_join(world: Worl
     for change, status, code in bad:
         check_problem(await anybody.post("/v1/enrol", good | change), status, code)
     assert dump(world.platform, without=KEPT) == before
+
+
+FORM: dict[str, Any] = {
+    "type": "object",
+    "required": ["size"],
+    "additionalProperties": False,
+    "properties": {
+        "size": {"type": "integer", "minimum": 1, "maximum": 9},
+        "colour": {"enum": ["red", "blue"]},
+        "names": {"type": "array", "minItems": 1, "items": {"type": ["string", "null"], "minLength": 2}},
+        "code": {"type": "string", "pattern": "^a", "x-message": "{name} begins with an a."},
+    },
+}
+SAID = [
+    ({}, "/inputs", "'size' is missing."),
+    ({"size": "x"}, "/inputs/size", "It must be a whole number."),
+    ({"size": 0}, "/inputs/size", "It must be at least 1."),
+    ({"size": 10}, "/inputs/size", "It must be at most 9."),
+    ({"size": 1, "colour": "pink"}, "/inputs/colour", "It must be one of: red, blue."),
+    ({"size": 1, "names": []}, "/inputs/names", "It must have at least 1 of them."),
+    ({"size": 1, "names": [7]}, "/inputs/names/0", "It must be text or null."),
+    ({"size": 1, "code": "b"}, "/inputs/code", "code begins with an a."),
+    ({"size": 1, "x": 1}, "/inputs", "There is no 'x' here; there is: code, colour, names, size."),
+]
+
+
+@pytest.mark.parametrize(("inputs", "pointer", "words"), SAID)
+def test_what_does_not_fit_a_form_is_told_in_words(inputs: dict[str, Any], pointer: str, words: str) -> None:
+    with pytest.raises(InputsInvalid) as refusal:
+        check_inputs({"inputs_schema": FORM}, inputs)
+    assert refusal.value.errors == [{"pointer": pointer, "message": words}]

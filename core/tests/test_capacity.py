@@ -154,7 +154,7 @@ async def test_a_machine_retires_empty_and_its_identity_is_closed(world: World) 
     assert offered["retire"] == {"action": "retire", "allowed": False, "reason": refused.json()["detail"]}
     assert offered["uncordon"] == {"action": "uncordon", "allowed": True, "reason": ""}
     assert not offered["cordon"]["allowed"]
-    assert offered["cordon"]["reason"]
+    assert offered["cordon"]["reason"].endswith("Possible: readmit, retire, uncordon."), "only what people can ask for"
     await world.boss.ok(f"/v1/projects/{world.red}/allocations/{allocation}/release")
     check_problem(await world.boss.post(f"/v1/nodes/{made}/retire", {}), 409, "node_held")
     await apply_trust(made, machine)

@@ -168,6 +168,7 @@ async def test_a_deny_rule_goes_before_every_role_and_is_explained(world: World)
     rule = await world.boss.ok(_denies(world), {"permissions": ["apps.instance.*"], "reason": "audit week"})
     refused = await world.boss.post(f"/v1/projects/{world.red}/instances", world.deploy_body(world.allocations[0]))
     problem = check_problem(refused, 403, "permission_denied")
+    assert "gpuaas deny-rule list" in problem["way_out"], "no role would help"
     assert "audit week" in problem["detail"]
     found = await _why(world, world.boss_id, DEPLOY)
     assert (found["allowed"], found["decided_by"]) == (False, "deny")

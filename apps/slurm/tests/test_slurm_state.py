@@ -19,9 +19,9 @@ from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.errors import MachineUnreachable
 from gpuaas_slurm import failpoints
 from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_slurm.state import copying, store
 from gpuaas_slurm.state import shared as database
-from gpuaas_slurm.state import store
-from gpuaas_slurm.state.journal import Journal, Key, Setback
+from gpuaas_slurm.state.journal import TABLES, Journal, Key, Setback
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"
@@ -189,3 +189,59 @@ def test_a_controller_does_not_start_without_its_state_and_says_so(tmp_path: Pat
 
 def test_a_folder_is_the_usual_place(tmp_path: Path) -> None:
     assert store.place(str(tmp_path)) == tmp_path / "journal.db"
+
+
+def remembering(where: Path | str) -> Journal:
+    journal = Journal(where)
+    journal.verified(KEY, journal.acting(KEY), {"found": "Zażółć \0"})
+    journal.wait("op_00000002", "alloc_00000002")
+    journal.setback(Setback("op_00000003", "alloc_00000003", "0.3.0", "disk_full", "full", {"a": 1}), 3600)
+    journal.set_up("0.2.0", ["alloc_00000001"])
+    return journal
+
+
+def everything(where: Path | str) -> dict[str, Any]:
+    held = store.opened(where, TABLES)
+    try:
+        return {name: held.execute(f"SELECT * FROM {name}") for name in copying.NAMES}
+    finally:
+        held.close()
+
+
+def test_what_is_remembered_goes_to_a_database_and_back_again(shared: str, tmp_path: Path) -> None:
+    remembering(tmp_path / "first" / "journal.db").close()
+    before = everything(tmp_path / "first" / "journal.db")
+    assert all(before.values())
+    for _again in range(2):
+        assert "1 steps, 1 waits for hosts" in copying.copy(str(tmp_path / "first"), shared)
+        assert everything(shared) == before
+    copying.copy(shared, str(tmp_path / "second"))
+    assert everything(tmp_path / "second" / "journal.db") == before
+    assert Journal(tmp_path / "first" / "journal.db").rows(KEY.operation_id), "the old place works as before"
+
+
+def test_state_that_a_controller_uses_is_not_copied(place: Path | str, tmp_path: Path) -> None:
+    journal, said = remembering(place), str(place.parent if isinstance(place, Path) else place)
+    for old, new in ((said, str(tmp_path / "new")), (str(tmp_path / "old"), said)):
+        Journal(tmp_path / "old" / "journal.db").close()
+        with pytest.raises(copying.NotCopied, match="is in use"):
+            copying.copy(old, new)
+    journal.close()
+    assert copying.copy(said, str(tmp_path / "new"))
+
+
+def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path) -> None:
+    remembering(tmp_path / "a" / "journal.db").close()
+    remembering(tmp_path / "b" / "journal.db").close()
+    done = subprocess.run(
+        [PROGRAM, "state", "copy", tmp_path / "a", tmp_path / "b"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "two memories are not mixed" in done.stderr
+    with pytest.raises(copying.NotCopied, match="no journal"):
+        copying.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
+    assert not (tmp_path / "typo").exists()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from . import failures, show
 from .moments import moments
 from .progress import view
+from .whereabouts import there
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
@@ -73,6 +74,8 @@ def _certificates(operation: OperationView) -> list[tuple[str, str]]:
 
 
 def say_bad(operation: OperationView, instance: InstanceView) -> None:
+    if operation.status == "superseded":
+        return _say_superseded(operation, instance)
     progress, error = operation.progress, operation.error
     where = f" at step {progress.step} of {progress.of}" if progress.of else ""
     ended = {"needs_attention": "needs attention", "failed": "failed", "canceled": "was canceled"}
@@ -91,12 +94,22 @@ def say_bad(operation: OperationView, instance: InstanceView) -> None:
         ("gpuaas instance decommission " + instance.name, "give up and clean the hosts"),
         stderr=True,
     )
+    return None
+
+
+def _say_superseded(operation: OperationView, instance: InstanceView) -> None:
+    """Somebody asked for something that goes before it: nothing to retry, and nothing went wrong."""
+    print(file=sys.stderr)
+    sentence = f"{operation.kind} of {instance.name} gave way to a later operation."
+    failures.tell(sentence, code=operation.status, correlation_id=operation.correlation_id)
+    say_next((f"gpuaas operation show {instance.name}", "the later one"), stderr=True)
 
 
 def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:
     """What people usually want to do now."""
-    width = max(len(command) for command, _ in commands)
-    lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in commands)]
+    wanted = [(there(command), purpose) for command, purpose in commands]
+    width = max(len(command) for command, _ in wanted)
+    lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in wanted)]
     print("\n".join(lines), file=sys.stderr if stderr else sys.stdout)
 
 

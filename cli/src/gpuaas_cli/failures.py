@@ -69,12 +69,16 @@ def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: st
 def tell_any(error: Exception) -> int:
     """Print whatever ended a command; the exit code for it."""
     from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.request import EmptyId
 
     if isinstance(error, CliError):
         tell(str(error), error.way_out)
         return error.exit_code
     if isinstance(error, GpuaasError):
         return tell_error(error)
+    if isinstance(error, EmptyId):
+        tell("An id or a name is empty.", "Is a variable of your script not set?")
+        return USAGE
     if os.environ.get("GPUAAS_DEBUG"):
         raise error
     way_out = "Run it again with GPUAAS_DEBUG=1 and report what it says."

@@ -85,7 +85,7 @@ When something happens
   gpuaas operation abandon ID|NAME       give it up without evidence
   gpuaas orphan list                     what was given up and may be left somewhere
   gpuaas orphan resolve ID               somebody has looked
-  gpuaas triage CORRELATION_ID           why it went wrong, and what to do
+  gpuaas triage ID|NAME                  why it went wrong, and what to do
   gpuaas events --follow                 everything, live
   gpuaas audit list                      who did or tried what
   gpuaas audit verify                    whether that record is still what was written
@@ -300,6 +300,9 @@ def _run(arguments: list[str]) -> int:
             return _command(arguments)() or failures.OK
     except KeyboardInterrupt:
         return failures.INTERRUPTED
+    except EOFError:
+        failures.tell("There is nobody to ask: standard input is closed.", "Use a terminal, or --password-stdin.")
+        return failures.USAGE
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
         return failures.OK
@@ -311,11 +314,12 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     """What was asked for, ready to be called; what was not understood ends here with 2."""
     from functools import partial
 
-    from . import show
+    from . import show, whereabouts
 
     command, bound, _ = build_app().parse_args(arguments)
     common = bound.arguments.get("common")
     show.speak(getattr(common, "output", "table"))
+    whereabouts.remember(common)
     look = partial(command, *bound.args, **bound.kwargs)
     if not getattr(common, "watch", False):
         return look

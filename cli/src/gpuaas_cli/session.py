@@ -14,6 +14,7 @@ import gpuaas_sdk as sdk
 from . import failures
 from .config import Config
 from .failures import CliError
+from .whereabouts import there
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
@@ -95,7 +96,9 @@ def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
             raise CliError(f"There are {len(found)} {noun}s called {wanted}.", f"Use the id: {ids}.", failures.USAGE)
         if found:
             return found[0]
-    raise CliError(f"There is no {noun} called {wanted}.", f"See what there is: {listing}", failures.NOT_FOUND)
+    called = wanted or "'' (the name is empty)"
+    look = listing if noun in ("project", "tenant") else there(listing)  # the place itself may be what was mistyped
+    raise CliError(f"There is no {noun} called {called}.", f"See what there is: {look}", failures.NOT_FOUND)
 
 
 @contextmanager

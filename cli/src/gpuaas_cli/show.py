@@ -74,9 +74,11 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=120)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "There are none.") -> None:
     """Colours and folding on a terminal; in a pipe plain columns, never cut off, and no rich to load."""
-    if sys.stdout.isatty():
+    if not rows:
+        print(empty)
+    elif sys.stdout.isatty():
         _draw(columns, rows)
     else:
         _write([columns, *rows])
@@ -98,15 +100,48 @@ def _write(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _draw(columns: Sequence[str] | None, rows: Iterable[Sequence[str]]) -> None:
+def _draw(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
 
+    screen = console()
+    if columns and columns[0] in NAMING and columns[-1] == "ID" and not _fit(_whole(columns, rows), screen.width):
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
+    if columns and not _fit(_floors(columns, rows), screen.width):
+        return _cards(columns, rows)
     drawn = Table(box=None, pad_edge=False, show_header=columns is not None, header_style="bold")
-    for column in columns or ("", "value"):
-        drawn.add_column(column, no_wrap=column in ("", "ID"), overflow="fold", style="bold" if not column else "")
+    floors = _floors(columns, rows) if columns else [0, 0]
+    for column, floor in zip(columns or ("", "value"), floors, strict=True):
+        style = "bold" if not column else ""
+        drawn.add_column(column, no_wrap=column in ("", "ID"), overflow="fold", style=style, min_width=floor)
     for row in rows:
         drawn.add_row(*(coloured(cell) for cell in row))
-    console().print(drawn)
+    return screen.print(drawn)
+
+
+NAMING = ("NAME", "MEMBER", "PROJECT", "IN POLICIES")  # what every command takes as well as the id
+LONGEST_WORD = 32
+
+
+def _floors(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    """How narrow each column may get: no word is broken, unless it is very long."""
+    cells = zip(columns, *rows, strict=True)
+    return [min(LONGEST_WORD, max(len(word) for text in one for word in text.split() or [""])) for one in cells]
+
+
+def _whole(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(text) for text in one) for one in zip(columns, *rows, strict=True)]
+
+
+def _fit(widths: list[int], screen: int) -> bool:
+    return sum(widths) + 2 * len(widths) <= screen
+
+
+def _cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """For a terminal too narrow for columns: one thing after the other."""
+    for number, row in enumerate(rows):
+        if number:
+            print()
+        _draw(None, [(column.lower(), cell) for column, cell in zip(columns, row, strict=True) if cell])
 
 
 def coloured(cell: str) -> str:
@@ -151,7 +186,7 @@ def size(node_facts: dict[str, Any]) -> str:
 def bundle(value: dict[str, Any], indent: int = 0) -> None:
     """An app's access bundle, whatever its shape: plain facts first, then a section for everything that has parts."""
     space = "  " * indent
-    plain = {name: inner for name, inner in value.items() if not (isinstance(inner, dict | list) and inner)}
+    plain = {name: inner for name, inner in value.items() if not _has_parts(inner)}
     _rows([(_words(name), _plain(inner)) for name, inner in plain.items()], space)
     sections = {name: inner for name, inner in value.items() if name not in plain}
     for number, (name, inner) in enumerate(sections.items()):
@@ -160,14 +195,20 @@ def bundle(value: dict[str, Any], indent: int = 0) -> None:
         print(f"{space}{_words(name)}")
         if isinstance(inner, dict):
             bundle(inner, indent + 1)
+        elif isinstance(inner, str):
+            print(inner.rstrip("\n"))  # at the margin: several lines are there to be copied into a file
         else:
             _items(inner, indent + 1)
+
+
+def _has_parts(value: Any) -> bool:
+    return bool(value) and (isinstance(value, dict | list) or (isinstance(value, str) and "\n" in value.rstrip("\n")))
 
 
 def _items(values: list[Any], indent: int) -> None:
     """Things of one shape line up; others stand below each other."""
     space = "  " * indent
-    if all(isinstance(one, dict) and one.keys() == values[0].keys() for one in values):
+    if all(isinstance(one, dict) and one.keys() == values[0].keys() and _is_flat(one) for one in values):
         _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)
         return
     for one in values:
@@ -175,6 +216,10 @@ def _items(values: list[Any], indent: int) -> None:
             bundle(one, indent)
         else:
             print(space + _plain(one))
+
+
+def _is_flat(one: dict[str, Any]) -> bool:
+    return not any(isinstance(cell, str) and _has_parts(cell) for cell in one.values())
 
 
 def _rows(rows: Sequence[Sequence[str]], space: str) -> None:

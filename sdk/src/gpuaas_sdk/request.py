@@ -36,7 +36,6 @@ class Request(Generic[T]):
     query: dict[str, Any] = field(default_factory=dict)
     body: dict[str, Any] | None = None
     form: dict[str, str] | None = None
-    headers: dict[str, str] = field(default_factory=dict)
     key: str = field(default_factory=new_idempotency_key)
     headers: dict[str, str] = field(default_factory=dict)  # preconditions: If-Match, If-None-Match
     anonymous: bool = False  # no token and no idempotency key: sign-in, token, public reads
@@ -44,10 +43,14 @@ class Request(Generic[T]):
     retries: bool = True
 
 
+class EmptyId(ValueError):
+    """It would silently name another resource, so nothing is sent."""
+
+
 def at(template: str, *ids: str) -> str:
-    """Fill ids into a path, quoted; an empty id would silently name another resource, so it is refused."""
+    """Fill ids into a path, quoted."""
     if not all(ids):
-        raise ValueError(f"{template}: an id is empty")
+        raise EmptyId(f"{template}: an id is empty")
     return template.format(*(quote(i, safe="") for i in ids))
 
 

@@ -88,6 +88,32 @@ def build_packages(file: Path = Path("slurm-packages.tar")) -> None:
     print(f"Next: gpuaas artifact push {made.file} --name slurm-packages --version {made.version}")
 
 
+state_app = App(name="state", help="What a controller itself remembers.")
+app.command(state_app)
+
+
+@state_app.command(name="copy")
+def copy_state(old: str, new: str, /) -> None:
+    """Take it to another place, e.g. from a folder to PostgreSQL. Stop the controllers that use it first.
+
+    Example: gpuaas-slurm state copy /var/lib/gpuaas-slurm postgresql://gpuaas_slurm@db.example/gpuaas_slurm
+
+    Parameters
+    ----------
+    old
+        Where it is: a folder, or postgresql://…
+    new
+        Where it shall be: empty, or what an earlier try left.
+    """
+    from gpuaas_slurm.state.copying import NotCopied, copy
+    from gpuaas_slurm.state.store import StateAway
+
+    try:
+        print(copy(old, new))
+    except (NotCopied, StateAway) as error:
+        sys.exit(f"Nothing was lost. {error}")
+
+
 @app.command
 def manifest() -> None:
     """Print the manifest."""

@@ -86,7 +86,7 @@ def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> Non
     if common.json:
         return show.as_json(found)
     rows = [(b.id, b.state, b.mode, b.tenant_id, b.opened_by, b.ticket, b.reason) for b in found]
-    return show.table(("ID", "STATE", "MODE", "TENANT", "BY", "TICKET", "WHY"), rows)
+    return show.table(("ID", "STATE", "MODE", "TENANT", "BY", "TICKET", "WHY"), rows, empty="There were none.")
 
 
 def _tell(one: BreakGlassView, common: Common) -> None:

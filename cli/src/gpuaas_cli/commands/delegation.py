@@ -54,7 +54,7 @@ def list_delegations(*, common: Looking = Looking()) -> None:
         (d.id, d.state, d.grantor_id, d.grantee_id, f"{len(d.effective)} of {len(d.permissions)}", d.reason)
         for d in found
     ]
-    return show.table(("ID", "STATE", "LENT BY", "LENT TO", "GIVES NOW", "WHY"), rows)
+    return show.table(("ID", "STATE", "LENT BY", "LENT TO", "GIVES NOW", "WHY"), rows, empty="Nothing is lent.")
 
 
 @app.command

@@ -40,6 +40,8 @@ def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Loo
 
 
 def _reason(grant: sdk.models.AccessGrantView) -> str:
+    if grant.purpose == "observation":
+        return "a look between operations"
     return grant.member_id or f"{grant.operation_id}/{grant.claim_epoch}"
 
 

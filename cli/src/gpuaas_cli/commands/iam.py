@@ -143,7 +143,7 @@ def bind(
         if not who.startswith(("usr_", "sa_")):
             users = list(at.client.every(sdk.Calls.list_users, tenant_id))
             known = [u for u in users if u.email == who]
-            who = (known[0] if known else pick("user", who, users, "gpuaas iam members")).id
+            who = (known[0] if known else pick("user", who, users, "gpuaas user list")).id
         project_id = None if whole_tenant else at.project.id
         made = at.client.create_role_binding(tenant_id, principal_id=who, role=role, project_id=project_id)
     if common.json:

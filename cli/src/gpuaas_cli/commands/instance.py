@@ -107,7 +107,8 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
         rows = [(one.field, _short(one.old), _short(one.new), one.effect, one.sentence) for one in plan.changes]
         show.table(("INPUT", "NOW", "WANTED", "EFFECT", "WHAT HAPPENS"), rows)
         print()
-    show.table(("HOST", "ADDRESS", "RUNS"), [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts])
+    hosts = [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts]
+    show.table(("HOST", "ADDRESS", "RUNS"), hosts, empty="No machine is touched.")
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
     print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
     return None
@@ -163,7 +164,7 @@ def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None
         (f"{m.component_key}/{m.ordinal}", m.state, m.runtime_state or "-", m.node_name, m.address)
         for m in found.members
     ]
-    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows)
+    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows, empty="It has no members.")
     return findings.drift(found.adapter_detail)
 
 
@@ -177,7 +178,7 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
         ("app", f"{i.app_slug} {i.version}{runtime}"),
         ("topology", i.topology),
         *([("operated by", i.operator_id)] if i.operator_id else []),
-        ("you can", ", ".join(allowed)),
+        ("possible", ", ".join(allowed)),
         ("operation", i.current_operation_id or i.last_operation_id or ""),
         ("created", show.ago(i.created_at)),
         ("id", i.id),

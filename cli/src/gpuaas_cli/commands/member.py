@@ -14,6 +14,7 @@ from ..failures import CliError
 from ..moments import sequence_now
 from ..options import Changing, Common, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
+from ..whereabouts import there
 from .instance import follow, show_plan
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def show_member(instance: Instance, member: Member, /, *, common: Looking = Look
             ("member", f"{_name(found)} on {found.node_name} ({found.address})"),
             ("state", found.state),
             ("runtime", " ".join(one for one in (found.runtime_state, found.runtime_version) if one)),
-            ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("possible", ", ".join(a.action for a in found.available_actions if a.allowed)),
             ("not now", "; ".join(no)),
             ("operation", found.current_operation_id or found.last_operation_id or ""),
             ("replaces", found.replaces or ""),
@@ -89,7 +90,9 @@ def find(at: Session, instance: str, member: str) -> tuple[str, str]:
     for one in _members(at, instance_id):
         if _name(one) == member:
             return instance_id, one.id
-    raise CliError(f"There is no member called {member}.", f"See: gpuaas member list {instance}", failures.NOT_FOUND)
+    raise CliError(
+        f"There is no member called {member}.", f"See: {there(f'gpuaas member list {instance}')}", failures.NOT_FOUND
+    )
 
 
 @app.command

@@ -12,7 +12,7 @@ from ..options import Changing, Looking
 from ..session import session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import SkuView
+    from gpuaas_sdk.models import QuotaView, SkuView
 
 sku = App(name="sku", help="The kinds of machines the platform knows.")
 region = App(name="region", help="Where machines stand.")
@@ -33,7 +33,9 @@ def list_skus(*, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(s.name, f"{s.gpu_count} × {s.gpu_model}", str(s.cpus), str(s.memory_mb), _price(s)) for s in found]
-    return show.table(("NAME", "GPUS", "CPUS", "MEMORY MB", "AN HOUR"), rows)
+    return show.table(
+        ("NAME", "GPUS", "CPUS", "MEMORY MB", "AN HOUR"), rows, empty="No kinds of machines are described."
+    )
 
 
 def _price(sku: SkuView) -> str:
@@ -79,7 +81,7 @@ def list_regions(*, common: Looking = Looking()) -> None:
         found = list(at.client.every(sdk.Calls.list_regions))
     if common.json:
         return show.as_json(found)
-    return show.table(("NAME", "TITLE"), [(r.name, r.title) for r in found])
+    return show.table(("NAME", "TITLE"), [(r.name, r.title) for r in found], empty="No regions are described.")
 
 
 @region.command(name="create")
@@ -106,7 +108,7 @@ def list_pools(*, tenant: str | None = None, common: Looking = Looking()) -> Non
         found = list(at.client.every(sdk.Calls.list_pools, at.tenant_id(tenant)))
     if common.json:
         return show.as_json(found)
-    return show.table(("NAME", "TITLE"), [(p.name, p.title) for p in found])
+    return show.table(("NAME", "TITLE"), [(p.name, p.title) for p in found], empty="No pools.")
 
 
 @pool.command(name="create")
@@ -133,12 +135,16 @@ def show_quota(*, common: Looking = Looking()) -> None:
         found = at.client.get_quota(at.project_id)
     if common.json:
         return show.as_json(found)
-    return show.facts(
-        [
-            ("allocations", _of(found.used_allocations, found.max_allocations)),
-            ("GPUs", _of(found.used_gpus, found.max_gpus)),
-        ]
-    )
+    return _tell_quota(found)
+
+
+def _tell_quota(found: QuotaView) -> None:
+    allocations = _of(found.used_allocations, found.max_allocations)
+    return show.facts([("allocations", allocations), ("GPUs", _of(found.used_gpus, found.max_gpus))])
+
+
+def _of(used: int, most: int | None) -> str:
+    return f"{used}, no bound" if most is None else f"{used} of {most}"
 
 
 @quota.command(name="set")
@@ -153,13 +159,7 @@ def set_quota(
         found = at.client.set_quota(at.project_id, max_allocations=max_allocations, max_gpus=max_gpus)
     if common.json:
         return show.as_json(found)
-    allocations = _of(found.used_allocations, found.max_allocations)
-    print(f"The project holds {allocations} allocations and {_of(found.used_gpus, found.max_gpus)} GPUs.")
-    return None
-
-
-def _of(used: int, most: int | None) -> str:
-    return f"{used} of {'any number of' if most is None else most}"
+    return _tell_quota(found)
 
 
 @sku.command(name="delete")

@@ -89,7 +89,7 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
             ("what to do", error.way_out if error else ""),
             ("code", error.code if error else ""),
             ("stuck", f"{found.stuck.message} ({show.ago(found.stuck.since)})" if found.stuck else ""),
-            ("you can", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("possible", ", ".join(a.action for a in found.available_actions if a.allowed)),
             ("controller", found.claimed_by or ""),
             ("retry of", found.retry_of or ""),
             ("asked", show.ago(found.created_at)),

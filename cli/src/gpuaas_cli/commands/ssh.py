@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 
+import gpuaas_sdk as sdk
 from cyclopts import Parameter
+from gpuaas_sdk.errors import GpuaasError
 
 from .. import connecting, failures, show
+from ..failures import CliError
 from ..options import Changing, Flag, Instance, Member
 from ..session import session
 from .member import find
@@ -57,7 +62,16 @@ def ssh(
         code = connecting.connect(words)
     if code == connecting.REFUSED:
         _say_why(to.address, to.id)
+    else:
+        _hand_back(common, where[0], to.id)
     return code
+
+
+def _hand_back(common: Changing, project_id: str, grant: str) -> None:
+    """Whoever has left is no longer on record as being there. If it cannot be said now, it ends by itself."""
+    asked = sdk.Calls.revoke_access_grant.request(project_id, grant, reason="its session was closed")
+    with suppress(GpuaasError, CliError), session(replace(common, idempotency_key=None)) as at:
+        at.client.send(replace(asked, patience_s=5.0, retries=False))
 
 
 def _say_why(address: str, grant: str) -> None:

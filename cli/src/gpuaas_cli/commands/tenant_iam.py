@@ -79,7 +79,7 @@ def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(i.email, i.state, i.role or "-", i.invited_by, i.expires_at, i.id) for i in found]
-    return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows)
+    return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows, empty="Nobody is invited.")
 
 
 def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:

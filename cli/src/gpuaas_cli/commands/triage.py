@@ -1,4 +1,4 @@
-"""`gpuaas triage ID`: from the correlation id of an error to why it happened and what to do."""
+"""`gpuaas triage ID|NAME`: from an error, an operation or an instance to why it happened and what to do."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .. import show
+from gpuaas_sdk.errors import NotFound
+
+from .. import failures, show
+from ..failures import CliError
 from ..options import Looking
-from ..session import session
+from ..session import Session, session
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import EntryView, TriageView
@@ -16,24 +19,44 @@ if TYPE_CHECKING:
 COLOURS = {"error": "red", "warning": "yellow", "debug": "dim"}
 
 
-def triage(correlation_id: str, *, common: Looking = Looking()) -> None:
+def triage(what: str, /, *, common: Looking = Looking()) -> None:
     """Everything known under a correlation id, in order, and what to do about it.
 
     The id is in every error, every operation and every event. You see what you may see: your projects, your own acts.
 
     Example: gpuaas triage cor-5f2c0a7e91d34b
-    Example: gpuaas triage cor-5f2c0a7e91d34b -o json
+    Example: gpuaas triage train
+    Example: gpuaas triage op_01hx… -o json
 
     Parameters
     ----------
-    correlation_id
-        As an error, `gpuaas operation show` or an event shows it.
+    what
+        A correlation id as an error or an event shows it, the id of an operation, or an instance's name for its latest.
     """
     with session(common) as at:
-        found = at.client.read_triage(correlation_id)
+        found = _find(at, what)
     if common.json:
         return show.as_json(found)
     return _tell(found)
+
+
+def _find(at: Session, what: str) -> TriageView:
+    """Anybody may choose a correlation id, so a word is tried as one before it is taken for a name."""
+    if what.startswith(("op_", "inst_")):
+        return at.client.read_triage(at.operation(what).correlation_id)
+    try:
+        return at.client.read_triage(what)
+    except NotFound:
+        return at.client.read_triage(_operation_of(at, what))
+
+
+def _operation_of(at: Session, instance: str) -> str:
+    try:
+        return at.operation(instance).correlation_id
+    except CliError:
+        way_out = "Give a correlation id, the id of an operation, or an instance's name with its --project."
+        sentence = f"Nothing is known under {instance}, or you may not see it."
+        raise CliError(sentence, way_out, failures.NOT_FOUND) from None
 
 
 def _tell(found: TriageView) -> None:

@@ -31,6 +31,15 @@ class TokenExpired(Problem):
     way_out = "Sign in again, or get a new token with your client assertion."
 
 
+def _exit(key: str, decision: Decision) -> str:
+    """No role helps against a deny rule, and no tenant gives what belongs to the platform."""
+    if decision.decided_by == "deny":
+        return "Deny rules go before every role: ask whoever set this one to lift it (`gpuaas deny-rule list`)."
+    if key.startswith("platform."):
+        return "This belongs to those who run the platform: ask one of them."
+    return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
+
+
 @dataclass
 class Context:
     tx: Connection
@@ -56,7 +65,8 @@ class Context:
             return
         if not decision.visible:
             raise NotFound(UNSEEN)
-        raise Denied(self._refusal(key, decision), extra={"permission": key, "decided_by": decision.decided_by})
+        extra = {"permission": key, "decided_by": decision.decided_by}
+        raise Denied(self._refusal(key, decision), way_out=_exit(key, decision), extra=extra)
 
     def _refusal(self, key: str, decision: Decision) -> str:
         if decision.decided_by == "deny":

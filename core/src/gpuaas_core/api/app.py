@@ -151,6 +151,7 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,  # it would send tokens to whatever host and scheme the request says it came by
     )
     app.state.platform = platform
     for router in ROUTERS:

@@ -39,6 +39,7 @@ NODE = Lifecycle(
         "suspended": {"retire": "retired"} | _living("suspended"),
         "retired": {},
     },
+    asked=DECISIONS,
 )
 
 ALLOCATION = Lifecycle(
@@ -49,4 +50,5 @@ ALLOCATION = Lifecycle(
         "releasing": {"finish": "released"},
         "released": {},
     },
+    asked=("release",),
 )

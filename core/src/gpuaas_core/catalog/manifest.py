@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Any
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -14,6 +14,7 @@ from referencing.jsonschema import DRAFT202012
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
 from ..policy.modes import DEFAULTS, FITTING, declares
+from .saying import said
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = Draft202012Validator(SCHEMA)
@@ -127,15 +128,7 @@ def _references(value: Any) -> Iterator[str]:
 
 def _errors(validator: Draft202012Validator, value: Any, prefix: str = "") -> list[dict[str, str]]:
     found = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
-    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", _said(e)[:300]) for e in found][:50]
-
-
-def _said(error: ValidationError) -> str:
-    """In the words of the form, where it has some (`x-message`), otherwise in the validator's."""
-    words = error.schema.get("x-message") if isinstance(error.schema, dict) else None
-    return (
-        str(words).replace("{name}", str(error.absolute_path[-1])) if words and error.absolute_path else error.message
-    )
+    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", said(e)[:300]) for e in found][:50]
 
 
 def _error(pointer: str, message: str) -> dict[str, str]:

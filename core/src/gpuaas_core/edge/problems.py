@@ -17,6 +17,35 @@ from .seen import seen_in
 
 log = structlog.get_logger("gpuaas.edge")
 
+UNREADABLE = (
+    "The body cannot be read as JSON: it is nested too deep, has a number of thousands of digits, or is not UTF-8."
+)
+_OBJECT = "It must be a JSON object, sent with the content type application/json."
+# What the validator says of a field, in our words; what is not here keeps the validator's.
+SENTENCES = {
+    "missing": "It is missing.",
+    "extra_forbidden": "There is no such field here.",
+    "greater_than_equal": "It must be at least {ge}.",
+    "greater_than": "It must be more than {gt}.",
+    "less_than_equal": "It must be at most {le}.",
+    "int_parsing": "It must be a whole number.",
+    "int_type": "It must be a whole number.",
+    "int_from_float": "It must be a whole number.",
+    "string_type": "It must be text.",
+    "string_too_short": "It must have at least {min_length} characters.",
+    "string_too_long": "It may have at most {max_length} characters.",
+    "bool_type": "It must be true or false.",
+    "bool_parsing": "It must be true or false.",
+    "list_type": "It must be a list.",
+    "dict_type": "It must be an object.",
+    "model_type": "It must be an object.",
+    "model_attributes_type": "It must be an object.",
+    "too_short": "It must have at least {min_length} of them, not {actual_length}.",
+    "too_long": "It may have at most {max_length} of them, not {actual_length}.",
+    "literal_error": "It must be {expected}.",
+    "enum": "It must be {expected}.",
+}
+
 
 def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _problem)
@@ -69,8 +98,15 @@ async def _unreadable(request: Request, detail: str) -> JSONResponse:
 
 
 def _sentence(error: dict[str, Any]) -> str:
-    shape = PATTERNS.get(error.get("ctx", {}).get("pattern", ""))
-    return f"It must be {shape}." if shape else error["msg"]
+    facts = error.get("ctx", {})
+    if shape := PATTERNS.get(facts.get("pattern", "")):
+        return f"It must be {shape}."
+    if error["loc"] == ("body",) and error["type"] in ("missing", "model_attributes_type", "dict_type"):
+        return _OBJECT
+    if facts.get("min_length") == 1:
+        return "It must not be empty."
+    known = SENTENCES.get(error["type"])
+    return known.format_map(facts) if known else error["msg"]
 
 
 def _pointer(location: tuple[Any, ...]) -> str:
@@ -85,8 +121,9 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         headers["Allow"] = ", ".join(_methods(request))
         return _tell(request, MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
     if error.status_code == 404:
-        return _tell(request, NotFound(f"There is nothing at {request.url.path}."), headers)
-    return await _unreadable(request, str(error.detail))
+        way_out = "Check the address: contracts/openapi.json has all there are, and none ends with a slash."
+        return _tell(request, NotFound(f"There is nothing at {request.url.path}.", way_out=way_out), headers)
+    return await _unreadable(request, UNREADABLE)
 
 
 def _methods(request: Request) -> list[str]:

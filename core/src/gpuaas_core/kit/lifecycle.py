@@ -4,6 +4,8 @@ From it come the check, the text of the 409, the actions a reader is shown, the 
 and a test for every state and action.
 """
 
+from collections.abc import Collection
+
 from .problems import Problem
 
 
@@ -13,9 +15,11 @@ class WrongMoment(Problem):
 
 
 class Lifecycle:
-    def __init__(self, noun: str, moves: dict[str, dict[str, str]]) -> None:
+    def __init__(self, noun: str, moves: dict[str, dict[str, str]], asked: Collection[str] | None = None) -> None:
+        """`asked`: what people can ask for, where other moves happen by themselves; a refusal offers only those."""
         self.noun = noun
         self.moves = moves
+        self.asked = asked
         unknown = {to for row in moves.values() for to in row.values()} - set(moves)
         if unknown:
             raise ValueError(f"{noun}: states without a row: {sorted(unknown)}")
@@ -24,10 +28,16 @@ class Lifecycle:
         try:
             return self.moves[state][action]
         except KeyError:
-            possible = ", ".join(sorted(self.moves.get(state, {}))) or "nothing, this state is final"
             raise WrongMoment(
-                f"The {self.noun} is {state}: {action!r} is not possible now. Possible: {possible}."
+                f"The {self.noun} is {state}: {action!r} is not possible now. Possible: {self._possible(state)}."
             ) from None
+
+    def _possible(self, state: str) -> str:
+        moves = self.moves.get(state, {})
+        offered = sorted(move for move in moves if self.asked is None or move in self.asked)
+        return ", ".join(offered) or (
+            "nothing, until it moves on by itself" if moves else "nothing, this state is final"
+        )
 
     def allows(self, state: str, action: str) -> bool:
         return action in self.moves.get(state, {})

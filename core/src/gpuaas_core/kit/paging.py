@@ -17,26 +17,37 @@ class BadCursor(Problem):
 def page_of(
     tx: Connection, query: Select[Any], id_column: Any, *, limit: int, cursor: str | None, newest_first: bool = False
 ) -> tuple[Sequence[Row[Any]], str | None]:
+    kind = id_column.table.name
     if cursor:
-        after = _decode(cursor)
+        after = _decode(cursor, kind)
         query = query.where(id_column < after if newest_first else id_column > after)
     order = id_column.desc() if newest_first else id_column
     rows = tx.execute(query.order_by(order).limit(limit + 1)).all()
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]._mapping[id_column]
-    return rows[:limit], encode_cursor(str(last))
+    return rows[:limit], _encode(kind, str(last))
 
 
-def slice_of(rows: Sequence[Row[Any]], *, limit: int, cursor: str | None) -> tuple[Sequence[Row[Any]], str | None]:
+def slice_of(
+    rows: Sequence[Row[Any]], kind: str, *, limit: int, cursor: str | None
+) -> tuple[Sequence[Row[Any]], str | None]:
     """A page of rows that were chosen in Python and are ordered by id."""
-    after = _decode(cursor) if cursor else ""
+    after = _decode(cursor, kind) if cursor else ""
     left = [row for row in rows if row.id > after]
-    return left[:limit], encode_cursor(left[limit - 1].id) if len(left) > limit else None
+    return left[:limit], _encode(kind, left[limit - 1].id) if len(left) > limit else None
 
 
-def _decode(cursor: str) -> str:
+def _encode(kind: str, last: str) -> str:
+    return encode_cursor(f"{kind} {last}")
+
+
+def _decode(cursor: str, kind: str) -> str:
+    """Where the page before ended. A cursor of another kind of list would give some page, and nobody would notice."""
     try:
-        return decode_cursor(cursor)
+        made_for, _, last = decode_cursor(cursor).partition(" ")
     except ValueError:
         raise BadCursor("This cursor was not made by this platform.") from None
+    if made_for != kind:
+        raise BadCursor("This cursor was not made for this list.")
+    return last

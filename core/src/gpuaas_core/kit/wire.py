@@ -11,6 +11,7 @@ from .problems import MalformedBody
 
 T = TypeVar("T")
 MOST_LEVELS = 60
+TOO_DEEP = f"The body is nested more than {MOST_LEVELS} levels deep."
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 # Patterns a person can meet, and the sentence that stands for each: nobody should have to read a regular expression.
@@ -68,17 +69,26 @@ def read_json(body: bytes) -> Any:
     try:
         value = json.loads(body, object_pairs_hook=_refuse_doubles)
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        raise MalformedBody("The body is not JSON that can be kept (see RFC 8259, sections 4, 6 and 8.1).") from error
+    except json.JSONDecodeError as error:
+        raise MalformedBody(f"The body is not JSON from line {error.lineno}, column {error.colno} on.") from error
+    except RecursionError as error:
+        raise MalformedBody(TOO_DEEP) from error
+    except ValueError as error:
+        raise MalformedBody(
+            "The body is not JSON that can be kept: it has NaN, Infinity, a number of thousands of digits, half a"
+            " character, or is not UTF-8 (RFC 8259, sections 6 and 8.1)."
+        ) from error
     if _deeper(value, MOST_LEVELS):
-        raise MalformedBody(f"The body is nested more than {MOST_LEVELS} levels deep.")
+        raise MalformedBody(TOO_DEEP)
     return value
 
 
 def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("an object has the same member twice")
+        names = [name for name, _ in pairs]
+        twice = next(name for name in members if names.count(name) > 1)
+        raise MalformedBody(f"An object of the body has {twice[:40]!r} twice.")
     return members
 
 

@@ -59,7 +59,7 @@ class EmailTaken(Problem):
 
 class RoleNotBindable(Problem):
     status, code, title = 422, "role_not_bindable", "This role cannot be bound here"
-    way_out = "Choose a role that exists for this scope: see contracts/permissions.json."
+    way_out = "Choose a role that is given at this level: `gpuaas iam roles` lists them."
 
 
 class GrantExceedsOwn(Denied):
@@ -84,7 +84,7 @@ class KeyNotAccepted(Problem):
 
 class PermissionUnknown(Problem):
     status, code, title = 422, "permission_unknown", "There is no such permission"
-    way_out = "Choose keys from contracts/permissions.json; a deny rule also takes a family like `apps.*`."
+    way_out = "`gpuaas iam permissions` lists the keys you hold; a deny rule also takes a family like `apps.*`."
 
 
 class Undeniable(Problem):

@@ -54,7 +54,7 @@ async def create_project(call: Caller, tenant_id: str, body: schemas.CreateProje
 async def list_projects(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.ProjectView]:
     """Every project the caller can see."""
     seen = await call.read(lambda ctx: service.visible_projects(ctx.tx, ctx.principal))
-    rows, following = slice_of(seen, limit=limit, cursor=cursor)
+    rows, following = slice_of(seen, "projects", limit=limit, cursor=cursor)
     return Page(items=[_project(row) for row in rows], next_cursor=following)
 
 

@@ -19,6 +19,7 @@ from psycopg.rows import dict_row
 from gpuaas_slurm.state.store import Rows, StateAway
 
 CONNECT_S, PATIENCE_S, REST_S = 3, 4.0, 2.0
+NAME = "gpuaas-slurm"
 TABLES_LOCK = 0x6770_5551  # one controller at a time makes the tables
 
 
@@ -41,6 +42,12 @@ class Shared:
             raise self._away(f"no answer within {PATIENCE_S:.0f} s") from error
         except psycopg.Error as error:
             raise self._away(str(error)) from error
+
+    def others(self) -> str:
+        """By the name that every controller's connection has."""
+        asked = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = ? AND datname = current_database()"
+        (row,) = self.execute(f"{asked} AND pid <> pg_backend_pid()", (NAME,))
+        return f"{row['n']} connections of controllers" if row["n"] else ""
 
     def close(self) -> None:
         self._line.close()
@@ -102,7 +109,7 @@ class _Line:
             row_factory=dict_row,
             prepare_threshold=None,
             connect_timeout=CONNECT_S,
-            application_name="gpuaas-slurm",
+            application_name=NAME,
         )
         with made.transaction():
             made.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))

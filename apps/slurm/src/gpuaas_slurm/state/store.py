@@ -24,6 +24,7 @@ class Store(Protocol):
     name: str  # for people and logs: holds no password
 
     def execute(self, words: str, values: Sequence[Any] = ()) -> Rows: ...
+    def others(self) -> str: ...  # who else has it open, in words; "" if nobody
     def close(self) -> None: ...
 
 
@@ -69,5 +70,17 @@ class OneFile:
         except sqlite3.Error as error:
             raise StateAway(self.name, str(error)) from error
 
+    def others(self) -> str:
+        """A file leaves its write-ahead log only while nobody else has it open; the next to open it has one again."""
+        try:
+            self._db.execute("PRAGMA busy_timeout=0")
+            self._db.execute("PRAGMA journal_mode=DELETE")
+            self._db.execute("BEGIN EXCLUSIVE")  # until it is closed: who comes now is refused
+        except sqlite3.Error as error:
+            return str(error)
+        return ""
+
     def close(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("COMMIT")
         self._db.close()

@@ -1,0 +1,65 @@
+"""What does not fit a form, in words a person understands. Called by manifest.py.
+
+A form may say it better (`x-message`); what has no words here is told in the validator's.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+
+
+def said(error: ValidationError) -> str:
+    rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
+    own = rules.get("x-message")
+    if own and error.absolute_path:
+        return str(own).replace("{name}", str(error.absolute_path[-1]))
+    words = SAYINGS.get(str(error.validator))
+    return words(error, error.validator_value, rules) if words else error.message
+
+
+def _type(_error: ValidationError, wanted: Any, _rules: dict[str, Any]) -> str:
+    kinds = wanted if isinstance(wanted, list) else [wanted]
+    return f"It must be {' or '.join(TYPES.get(kind, str(kind)) for kind in kinds)}."
+
+
+def _unknown(error: ValidationError, allowed: Any, rules: dict[str, Any]) -> str:
+    known = rules.get("properties", {})
+    if allowed is not False or "patternProperties" in rules or not isinstance(error.instance, dict):
+        return error.message
+    unknown = ", ".join(repr(name) for name in error.instance if name not in known)
+    return f"There is no {unknown} here; there is: {', '.join(sorted(known)) or 'nothing'}."
+
+
+def _missing(error: ValidationError, names: Any, _rules: dict[str, Any]) -> str:
+    """One error is told for each name."""
+    name = next((name for name in names if error.message.startswith(repr(name))), None)
+    return f"{name!r} is missing." if name else error.message
+
+
+def _bound(words: str) -> Callable[[ValidationError, Any, dict[str, Any]], str]:
+    return lambda _error, bound, _rules: words.format(bound)
+
+
+SAYINGS: dict[str, Callable[[ValidationError, Any, dict[str, Any]], str]] = {
+    "type": _type,
+    "additionalProperties": _unknown,
+    "required": _missing,
+    "enum": lambda _error, choices, _rules: f"It must be one of: {', '.join(map(str, choices))}.",
+    "minimum": _bound("It must be at least {}."),
+    "maximum": _bound("It must be at most {}."),
+    "minLength": _bound("It must have at least {} characters."),
+    "maxLength": _bound("It may have at most {} characters."),
+    "minItems": _bound("It must have at least {} of them."),
+    "maxItems": _bound("It may have at most {} of them."),
+}
