@@ -221,7 +221,7 @@ class Bench:
         from world import MovableClock, caller, open_platform
 
         mine, self.allocations = self.allocations[:50], self.allocations[50:]
-        with open_platform(place, MovableClock()) as platform:
+        with open_platform(place, MovableClock(), flushed=True) as platform:
             async with caller(platform) as api:
                 world = self.world.through(api.http)
                 one = await world.running(world.allocations[0], "one")

@@ -1,7 +1,7 @@
 """`make test`: every check, each with its time; a skipped test counts as a failure.
 
-Stages are a table. They start in its order, side by side where both fit on two cores; what a stage printed is shown when it
-ends. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
+Stages are a table. They start in its order, side by side where both fit on two cores: of those that need one, the long
+ones come first, so that no core is idle before those that need both. What a stage printed is shown when it ends. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
 """
 
 import argparse
@@ -20,10 +20,9 @@ CORES = 2  # a bigger machine helps by its speed, a smaller one waits longer
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
-PACKAGES = ["core", "sdk", "agent", "cli", "apps/slurm", "lab"]
 
-# One after the other: they make labs of their own, and one compares the machine's network before and after.
-ALONE = [f"tests/test_{name}.py" for name in ("custody_outage", "make_up", "own_machine")]
+# These make labs of their own.
+MAKE_UP, OWN_MACHINE = "tests/test_make_up.py", "tests/test_own_machine.py"
 BROWSER = "tests/browser"
 SCHEMATHESIS = "core/tests/test_schemathesis.py"
 # These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
@@ -52,8 +51,9 @@ ON_ANY_STORE = [
     )
 ]
 ON_POSTGRESQL: dict[str, Any] = {"fast": False, "GPUAAS_TEST_DATABASE": "postgresql"}
-# Minutes of processes that are killed, stopped and raced: left to `make test`.
-SLOW = [f"core/tests/test_{name}.py" for name in ("crash_matrix", "crash_syscalls", "events_storm", "two_controllers")]
+BY_FILE = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order that tests/conftest.py gives them
+# Minutes of processes that are killed, stopped and raced: left to `make test`. The longest single one first.
+SLOW = [f"core/tests/test_{name}.py" for name in ("two_controllers", "events_storm", "crash_matrix", "crash_syscalls")]
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,9 @@ def _tests(
 
 
 def _both(name: str, *words: str, minutes: int = 10, **more: Any) -> Stage:
-    """Tests that keep both cores busy by themselves."""
-    return _tests(name, *words, "-n", "2", minutes=minutes, cores=2, **more)
+    """Tests that keep both cores busy by themselves. Each has half of the list, so that a file's fixtures are mostly made
+    once, and who is done first takes from the other's."""
+    return _tests(name, "-n", "2", "--dist", "worksteal", *words, minutes=minutes, cores=2, **more)
 
 
 def _without(*paths: str) -> list[str]:
@@ -95,13 +96,20 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    Stage("types", [str(BIN / "pyright"), "--level", "error"]),
-    *[_tests(package, f"{package}/tests") for package in PACKAGES if package != "core"],
-    Stage("console: lint, types, logic", ["npm", "--silent", "--prefix", "console", "run", "check"]),
     _tests("the house", "tests", *_without(BROWSER)),
     _tests("browser", BROWSER, fast=False),
     _tests("schemathesis", SCHEMATHESIS, fast=False, minutes=15),
     _tests("schemathesis on PostgreSQL", SCHEMATHESIS, minutes=15, **ON_POSTGRESQL),
+    _tests("lab: make up", MAKE_UP, lab=True),
+    _tests("cli", "cli/tests"),
+    _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
+    _tests("sdk", "sdk/tests"),
+    Stage("types", [str(BIN / "pyright"), "--level", "error"]),
+    _tests("lab: own machine", OWN_MACHINE, lab=True),
+    _tests("lab: hosts", "lab/tests", lab=True),
+    Stage("console: lint, types, logic", ["npm", "--silent", "--prefix", "console", "run", "check"]),
+    *[_tests(package, f"{package}/tests") for package in ("agent", "apps/slurm", "lab")],
+    _tests("lab: agent", "agent/tests", lab=True),
     _both("core", "core/tests", *_without(SCHEMATHESIS, *SLOW), minutes=30),
     _both(
         "core on PostgreSQL",
@@ -112,11 +120,7 @@ STAGES = [
     ),
     _both("crashes and races", *SLOW, fast=False),
     _both("crashes and races on PostgreSQL", *_slow_on_postgresql(), **ON_POSTGRESQL),
-    _tests("lab: hosts", "lab/tests", lab=True),
-    _tests("lab: agent", "agent/tests", lab=True),
-    _tests("lab: Slurm app", "apps/slurm/tests", lab=True),
-    _both("lab: journeys", "tests", "--dist", "loadfile", *_without(*ALONE), lab=True, minutes=25),
-    _tests("lab: journeys alone", *ALONE, lab=True, minutes=15, cores=2),
+    _both("lab: journeys", "tests", *BY_FILE, *_without(MAKE_UP, OWN_MACHINE), lab=True, minutes=25),
 ]
 
 

@@ -5,12 +5,13 @@ Tests act as users do, through SDK and CLI; to look at a host they use the lab's
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from gpuaas_lab.stack.up import publish
 from gpuaas_sdk.errors import GpuaasError
 from gpuaas_sdk.models import InstanceView, OperationView
 
+CORES = os.cpu_count() or 1
 FINAL = {"succeeded", "failed", "canceled", "superseded", "needs_attention"}
 
 
@@ -37,9 +39,19 @@ def times(*, usual: int, soak: int) -> int:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that this machine's own connections are given: nobody takes it before it is bound."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("", port))
+            return port
+
+
+def promised(seconds: float) -> float:
+    """What is promised in seconds is promised by a machine that keeps up. Where more wants to run than there are cores,
+    everything gets its turn later, and so much longer it may take."""
+    average, _, _, running, *_ = Path("/proc/loadavg").read_text().replace("/", " ").split()
+    return seconds * max(1.0, float(average) / CORES, int(running) / CORES)
 
 
 @dataclass
@@ -62,12 +74,14 @@ class Ground:
 
     def bring(self, *names: str, project: str = "research") -> None:
         """Hosts enrolled and held by the project."""
-        self.nodes = enrol_hosts(self.lab, self.demo, self.api_for_hosts)
+        fresh = [host.name for host in self.lab.status() if host.state == "up" and host.name not in self.nodes]
+        if fresh:
+            self.nodes |= enrol_hosts(self.lab, self.demo, self.api_for_hosts, fresh)
         for name in names:
             self.allocations[name] = allocate(self.demo, project, self.nodes[name])
 
     def cli(
-        self, *words: str, timeout: float = 180, env: dict[str, str] | None = None
+        self, *words: str, timeout: float = 400, env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         argv = [program("gpuaas"), *words]
         merged = self.stack.cli_env | {"NO_COLOR": "1", "COLUMNS": "120"} | (env or {})
@@ -94,7 +108,7 @@ class Ground:
     def operation(self, operation_id: str) -> OperationView:
         return self.demo.boss.get_operation(self.research, operation_id)
 
-    def ended(self, operation_id: str, timeout: float = 180) -> OperationView:
+    def ended(self, operation_id: str, timeout: float = 400) -> OperationView:
         """Waits for the end; the core may be away for a moment (a test kills it)."""
         deadline = time.monotonic() + timeout
         last = None
@@ -116,7 +130,7 @@ class Ground:
         assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
         return self.instance(instance.id)
 
-    def gone(self, instance: InstanceView, timeout: float = 180) -> OperationView:
+    def gone(self, instance: InstanceView, timeout: float = 400) -> OperationView:
         made = self.demo.boss.decommission(self.research, instance.id)
         done = self.ended(made.operation.id, timeout)
         assert done.status == "succeeded", f"{done.error}\n{self.stack.log_tail('slurm-controller', 30)}"
@@ -132,19 +146,19 @@ class Ground:
                 return found
             found += page
 
-    def on_host(self, host: str, *argv: str, timeout: float = 60) -> str:
+    def on_host(self, host: str, *argv: str, timeout: float = 180) -> str:
         done = self.lab.exec(host, list(argv), timeout=timeout)
         assert done.exit == 0, f"{argv} on {host} ended with {done.exit}: {done.error_text}{done.text}"
         return done.text
 
-    def as_user(self, host: str, *argv: str, timeout: float = 60) -> str:
+    def as_user(self, host: str, *argv: str, timeout: float = 180) -> str:
         return self.on_host(host, "runuser", "-u", "gpuaas", "--", *argv, timeout=timeout)
 
     def kill(self, service: str, how: int = signal.SIGKILL) -> None:
         process = self.stack.folder.process(service)
         assert process, f"{service} does not run"
         os.kill(process.pid, how)
-        assert process.wait_gone(20)
+        assert process.wait_gone(60)
 
     def signal(self, service: str, how: int) -> None:
         process = self.stack.folder.process(service)
@@ -159,7 +173,7 @@ class Ground:
         before = self.stack.folder.process("slurm-controller")
         self.start_controller(env)
         wait_until(
-            lambda: self.stack.folder.process("slurm-controller") not in (None, before), 30, "controller restart"
+            lambda: self.stack.folder.process("slurm-controller") not in (None, before), 120, "controller restart"
         )
 
 

@@ -1,8 +1,9 @@
 """What a host, a cluster and the platform look like, as plain lines: to be compared with another moment or another run.
 
 Ids, times and what a machine changes by itself (logs, caches, the database's own files, munged's random seed, the copies
-that useradd keeps of /etc/passwd and the like) are left out; so is the one line in which a host remembers the newest
-operation on a member (`floor`), which comes with the first one.
+that useradd keeps of /etc/passwd and the like) are left out; so are programs that were not there a moment before (the
+platform looks at its clusters, too), and the one line in which a host remembers the newest operation on a member
+(`floor`), which comes with the first one.
 """
 
 import json
@@ -18,6 +19,8 @@ Look = dict[str, list[str]]
 MANAGED = "/etc/slurm /etc/gpuaas-slurm /etc/mysql/mariadb.conf.d /etc/systemd/system/{munge,slurmdbd,slurmctld,slurmd}.service.d"
 HOST = f"""
 shopt -s nullglob
+running() {{ ps -eo pid=,user=,comm= | grep -Ev ' (ps|bash|sh|sort|grep|sed|find|xargs|sshd|\\(sd-pam\\)|agetty|timeout|sleep|\\(.*\\)|kworker.*|systemd-.*)$' | sort; }}
+first=$(running)
 echo '== files'
 find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /var/log -o -path /var/cache -o -path /usr/share \\
   -o -path /var/lib/systemd -o -path '/var/lib/mysql/*' -o -path '/var/lib/gpuaas-agent/*' -o -path '/var/lib/slurm/slurmctld/*' \\
@@ -33,7 +36,7 @@ for f in $(find {MANAGED} -type f 2>/dev/null); do sed "s|^|$f: |" "$f"; done
 echo '== accounts'
 getent passwd; getent group; cut -d: -f1 /etc/shadow; cat /etc/subuid
 echo '== processes'
-ps -eo user=,comm= | grep -Ev ' (ps|bash|sh|sort|grep|sed|find|xargs|sshd|\\(sd-pam\\)|agetty|timeout|sleep|\\(.*\\)|kworker.*|systemd-.*)$'
+comm -12 <(echo "$first") <(running) | awk '{{print $2, $3}}'
 echo '== mounts'
 awk '{{print $5, $9}}' /proc/self/mountinfo
 echo '== ports'
@@ -45,6 +48,8 @@ find /var/lib/mysql -maxdepth 1 -type d
 ls -A /var/lib/slurm/slurmd 2>/dev/null
 """
 CLUSTER = """
+busy() { [ -n "$(squeue -h; sinfo -h -t alloc,mix,comp -o %N)" ]; }
+for _ in $(seq 300); do busy || break; sleep 0.2; done
 echo '== nodes'; sinfo -h -N -o '%N %t %G %P %E'
 echo '== reservations'; scontrol -o show reservations
 echo '== accounting'; sacctmgr -nP show assoc format=cluster,account,user,qos; sacctmgr -nP show user; sacctmgr -nP show cluster format=cluster,classification
@@ -54,7 +59,7 @@ echo '== queue'; squeue -h
 ACCOUNTED = """
 told() { [ -z "$(comm -23 <(scontrol -o show jobs | grep -o '^JobId=[0-9]*' | cut -d= -f2 | sort) \\
   <(sacct -X -nP -S now-1day -o JobIDRaw,State | grep -Ev '(RUNNING|PENDING)$' | cut -d'|' -f1 | sort))" ]; }
-for _ in $(seq 100); do ! told || break; sleep 0.2; done
+for _ in $(seq 600); do ! told || break; sleep 0.2; done
 """
 BEGUN = f"{ACCOUNTED}sacct -X -nP -S now-1day -o Start,End,JobName,NodeList"
 JOBS = f"""{ACCOUNTED}
@@ -82,7 +87,7 @@ def _sections(text: str) -> Look:
 
 
 def host(ground: Ground, name: str) -> Look:
-    return _sections(ground.on_host(name, "bash", "-c", HOST, timeout=120))
+    return _sections(ground.on_host(name, "bash", "-c", HOST, timeout=300))
 
 
 def marks(ground: Ground, name: str) -> list[str]:
@@ -91,7 +96,7 @@ def marks(ground: Ground, name: str) -> list[str]:
 
 
 def cluster(ground: Ground, head: str, *, jobs: bool = True) -> Look:
-    return _sections(ground.on_host(head, "bash", "-c", CLUSTER + (JOBS if jobs else ""), timeout=60))
+    return _sections(ground.on_host(head, "bash", "-c", CLUSTER + (JOBS if jobs else ""), timeout=300))
 
 
 class Begun(NamedTuple):
@@ -104,7 +109,7 @@ class Begun(NamedTuple):
 
 def jobs_begun_on(ground: Ground, head: str, node: str) -> list[Begun]:
     """Looked up by the node's name here: accounting hears of a new node later than of the jobs on it, and `-N` asks it."""
-    rows = [line.split("|") for line in ground.on_host(head, "bash", "-c", BEGUN, timeout=60).splitlines()]
+    rows = [line.split("|") for line in ground.on_host(head, "bash", "-c", BEGUN, timeout=300).splitlines()]
     return [Begun(start, end, name) for start, end, name, where in rows if where == node and start != "Unknown"]
 
 

@@ -27,7 +27,7 @@ def instance(ground: Ground) -> Iterator[InstanceView]:
 
 
 def good(ground: Ground, operation: OperationView) -> None:
-    done = ground.ended(operation.id, timeout=300)
+    done = ground.ended(operation.id, timeout=400)
     assert done.status == "succeeded", f"{done.error}\n{ground.stack.log_tail('slurm-controller', 30)}"
 
 

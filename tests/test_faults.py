@@ -27,7 +27,7 @@ def nothing_left_behind(ground: Ground):
 
 def failed(ground: Ground, name: str, host: str) -> tuple[str, OperationView]:
     instance, operation = ground.deploy(name, host)
-    done = ground.ended(operation.id, timeout=120)
+    done = ground.ended(operation.id, timeout=300)
     assert done.status == "failed", done
     assert done.error
     assert done.error.message
@@ -38,7 +38,7 @@ def failed(ground: Ground, name: str, host: str) -> tuple[str, OperationView]:
 
 def retried(ground: Ground, operation: OperationView) -> None:
     again = ground.demo.boss.retry_operation(ground.research, operation.id)
-    done = ground.ended(again.operation.id, timeout=180)
+    done = ground.ended(again.operation.id)
     assert done.status == "succeeded", done.error
     assert done.retry_of == operation.id
 
@@ -64,7 +64,7 @@ def test_a_host_that_proves_itself_with_another_key_is_not_touched(ground: Groun
     try:
         instance_id, done = failed(ground, "wrong-key", "gpu2")
         assert done.error.code == "host_identity_wrong"
-        assert ground.lab.exec("gpu2", ["test", "-e", "/var/lib/gpuaas-slurm"], timeout=10).exit != 0
+        assert ground.lab.exec("gpu2", ["test", "-e", "/var/lib/gpuaas-slurm"], timeout=60).exit != 0
     finally:
         ground.on_host("gpu2", "sh", "-c", back)
         ground.on_host("gpu2", "systemctl", "start", "gpuaas-agent")
@@ -102,8 +102,10 @@ def test_a_host_without_a_needed_package_names_it_and_how_to_get_it(ground: Grou
 
 
 def test_a_port_taken_by_another_program_is_named(ground: Ground) -> None:
-    squat = "setsid python3 -c 'import socket,time; s=socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((\"0.0.0.0\", 6817)); s.listen(); time.sleep(120)' >/dev/null 2>&1 & echo $!"
+    squat = "setsid python3 -c 'import socket,time; s=socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((\"0.0.0.0\", 6817)); s.listen(); time.sleep(3000)' >/dev/null 2>&1 & echo $!"
     pid = ground.on_host("gpu2", "sh", "-c", squat).strip()
+    taken = "ss -ltnH 'sport = :6817' | grep -q ."
+    wait_until(lambda: ground.lab.exec("gpu2", ["bash", "-c", taken]).exit == 0, 60, "the port to be taken")
     try:
         instance_id, done = failed(ground, "port-taken", "gpu2")
     finally:
@@ -136,7 +138,7 @@ def test_a_failed_instance_can_be_decommissioned_at_once(ground: Ground) -> None
 
 def test_decommission_while_the_deploy_is_under_way_wins(ground: Ground) -> None:
     instance, operation = ground.deploy("changed-my-mind", "gpu2")
-    wait_until(lambda: ground.operation(operation.id).progress.step >= 3, 60, "the deploy to be under way")
+    wait_until(lambda: ground.operation(operation.id).progress.step >= 3, 180, "the deploy to be under way")
     ground.gone(ground.instance(instance.id))
     assert ground.operation(operation.id).status == "superseded"
     ps = ground.on_host("gpu2", "ps", "-eo", "comm=").split()

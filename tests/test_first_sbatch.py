@@ -45,7 +45,7 @@ def first_job(ground: Ground, host: str, number: int) -> set[str]:
 
 
 def until_done(ground: Ground, host: str, job: str) -> set[str]:
-    reasons, deadline = set[str](), time.monotonic() + 120
+    reasons, deadline = set[str](), time.monotonic() + 240
     while True:
         lines = ground.on_host(host, "bash", "-c", STATE.format(job=job)).split("\n")
         waiting = {line.split()[1] for line in lines if line.startswith("PENDING ")}

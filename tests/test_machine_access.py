@@ -15,7 +15,7 @@ pytestmark = pytest.mark.lab
 def claimed(ground: Ground):
     """A claim of our own: the product's controller is stopped, and we hold its identity's operation."""
     ground.stack.folder.unwant("slurm-controller")
-    wait_until(lambda: ground.stack.folder.process("slurm-controller") is None, 20, "the controller to stop")
+    wait_until(lambda: ground.stack.folder.process("slurm-controller") is None, 120, "the controller to stop")
     instance, _ = ground.deploy("held-by-a-test", "gpu1")
     account = ServiceAccount.load(ground.demo.identities["research"])
     here = ServiceAccount(
@@ -24,7 +24,7 @@ def claimed(ground: Ground):
 
     async def claim():
         async with AsyncClient.for_service_account(here) as client:
-            return await client.claim(ground.research, app_slug="slurm", holder="a-test", wait_s=5)
+            return await client.claim(ground.research, app_slug="slurm", holder="a-test", wait_s=20)
 
     yield here, asyncio.run(claim())
     ground.start_controller()
@@ -55,9 +55,9 @@ async def connect(address: str, key, given, host_principal: str | None = None) -
         agent_path=None,
         known_hosts=asyncssh.import_known_hosts(known.decode()),
         host_key_alias=host_principal or given.host_principal,
-        connect_timeout=10,
+        connect_timeout=60,
     ) as connection:
-        return str((await connection.run("hostname", timeout=10)).stdout).strip()
+        return str((await connection.run("hostname", timeout=60)).stdout).strip()
 
 
 def address(ground: Ground, host: str) -> str:
@@ -108,7 +108,7 @@ async def test_neither_passwords_nor_unsigned_keys_open_a_host(ground: Ground, c
             known_hosts=known,
             host_key_alias=given.host_principal,
             password="root",
-            connect_timeout=10,
+            connect_timeout=60,
         ):
             pass
 
@@ -118,7 +118,7 @@ async def test_a_released_allocation_opens_nothing_any_more(ground: Ground, clai
     allocation = ground.allocations["gpu2"]
     ground.demo.boss.release_allocation(ground.research, allocation)
     wait_until(
-        lambda: ground.demo.boss.get_allocation(ground.research, allocation).state == "released", 20, "the release"
+        lambda: ground.demo.boss.get_allocation(ground.research, allocation).state == "released", 120, "the release"
     )
     principals = ground.on_host("gpu2", "cat", "/etc/ssh/gpuaas/principals/root")
     assert allocation not in principals

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.lab
 HOST = "gpu2"
 ENDED = {"succeeded", "failed", "refused", "interrupted", "expired", "canceled"}
 WORKLOAD = "[Service]\nExecStart=/usr/bin/sleep 100000\n"
-SLOW = "[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 8\n"
+SLOW = "[Service]\nType=oneshot\nExecStart=/usr/bin/sleep 30\n"
 BIG = "/opt/gpuaas/tasks-test/big"
 AGENT = "gpuaas-agent"
 
@@ -35,7 +35,7 @@ class Controller:
     def task(self, task_id: str, wait_s: int = 0) -> TaskView:
         return self.client.get_task(self.ground.research, self.claim.operation.id, task_id, wait_s=wait_s)
 
-    def ended(self, task_id: str, within: float = 60) -> TaskView:
+    def ended(self, task_id: str, within: float = 240) -> TaskView:
         deadline = time.monotonic() + within
         while (task := self.task(task_id, wait_s=5)).state not in ENDED:
             assert time.monotonic() < deadline, (
@@ -61,18 +61,18 @@ class Controller:
     def begun(self, step: str) -> None:
         """On the host itself: the journal says that the step was begun."""
         journal = ["cat", "/var/lib/gpuaas-agent/tasks/journal.json"]
-        wait_until(lambda: step in self.ground.lab.exec(HOST, journal).text, 30, f"{step!r} to begin")
+        wait_until(lambda: step in self.ground.lab.exec(HOST, journal).text, 120, f"{step!r} to begin")
 
 
 @pytest.fixture(scope="module")
 def controller(ground: Ground) -> Iterator[Controller]:
     ground.stack.folder.unwant("slurm-controller")
-    wait_until(lambda: ground.stack.folder.process("slurm-controller") is None, 20, "the controller to stop")
+    wait_until(lambda: ground.stack.folder.process("slurm-controller") is None, 120, "the controller to stop")
     ground.deploy("tasks-of-a-test", HOST)
     known = ServiceAccount.load(ground.demo.identities["research"])
     here = ServiceAccount(private_jwk=known.private_jwk, project_id=known.project_id, api=ground.stack.api, id=known.id)
     with Client.for_service_account(here) as client:
-        claim = client.claim(ground.research, app_slug="slurm", holder="tasks-test", wait_s=5)
+        claim = client.claim(ground.research, app_slug="slurm", holder="tasks-test", wait_s=20)
         assert claim is not None
         made = Controller(ground, client, claim)
         yield made
@@ -157,7 +157,7 @@ def test_given_back_the_machine_is_wiped_of_all_that_before_it_is_free(ground: G
     controller.leave()
     boss = ground.demo.boss
     boss.release_allocation(ground.research, controller.allocation)
-    wait_until(lambda: boss.get_allocation(ground.research, controller.allocation).state == "released", 20, "the wipe")
+    wait_until(lambda: boss.get_allocation(ground.research, controller.allocation).state == "released", 120, "the wipe")
     assert boss.get_allocation(ground.research, controller.allocation).wipe == "done"
     assert ground.lab.exec(HOST, ["sh", "-c", f"ls {' '.join(left)}"]).text == ""
     assert ground.lab.exec(HOST, ["systemctl", "is-active", "gpuaas-tasktest.service"]).text.strip() == "inactive"

@@ -69,7 +69,7 @@ def die_everywhere(ground: Ground, points: Path, how: str) -> None:
     words = ["--points", points, "--identity", identity, "--state", state, "--holder", "slurm-controller", "--how", how]
     argv = [*ground.space.prefix, sys.executable, str(SIEVE), *map(str, words)]
     ground.stack.folder.want(Service("slurm-controller", argv))
-    wait_until(lambda: ground.stack.folder.process("slurm-controller") not in (None, before), 60, "the sieve to start")
+    wait_until(lambda: ground.stack.folder.process("slurm-controller") not in (None, before), 120, "the sieve to start")
 
 
 def story(ground: Ground) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def squat(ground: Ground) -> None:
     """Somebody else has the scheduler's port."""
     ground.on_host(HEAD, "systemd-run", "--quiet", "--unit=squatter", "python3", "-m", "http.server", "6817")
     taken = "ss -ltnH 'sport = :6817' | grep -q ."
-    wait_until(lambda: ground.lab.exec(HEAD, ["bash", "-c", taken], timeout=20).exit == 0, 30, "the port to be taken")
+    wait_until(lambda: ground.lab.exec(HEAD, ["bash", "-c", taken], timeout=60).exit == 0, 120, "the port to be taken")
 
 
 def good(ground: Ground, operation: OperationView) -> OperationView:
@@ -119,7 +119,7 @@ def good(ground: Ground, operation: OperationView) -> OperationView:
 
 def chapter(ground: Ground, instance: str) -> dict[str, Any]:
     """Written down when the look that follows the operation has been there."""
-    wait_until(lambda: looked_at(ground, instance), 180, "a look at the cluster as it is now")
+    wait_until(lambda: looked_at(ground, instance), 240, "a look at the cluster as it is now")
     return {"platform": platform(ground, instance), "hosts": hosts(ground), "cluster": cluster(ground, HEAD)}
 
 
@@ -138,7 +138,7 @@ def hosts(ground: Ground) -> dict[str, Any]:
 
 def journal(ground: Ground, name: str) -> list[str]:
     """What the host itself wrote down, one line per act: each step once, by whoever acted."""
-    text = ground.lab.exec(name, ["cat", "/var/lib/gpuaas-slurm/journal.jsonl"], timeout=20).text
+    text = ground.lab.exec(name, ["cat", "/var/lib/gpuaas-slurm/journal.jsonl"], timeout=60).text
     steps = [json.loads(line)["step"] for line in text.splitlines()]
     return sorted(step for step in steps if step not in OF_EACH_CLAIM)
 

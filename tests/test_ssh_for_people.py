@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import secrets
+import select
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from gpuaas_lab.canaries import Canaries, process, under
 from gpuaas_lab.stack.platform import program
 from gpuaas_sdk import Bearer, Client
 from gpuaas_sdk.models import InstanceView
-from ground import Ground, wait_until
+from ground import Ground, promised, wait_until
 from test_ssh_refusals import address_of, authority_key
 
 pytestmark = pytest.mark.lab
@@ -51,7 +52,7 @@ class Person:
 
     def ssh(self, *words: str, project: str | None = None) -> subprocess.CompletedProcess[str]:
         place = ("-p", project or self.ground.research)
-        return self.ground.cli("ssh", "people", MEMBER, *place, *words, env=self.env, timeout=60)
+        return self.ground.cli("ssh", "people", MEMBER, *place, *words, env=self.env, timeout=180)
 
     def begin(self, *words: str, stdin: int, stdout: int | None = None) -> subprocess.Popen[bytes]:
         argv = [program("gpuaas"), "ssh", "people", MEMBER, "-p", self.ground.research, *words]
@@ -91,14 +92,19 @@ def traces(ground: Ground) -> str:
     return ground.on_host(HOST, "sh", "-c", TRACES)
 
 
+def nothing_stays(ground: Ground) -> None:
+    """The last processes of a session end when its client has already heard how it went."""
+    wait_until(lambda: traces(ground) == "", 120, "everything of the session to end")
+
+
 def test_a_person_gets_in_as_nobody_in_particular_and_asks_the_app(ground: Ground, ops: Person) -> None:
     done = ops.ssh("--", "id -un; hostname; sinfo -h -o %D; touch /tmp/mine; cat /etc/shadow; exit 7")
     assert done.returncode == 7, done.stderr
     assert done.stdout.split() == ["person", HOST, "1"]
     assert "/etc/shadow: Permission denied" in done.stderr
-    assert traces(ground) == ""
-    log = ground.on_host(HOST, "journalctl", "--no-pager", "-u", "ssh", "-o", "cat")
-    assert f"ID {ops.id}/1 (serial" in log, "the machine's log says who it was"
+    nothing_stays(ground)
+    log = lambda: ground.on_host(HOST, "journalctl", "--no-pager", "-u", "ssh", "-o", "cat")  # noqa: E731
+    wait_until(lambda: f"ID {ops.id}/1 (serial" in log(), 60, "the machine's log to say who it was")
 
 
 def test_who_may_not_is_told_so_and_a_stranger_sees_nothing(ground: Ground, ops: Person) -> None:
@@ -118,23 +124,26 @@ def test_a_terminal_is_a_terminal(ground: Ground, ops: Person) -> None:
     try:
         _type(ours, "echo $((40 + 2)) $(tty | cut -c1-9)\n", "42 /dev/pts/")
         _type(ours, "sleep 4810\n", "sleep 4810")
-        wait_until(lambda: "sleep 4810" in traces(ground), 20, "the command to run")
-        _type(ours, "\x03echo code $?\n", "code 130")
+        wait_until(lambda: "sleep 4810" in traces(ground), 120, "the command to run")
+        _type(ours, "\x03", "")
+        wait_until(lambda: "sleep 4810" not in traces(ground), 120, "the command to be interrupted")
+        _type(ours, "echo code $?\n", "code 130")
         _type(ours, "exit 5\n", "")
-        assert session.wait(30) == 5
+        assert session.wait(120) == 5
     finally:
         session.kill()
         os.close(ours)
-    assert traces(ground) == ""
+    nothing_stays(ground)
 
 
 def _type(terminal: int, words: str, expected: str) -> None:
     os.write(terminal, words.encode())
-    seen, deadline = "", time.monotonic() + 30
+    seen, deadline = "", time.monotonic() + 120
     while expected not in seen:
         assert time.monotonic() < deadline, seen
-        with suppress(OSError):
-            seen += os.read(terminal, 4096).decode(errors="replace")
+        if select.select([terminal], [], [], 1)[0]:
+            with suppress(OSError):
+                seen += os.read(terminal, 4096).decode(errors="replace")
 
 
 def _tried(words: list[str], **changed: str) -> subprocess.CompletedProcess[str]:
@@ -145,7 +154,7 @@ def _tried(words: list[str], **changed: str) -> subprocess.CompletedProcess[str]
     if address:
         words = [*words[: words.index("--") + 1], address]
     return subprocess.run(
-        [*words, "id"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False
+        [*words, "id"], capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL, check=False
     )
 
 
@@ -163,13 +172,13 @@ def test_a_certificate_is_for_one_key_one_machine_and_minutes(ground: Ground, op
     wrong_host = _tried(words, **other, HostKeyAlias=node, UserKnownHostsFile=str(known))
     assert "Permission denied" in wrong_host.stderr, "it opens another machine of the project"
     key = tmp_path / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=20)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=60)
     assert "Permission denied" in _tried(words, IdentityFile=str(key)).stderr
     expired = _signed(ground, folder, given, valid_before=int(time.time()) - 1, path=tmp_path / "old-cert.pub")
     assert "Permission denied" in _tried(words, CertificateFile=str(expired)).stderr
-    same = _signed(ground, folder, given, valid_before=int(time.time()) + 60, path=tmp_path / "new-cert.pub")
+    same = _signed(ground, folder, given, valid_before=int(time.time()) + 300, path=tmp_path / "new-cert.pub")
     assert "(person)" in _tried(words, CertificateFile=str(same)).stdout, "the one above was refused for something else"
-    assert traces(ground) == ""
+    nothing_stays(ground)
 
 
 def _signed(ground: Ground, folder: Path, given: dict[str, Any], *, valid_before: int, path: Path) -> Path:
@@ -189,13 +198,13 @@ def _signed(ground: Ground, folder: Path, given: dict[str, Any], *, valid_before
 def test_no_other_door_opens_with_it(ground: Ground, ops: Person) -> None:
     words = ops.given()["command"]
     tunnel = [words[0], "-W", "127.0.0.1:6817", *words[1:]]
-    done = subprocess.run(tunnel, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(tunnel, capture_output=True, text=True, timeout=180, stdin=subprocess.DEVNULL, check=False)
     assert "administratively prohibited" in done.stderr, done.stderr
     at = words.index("--")
     sftp = ["sftp", "-b", "-", *words[1 : words.index("-p")], "-P", words[words.index("-p") + 1]]
     commands = "put /etc/hostname /etc/gpuaas-was-here\n"
     there = [*sftp, f"root@{words[at + 1]}"]
-    done = subprocess.run(there, input=commands, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(there, input=commands, capture_output=True, text=True, timeout=180, check=False)
     assert "Permission denied" in done.stderr, done.stderr
 
 
@@ -204,18 +213,18 @@ HIDDEN = "(setsid sleep 4811 >/dev/null 2>&1 &); sleep 4812"
 
 def _inside(ground: Ground, who: Person) -> subprocess.Popen[bytes]:
     session = who.begin("--", HIDDEN, stdin=subprocess.DEVNULL)
-    wait_until(lambda: len(re.findall("sleep 481[12]", traces(ground))) == 2, 30, "the command to run")
+    wait_until(lambda: len(re.findall("sleep 481[12]", traces(ground))) == 2, 120, "the command to run")
     return session
 
 
 def _put_out(ground: Ground, session: subprocess.Popen[bytes], since: float) -> None:
     try:
-        assert session.wait(30) == 255
+        assert session.wait(120) == 255
     finally:
         session.kill()
-    wait_until(lambda: traces(ground) == "", 10, "everything of the session to end")
+    nothing_stays(ground)
     took = time.monotonic() - since
-    assert took <= ENDS_WITHIN_S, f"it lived on for {took:.1f} s"
+    assert took <= promised(ENDS_WITHIN_S), f"it lived on for {took:.1f} s"
     print(f"put out after {took:.2f} s")
 
 
@@ -224,10 +233,9 @@ def test_whoever_is_revoked_is_out_with_everything_they_hid(ground: Ground, ops:
     live = [g for g in ground.cli_json("grant", "list", "-p", "research") if g["principal_id"] == ops.id]
     newest = max(live, key=lambda g: g["id"])
     assert newest["purpose"] == "person"
-    since = time.monotonic()
     done = ground.cli("grant", "revoke", newest["id"], "--reason", "a laptop was stolen", "--project", "research")
     assert done.returncode == 0, done.stderr
-    _put_out(ground, session, since)
+    _put_out(ground, session, since=time.monotonic())
 
 
 def test_whoever_loses_the_right_is_out(ground: Ground, instance: InstanceView) -> None:
@@ -259,7 +267,7 @@ def test_the_private_key_is_nowhere_but_where_it_was_made(ground: Ground, ops: P
 def test_taking_the_instance_down_puts_everybody_out(ground: Ground, ops: Person, instance: InstanceView) -> None:
     session = _inside(ground, ops)
     done = ground.gone(ground.instance(instance.id))
-    assert session.wait(30) == 255
-    wait_until(lambda: traces(ground) == "", 10, "everything of the session to end")
+    assert session.wait(120) == 255
+    nothing_stays(ground)
     (left,) = ground.cli_json("operation", "certificate", done.id, "-p", "research")
     assert left["access"]["open_grants"] == 0

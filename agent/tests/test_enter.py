@@ -84,8 +84,8 @@ def test_when_sshd_is_gone_so_is_everything(script: Path, how: signal.Signals) -
     assert sshd.stdout.readline() == "begun\n"
     assert _theirs() != []
     sshd.send_signal(how)
-    sshd.wait(10)
-    deadline = time.monotonic() + 10
+    sshd.wait(60)
+    deadline = time.monotonic() + 60
     while _theirs() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert _theirs() == []
@@ -94,7 +94,7 @@ def test_when_sshd_is_gone_so_is_everything(script: Path, how: signal.Signals) -
 @pytest.mark.parametrize("serial", ["", "7x", "-1", "9" * 20, "7;id"])
 def test_an_odd_serial_lets_nobody_in(script: Path, serial: str) -> None:
     process = begin(script, "id", serial)
-    out, _ = process.communicate(timeout=10)
+    out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")
 
 

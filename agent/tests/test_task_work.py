@@ -281,7 +281,7 @@ def test_a_program_that_hangs_is_killed_with_its_children_and_the_time_is_told(h
         "at": result["evidence"]["steps"][-1]["at"]
     }
     child = int((host.places.root / "child").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while _lives(child):
         assert time.monotonic() < deadline, "the child outlived its task"
         time.sleep(0.02)

@@ -200,7 +200,7 @@ def liar() -> Iterator[Liar]:
         def log_message(self, format: str, *args: Any) -> None: ...
 
     found.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=found.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield found

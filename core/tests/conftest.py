@@ -29,10 +29,11 @@ _cluster = pytest.StashKey[postgres.Cluster]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The session's own PostgreSQL, if it is asked for; the workers of a parallel run share it."""
+    """The session's own PostgreSQL, if it is asked for; the workers of a parallel run share it. Tests kill cores and
+    connections, not the machine: nothing needs to reach its disk."""
     if postgres.CHOSEN and not hasattr(config, "workerinput"):
         postgres.remove_leftovers()
-        config.stash[_cluster] = postgres.Cluster()
+        config.stash[_cluster] = postgres.Cluster(flushed=False)
         config.stash[_cluster].start()
 
 

@@ -64,7 +64,7 @@ def prepared(store: Store, folder: Path, request: Request) -> Prepared:
             world.platform = platform
             return await request.prepare(world)
 
-    with open_platform(folder, MovableClock(store.made)) as platform:
+    with open_platform(folder, MovableClock(store.made), flushed=True) as platform:
         who, path, body = asyncio.run(prepare(platform))
     tables = [table.name for table in metadata.sorted_tables]
     content = postgres.copy_out(postgres.database_of(folder), tables) if postgres.CHOSEN else {}
@@ -116,7 +116,7 @@ def _one_life(what: Prepared, folder: Path, hook: Hook | None, tell: int) -> Non
             said = {"status": answer.status_code, "body": answer.text, "replayed": replayed}
             os.write(tell, json.dumps(said).encode())
 
-    with open_platform(folder, MovableClock(what.store.made)) as platform:
+    with open_platform(folder, MovableClock(what.store.made), flushed=True) as platform:
         if hook:
             hook(platform)
         asyncio.run(ask(platform))
@@ -139,7 +139,7 @@ def _traced(pid: int, words: list[str] | None) -> Iterator[None]:
     argv = ["strace", "-f", "-qq", "-o", "/dev/null", "-p", str(pid), *words]
     tracer = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while "TracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text():
             assert tracer.poll() is None, "strace could not attach"
             assert time.monotonic() < deadline
@@ -211,6 +211,6 @@ def row_counts(folder: Path) -> dict[str, int]:
 
 
 def violations(what: Prepared, folder: Path) -> list[Any]:
-    with open_platform(folder, MovableClock(what.store.made)) as platform:
+    with open_platform(folder, MovableClock(what.store.made), flushed=True) as platform:
         found = examine(Patient(platform.db.read_now, platform.checkpoints, platform.clock()))
     return [violation for one in found for violation in one.violations]

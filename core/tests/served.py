@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -30,20 +31,20 @@ class Served:
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of the platform's operator, on the platform's own machine."""
         command = [str(PROGRAM), *words]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=180, check=False)
 
     def start(self) -> None:
         with (self.folder / "core.log").open("ab") as log:
             self.process = subprocess.Popen([PROGRAM, "serve"], env=self.environment, stdout=log, stderr=log)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not self._ready():
             assert self.process.poll() is None, (self.folder / "core.log").read_text()
-            assert time.monotonic() < deadline, "the core did not answer /readyz within 30 s"
+            assert time.monotonic() < deadline, "the core did not answer /readyz within two minutes"
             time.sleep(0.05)
 
     def _ready(self) -> bool:
         with contextlib.suppress(httpx2.TransportError):
-            return httpx2.get(f"{self.url}/readyz", timeout=2).status_code == 200
+            return httpx2.get(f"{self.url}/readyz", timeout=10).status_code == 200
         return False
 
     def kill(self) -> None:
@@ -60,7 +61,7 @@ class Served:
         assert died in (None, -signal.SIGKILL), f"the core died by itself with {died}, see {self.folder}/core.log"
         process.terminate()
         try:
-            process.wait(8)
+            process.wait(20)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -78,9 +79,12 @@ def serving(store: Store, folder: Path, **settings: str) -> Iterator[Served]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that this machine's own connections are given: nobody takes it before it is bound."""
+    while True:
+        port = 10_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ async def test_a_push_that_breaks_off_leaves_nothing(served: Served, world: Worl
     )
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(head.encode() + content[:200_000])
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not any(path.parent.name == "incoming" for path in kept(served)):
             assert time.monotonic() < deadline, "the push did not begin"
             await asyncio.sleep(0.02)

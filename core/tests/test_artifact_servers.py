@@ -1,7 +1,7 @@
 """Artifacts from real servers: an OCI registry, S3, plain HTTP. What is wrong there never lands on a machine."""
 
 import asyncio
-import time
+import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -202,20 +202,21 @@ async def test_a_source_disabled_between_promise_and_fetch_is_not_even_asked(wor
 async def test_a_source_disabled_while_it_is_being_read_delivers_nothing(world: World, server: Liar) -> None:
     """The content is here by then; it still does not go out."""
     delivery, machine, near = await promised(world, server, GOOD)
-    reading = asyncio.Event()
+    reading, disabled = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     server.says("/f", body=GOOD)
     before = server.answers["/f"]
 
     def slow(request: BaseHTTPRequestHandler) -> None:
         loop.call_soon_threadsafe(reading.set)
-        time.sleep(0.4)
+        disabled.wait(60)
         before(request)
 
     server.answers["/f"] = slow
     asked = asyncio.create_task(machine.get(at(delivery)))
-    await asyncio.wait_for(reading.wait(), 5)
+    await asyncio.wait_for(reading.wait(), 60)
     await world.admin.ok(f"/v1/artifact-sources/{near}/disable", {})
+    disabled.set()
     check_problem(await asked, 409, "artifact_source_disabled")
     assert one(world.platform, "select fetches from artifact_deliveries") == 0
 
@@ -225,10 +226,10 @@ async def test_many_machines_at_once_read_the_source_once_and_nobody_waits_for_e
 ) -> None:
     delivery, machine, _ = await promised(world, server, GOOD)
     server.says("/f", body=GOOD)
-    before = server.answers["/f"]
+    before, refused = server.answers["/f"], threading.Event()
 
     def slow(request: BaseHTTPRequestHandler) -> None:
-        time.sleep(0.5)
+        refused.wait(60)
         before(request)
 
     server.answers["/f"] = slow
@@ -236,7 +237,8 @@ async def test_many_machines_at_once_read_the_source_once_and_nobody_waits_for_e
     early = await machine.get(at(delivery))
     check_problem(early, 503, "artifact_on_its_way")
     assert early.headers["retry-after"] == "2"
-    monkeypatch.setattr(content_routes, "WAIT_S", 5)
+    monkeypatch.setattr(content_routes, "WAIT_S", 60)
+    refused.set()
     answers = await asyncio.gather(*(machine.get(at(delivery)) for _ in range(5)))
     assert [a.content for a in answers] == [GOOD] * 5
     assert len(server.asked) == 1, "what was begun went on, and all waited for it"

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pace import promised
 from world import HOST_KEY, MovableClock, World, dump
 
 ERROR = {"code": "it_broke", "message": "It broke.", "way_out": "Mend it.", "retryable": True}
@@ -129,7 +130,7 @@ async def test_a_waiting_controller_gets_new_work_at_once(world: World) -> None:
     waiting = asyncio.create_task(world.claim(wait_s=20))
     await asyncio.sleep(0.1)
     accepted = await world.deploy()
-    claim = await asyncio.wait_for(waiting, 1.5)
+    claim = await asyncio.wait_for(waiting, promised(1.5))
     assert claim["operation"]["id"] == accepted["operation"]["id"]
 
 
@@ -139,7 +140,7 @@ async def test_a_controller_disabled_while_it_waits_gets_no_work(world: World) -
     await asyncio.sleep(0.1)
     await world.boss.ok(f"/v1/projects/{world.red}/service-accounts/{world.controller_id}/disable")
     accepted = await world.deploy()
-    refused = await asyncio.wait_for(waiting, 5)
+    refused = await asyncio.wait_for(waiting, 15)
     assert refused.status_code == 401
     operation = (await world.boss.get(world.operation(accepted["operation"]["id"]))).json()
     assert (operation["status"], operation["claim_epoch"]) == ("queued", 0)
@@ -194,7 +195,7 @@ async def test_work_that_comes_after_a_giving_up_reaches_the_same_waiting_contro
     waiting = asyncio.create_task(world.claim(wait_s=20))
     await asyncio.sleep(0.2)
     healthy = await world.deploy(world.allocations[1], "second")
-    claim = await asyncio.wait_for(waiting, 4)
+    claim = await asyncio.wait_for(waiting, 15)
     assert claim["operation"]["id"] == healthy["operation"]["id"]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
+from pace import promised
 from test_bad_input import check_problem
 from world import (
     PASSING,
@@ -147,7 +148,7 @@ async def test_trust_is_told_when_it_changes_and_not_before(world: World) -> Non
     waiting = asyncio.create_task(machine.get(f"{path}?after_generation=1&wait_s=20"))
     await asyncio.sleep(0.1)
     held = await world.boss.ok(f"/v1/projects/{world.red}/allocations", {"node_id": node})
-    trust = (await asyncio.wait_for(waiting, 1.5)).json()
+    trust = (await asyncio.wait_for(waiting, promised(1.5))).json()
     assert trust["generation"] == 2
     assert trust["principals"] == {"root": [held["id"]]}
     assert trust["user_ca_public_keys"][0].startswith("ssh-ed25519 ")

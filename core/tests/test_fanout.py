@@ -38,7 +38,7 @@ class Broker:
 
     async def start(self) -> None:
         self._spawn()
-        for _ in range(100):
+        for _ in range(600):
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.close()
@@ -117,7 +117,7 @@ async def consumed(broker: Broker, wanted: int) -> list[dict[str, Any]]:
 
 
 async def handed_on(folder: Path) -> None:
-    for _ in range(300):
+    for _ in range(900):
         with looking(folder) as tx:
             if not fanout.waiting(tx):
                 return
@@ -170,7 +170,7 @@ async def test_while_the_broker_is_away_the_platform_is_ready_and_the_metrics_te
         assert (await there.boss.get(f"/v1/projects/{there.red}")).status_code == 200
     assert httpx2.get(f"{core.url}/readyz").status_code == 200
     line = ""
-    for _ in range(50):
+    for _ in range(600):
         text = httpx2.get(f"http://{os.environ['GPUAAS_CORE_METRICS']}/metrics").text
         (line,) = [line for line in text.splitlines() if line.startswith("gpuaas_fanout_waiting_events ")]
         if float(line.split()[1]) == sum(heads(core.folder).values()):

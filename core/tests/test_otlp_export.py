@@ -14,6 +14,7 @@ from gpuaas_core.edge.seen import Seen
 from gpuaas_core.ledger.correlation import correlate
 from gpuaas_core.workers import otlp_export
 from gpuaas_core.workers.otlp_export import MOST_WAITING, OtlpExport
+from pace import promised
 from prometheus_client import CollectorRegistry, generate_latest
 from served import Served, free_port
 from world import Store, copy_store, remove_store
@@ -40,7 +41,7 @@ def test_a_request_to_one_core_is_seen_in_the_triage_of_another(first: Served, s
     assert httpx2.get(f"{first.url}/v1/whoami", headers=headers).status_code == 401
     boss = {"Authorization": f"Bearer {store.world.boss.token}"}
     found: list[dict[str, object]] = []
-    for _ in range(100):
+    for _ in range(600):
         answer = httpx2.get(f"{served.url}/v1/triage/{ID}", headers=boss)
         found = answer.json().get("timeline", [])
         if {entry["kind"] for entry in found} >= {"span", "log"}:
@@ -64,7 +65,7 @@ def test_the_log_of_the_core_is_json_with_both_ids(first: Served) -> None:
 
 def logged(log: Path) -> list[dict[str, Any]]:
     """Our request's lines. A line is written after the answer has gone out, so it is waited for."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     found: list[dict[str, Any]] = []
     while not found and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -93,7 +94,7 @@ async def test_a_receiver_that_is_away_blocks_nobody_and_what_is_lost_is_counted
     started = time.perf_counter()
     for _ in range(MOST_WAITING + 7):
         export(seen())
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < promised(5)
     assert counted(export, "dropped") == 7, "the queue is bounded"
     async with export.running():
         for _ in range(600):
@@ -120,7 +121,7 @@ async def test_a_receiver_that_comes_back_gets_the_batch(
     monkeypatch.setattr(otlp_export, "PATIENCE_S", (0.01, 0.01, 0.01))
     export(seen())
     async with export.running():
-        for _ in range(100):
+        for _ in range(600):
             if export.sent["traces"]:
                 break
             await asyncio.sleep(0.05)
@@ -132,7 +133,7 @@ async def test_a_refusal_is_not_repeated(served: Served, store: Store, monkeypat
     export = OtlpExport(f"{served.url}/v1/projects/{store.world.red}/otlp", "authorization=Bearer%20wrong")
     export(seen())
     async with export.running():
-        for _ in range(100):
+        for _ in range(600):
             if export.dropped["traces"]:
                 break
             await asyncio.sleep(0.05)

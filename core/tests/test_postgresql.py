@@ -13,6 +13,7 @@ import postgres
 import pytest
 from gpuaas_core.kit.db import Database
 from gpuaas_core.ledger import heads
+from pace import promised
 from served import Served, free_port, serving
 from sqlalchemy import Connection, text
 from world import (
@@ -136,7 +137,7 @@ async def test_what_is_written_in_one_core_wakes_waiters_in_the_other(worlds: li
         written = time.monotonic()
         assert (await waiting).json()["items"][0]["sequence"] == head + 1
         took.append(time.monotonic() - written)
-    assert sorted(took)[2] < 0.5, took
+    assert sorted(took)[2] < promised(0.5), took
 
 
 async def test_with_every_wake_up_lost_waiters_look_by_themselves_within_two_seconds(
@@ -153,7 +154,7 @@ async def test_with_every_wake_up_lost_waiters_look_by_themselves_within_two_sec
             await _project(there)
             written = time.monotonic()
             assert await waiting > head
-            assert time.monotonic() - written < 2.0
+            assert time.monotonic() - written < promised(2.0)
 
 
 async def _wait_on(platform: Any, store: Store, head: int) -> int:
@@ -214,7 +215,7 @@ def db(store_folder: Any) -> Iterator[Database]:
 
 def test_two_who_wait_for_each_other_both_get_through(db: Database, store: Store) -> None:
     """PostgreSQL gives up one of them; it is run again from its first statement."""
-    both, runs, nodes = threading.Barrier(2, timeout=10), [], store.world.nodes[:2]
+    both, runs, nodes = threading.Barrier(2, timeout=60), [], store.world.nodes[:2]
 
     def crossing(order: list[str]) -> Callable[[Connection], None]:
         def fn(tx: Connection) -> None:
@@ -228,14 +229,14 @@ def test_two_who_wait_for_each_other_both_get_through(db: Database, store: Store
 
     with ThreadPoolExecutor(2) as threads:
         for future in [threads.submit(db.write_now, crossing(order)) for order in (nodes, nodes[::-1])]:
-            future.result(timeout=20)
+            future.result(timeout=60)
     assert len(runs) == 3
     ports = db.read_now(lambda tx: tx.execute(text("select ssh_port from nodes order by id")).scalars().all())
     assert sorted(ports) == [22, 24, 24]
 
 
 def test_two_first_writers_of_a_stream_both_get_their_number(db: Database) -> None:
-    both = threading.Barrier(8, timeout=10)
+    both = threading.Barrier(8, timeout=60)
 
     def first(tx: Connection) -> int:
         both.wait()
@@ -295,7 +296,7 @@ def test_known_bad_an_id_cursor_with_an_xmin_filter_loses_what_an_older_transact
     older.execute("insert into bad default values")
     older.execute("commit")
     seen: list[int] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not seen and time.monotonic() < deadline:  # another fault of this design: any write in the server delays it
         seen = [row[0] for row in reader.execute(query, (0,))]
     newer.execute("commit")
@@ -310,14 +311,14 @@ def test_ours_makes_the_second_writer_wait_for_the_first(db: Database, store: St
     def slow(tx: Connection) -> None:
         numbers.append(heads.advance(tx, store.world.tenant, events=1)[0])
         took.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
 
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(db.write_now, slow)
-        assert took.wait(10)
+        assert took.wait(60)
         second = threads.submit(db.write_now, lambda tx: heads.advance(tx, store.world.tenant, events=1)[0])
         time.sleep(0.3)
         assert not second.done(), "a later number must not be visible before an earlier one"
         go_on.set()
-        first.result(timeout=10)
-        assert second.result(timeout=10) == numbers[0] + 1
+        first.result(timeout=60)
+        assert second.result(timeout=60) == numbers[0] + 1

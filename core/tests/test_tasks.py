@@ -273,12 +273,12 @@ async def test_a_long_poll_wakes_for_a_task_and_for_its_end(machine: Machine) ->
     polling = asyncio.create_task(machine.agent.ok(f"/v1/nodes/{machine.node}/tasks/claim", claim))
     await asyncio.sleep(0.05)
     task = await machine.ask()
-    leased = await asyncio.wait_for(polling, 5)
+    leased = await asyncio.wait_for(polling, 15)
     await machine.say("renew", leased)
     waiting = asyncio.create_task(machine.world.controller.get(f"{machine.path}/{task['id']}?wait_s=20"))
     await asyncio.sleep(0.05)
     await machine.say("result", leased, outcome="succeeded")
-    assert (await asyncio.wait_for(waiting, 5)).json()["state"] == "succeeded"
+    assert (await asyncio.wait_for(waiting, 15)).json()["state"] == "succeeded"
 
 
 class Leaving:

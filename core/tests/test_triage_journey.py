@@ -77,7 +77,7 @@ async def gpuaas(served: Served, token: str | None, folder: Path, *words: str) -
 
 async def until_ended(served: Served, world: World, operation_id: str) -> Any:
     async with sdk.AsyncClient(served.url, sdk.Bearer(world.boss.token)) as client:
-        for _ in range(300):
+        for _ in range(1200):
             operation = await client.get_operation(world.red, operation_id)
             if operation.finished_at:
                 return operation
@@ -93,7 +93,7 @@ async def test_one_id_shows_why_a_deploy_failed_and_what_to_do(store: Store, wor
                 accepted = await boss.deploy(world.red, name="train", app_slug="echo", placement_intent=where)
             operation = await until_ended(served, world, accepted.operation.id)
             assert operation.status == "failed"
-        await asyncio.sleep(1.2)  # the core writes its own lines beside the work, every half second
+        await every_line_is_there(served, world, correlation_id, operation.id)
         said = await gpuaas(served, world.boss.token, tmp_path, "triage", correlation_id)
         found = await gpuaas(served, world.boss.token, tmp_path, "triage", correlation_id, "-o", "json")
         nobody = await gpuaas(served, world.blue_controller.token, tmp_path, "triage", correlation_id)
@@ -102,6 +102,19 @@ async def test_one_id_shows_why_a_deploy_failed_and_what_to_do(store: Store, wor
     check_entries(json.loads(found.stdout), operation.id)
     assert nobody.returncode == 5, nobody.stdout
     assert SECRET not in said.stdout + found.stdout
+
+
+async def every_line_is_there(served: Served, world: World, correlation_id: str, operation_id: str) -> None:
+    """The core writes its own lines beside the work, every half second: what is missing after a minute is missing."""
+    async with sdk.AsyncClient(served.url, sdk.Bearer(world.boss.token)) as boss:
+        for _ in range(200):
+            found = await boss.read_triage(correlation_id)
+            kinds = {entry.kind for entry in found.timeline}
+            if {"request", "log"} & kinds and any(
+                f"Operation {operation_id} failed" in e.sentence for e in found.timeline
+            ):
+                return
+            await asyncio.sleep(0.3)
 
 
 def check_told(text: str, operation_id: str) -> None:

@@ -23,6 +23,7 @@ import httpx2
 import postgres
 import pytest
 from joserfc.jwk import OKPKey
+from pace import promised
 from served import Served, free_port, serving
 from sqlalchemy import text
 from world import Api, Store, World, add_machines, looking
@@ -218,13 +219,13 @@ async def _storm(store: Store, folder: Path) -> str:
             await _order(crew.world.boss, crew.world, allocations)
             harm = asyncio.create_task(_harm(crew, random.Random(seed)))
             try:
-                await _until_done(crew, 120)
+                await _until_done(crew, 200)
             finally:
                 harm.cancel()
             takeovers = _check(crew, OPERATIONS)
     assert len(takeovers) >= 5, "hardly anything was taken over: the test did not test"
     late = takeovers[min(len(takeovers) - 1, int(len(takeovers) * 0.99))]
-    assert late <= LEASE_S * MOST, takeovers
+    assert late <= promised(LEASE_S * MOST), takeovers
     return (
         f"{OPERATIONS} operations, {len(crew.faults)} faults, {len(takeovers)} takeovers, p99 {late:.1f} s with leases of"
         f" {LEASE_S} s, {crew.host.refused} stale commands refused by the host"
@@ -241,21 +242,21 @@ async def _patient(store: Store, folder: Path) -> str:
             await _until_some_run(crew)
             await crew.strike("holder-0", "kill")
             os.kill(crew.processes["holder-1"].pid, signal.SIGCONT)
-            await _until_done(crew, 90)
+            await _until_done(crew, 200)
             takeovers = _check(crew, REAL_OPERATIONS)
     assert takeovers, "nothing was taken over"
-    assert takeovers[-1] <= REAL_LEASE_S * MOST, takeovers
+    assert takeovers[-1] <= promised(REAL_LEASE_S * MOST), takeovers
     return f"{len(takeovers)} takeovers with the real lease, the longest {takeovers[-1]:.1f} s"
 
 
 async def _until_some_run(crew: Crew) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not any(one["progress"]["step"] == 1 for one in await crew.running()):
         assert time.monotonic() < deadline, f"nothing was claimed; logs in {crew.folder}"
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_two_controllers_stopped_and_killed_do_nothing_twice_and_take_over_in_time(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from gpuaas_lab.stack.services import Folder, Service
 FOREVER = [sys.executable, "-c", "import time; print('hello', flush=True); time.sleep(600)"]
 
 
-def eventually(holds: Callable[[], object], what: str, timeout: float = 15) -> None:
+def eventually(holds: Callable[[], object], what: str, timeout: float = 90) -> None:
     deadline = time.monotonic() + timeout
     while not holds():
         assert time.monotonic() < deadline, f"never happened: {what}"

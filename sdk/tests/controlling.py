@@ -31,10 +31,10 @@ async def controlling(
             yield stop
         finally:
             stop.set()
-            await asyncio.wait_for(running, 10)
+            await asyncio.wait_for(running, 60)
 
 
-async def until(condition: Callable[[], Any], within: float = 8.0) -> Any:
+async def until(condition: Callable[[], Any], within: float = 60.0) -> Any:
     """Wait for the world to become so."""
     ends = now() + within
     while not (found := condition()):

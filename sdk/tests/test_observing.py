@@ -9,8 +9,9 @@ from typing import Any
 from controlling import controlling
 from controlling import until as until_within
 from fake_platform import Call, Platform, problem, wire
-from gpuaas_sdk import Done, Look, Looks, MemberObservation, Seen, Work
+from gpuaas_sdk import AsyncClient, Bearer, Done, Look, Looks, MemberObservation, Seen, Work
 from gpuaas_sdk.models import InstanceView, MemberView
+from gpuaas_sdk.observing import Observer
 
 PATIENT_S = 40.0  # a busy machine looks late
 OFTEN = Looks(every_s=0.05, at_once=4, within_s=0.5)
@@ -133,3 +134,18 @@ async def test_work_on_one_member_says_how_it_ended_and_nothing_of_the_instances
         report = (await until(lambda: platform.reports("complete")))[0]
     assert report.body["message"] == "Up."
     assert "health" not in report.body
+
+
+async def test_who_is_stopped_in_the_very_moment_it_is_woken_stops(platform: Platform) -> None:
+    """asyncio's `wait_for` forgets a cancellation that meets the end of what it waits for."""
+    instances(platform)
+    async with AsyncClient(platform.url, Bearer("tok"), project_id="prj_1") as client:
+        observer = Observer(client, "prj_1", "slurm", fine, Looks(every_s=60))
+        running = asyncio.create_task(observer.run())
+        await until(lambda: platform.seen("GET", r"/v1/projects/prj_1/instances"))
+        await asyncio.sleep(0.5)  # it has nothing to look at and waits
+        observer.soon("inst_one")
+        running.cancel()
+        done, _ = await asyncio.wait({running}, timeout=5)
+        running.cancel()
+    assert done, "it goes on although it was told to stop"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuaas_lab.stack.credentials import BOSS, USER
 from gpuaas_sdk.errors import Conflict
-from ground import Ground
+from ground import Ground, wait_until
 from pages import Visit, expect, visiting
 from playwright.sync_api import Browser
 
@@ -91,6 +91,15 @@ def steps_told(ground: Ground, operation_id: str) -> list[str]:
         if one.type == "apps.operation.progressed" and one.data.get("message")
     ]
     return [said for said, before in zip(told, [None, *told], strict=False) if said != before]
+
+
+def steps_agree(visit: Visit, ground: Ground, operation_id: str) -> list[str]:
+    """The page shows each step that was told, once and in order; the last ones may still be on their way to it."""
+    told = steps_told(ground, operation_id)
+    with contextlib.suppress(AssertionError):
+        wait_until(lambda: steps_shown(visit) == told, 60, "the page to show the last steps")
+    assert steps_shown(visit) == told, "a step was lost or told twice"
+    return told
 
 
 def cleared(ground: Ground, name: str) -> None:

@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 from ground import Ground, wait_until
-from lab_pages import LISTEN, SLOW_MS, cleared, look, looking, operation_of, steps_shown, steps_told, succeeded
+from lab_pages import (
+    LISTEN,
+    SLOW_MS,
+    cleared,
+    look,
+    looking,
+    operation_of,
+    steps_agree,
+    steps_shown,
+    steps_told,
+    succeeded,
+)
 from pages import Visit, expect
 from playwright.sync_api import Browser
 
@@ -103,5 +114,5 @@ def test_the_retry_succeeds_and_its_page_goes_on_after_a_lost_connection(
     expect(page.locator("[data-live=Live]")).to_be_visible()
     succeeded(dana)
     assert page.evaluate("window.heard.length") >= 1, "the page was loaded anew"
-    assert steps_shown(dana) == steps_told(ground, retry), "a step was lost or told twice"
+    steps_agree(dana, ground, retry)
     look(dana, "g6-retried")

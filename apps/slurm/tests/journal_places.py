@@ -14,7 +14,7 @@ from gpuaas_lab.postgres import Cluster, remove_leftovers
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[Cluster]:
     remove_leftovers()
-    cluster = Cluster()
+    cluster = Cluster(flushed=False)
     try:
         cluster.start()
         yield cluster

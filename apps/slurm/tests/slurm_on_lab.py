@@ -45,7 +45,7 @@ class Bed:
     async def package_set(self, work: Work) -> None:
         """This platform has none."""
 
-    def sh(self, script: str, timeout: float = 30) -> str:
+    def sh(self, script: str, timeout: float = 180) -> str:
         done = self.lab.exec(self.host, ["bash", "-c", script], timeout)
         assert done.exit == 0, f"{script}: {done.text} {done.error_text}"
         return done.text.strip()

@@ -24,12 +24,20 @@ def act(
     root: Path, operation: str, epoch: int, what: str = "echo acted", probe: str = "true"
 ) -> subprocess.CompletedProcess[str]:
     text = script(root, operation, epoch, what, probe)
-    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False)
 
 
 def journal(root: Path) -> list[dict]:
     path = root / "lib/journal.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def begun(root: Path) -> None:
+    """An act has written down that it is under way."""
+    deadline = time.monotonic() + 60
+    while not journal(root):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_newest_claim_acts_and_leaves_a_line(tmp_path: Path) -> None:
@@ -68,33 +76,31 @@ def test_after_the_notes_are_gone_the_mark_in_run_still_fences(tmp_path: Path) -
 
 def test_a_claim_that_takes_over_waits_for_the_last_act_of_the_former_one(tmp_path: Path) -> None:
     slow = subprocess.Popen(["bash", "-c", script(tmp_path, OLD, 1, f"sleep 0.6; echo old >>{tmp_path}/order")])
-    for _ in range(100):
-        if journal(tmp_path):
-            break
-        time.sleep(0.01)
+    begun(tmp_path)
     assert act(tmp_path, OLD, 2, f"echo new >>{tmp_path}/order").returncode == 0
-    assert slow.wait(timeout=10) == 0
+    assert slow.wait(timeout=60) == 0
     assert (tmp_path / "order").read_text() == "old\nnew\n"
 
 
 def test_looking_waits_for_an_act_of_the_same_claim_whose_connection_broke(tmp_path: Path) -> None:
     slow = subprocess.Popen(["bash", "-c", script(tmp_path, NEW, 1, f"sleep 0.6; echo act >>{tmp_path}/order")])
-    for _ in range(100):
-        if journal(tmp_path):
-            break
-        time.sleep(0.01)
+    begun(tmp_path)
     look = script(tmp_path, NEW, 1, "true").replace("\nrun_act\n", f"\nfence; alone; echo look >>{tmp_path}/order\n")
-    assert subprocess.run(["bash", "-c", look], timeout=20, check=False).returncode == 0
-    assert slow.wait(timeout=10) == 0
+    assert subprocess.run(["bash", "-c", look], timeout=60, check=False).returncode == 0
+    assert slow.wait(timeout=60) == 0
     assert (tmp_path / "order").read_text() == "act\nlook\n"
 
 
 def test_acts_of_one_claim_run_side_by_side(tmp_path: Path) -> None:
+    """Each waits until the others are there, too."""
     act(tmp_path, NEW, 1)
-    started = time.monotonic()
-    both = [subprocess.Popen(["bash", "-c", script(tmp_path, NEW, 1, "sleep 0.5")]) for _ in range(3)]
-    assert [p.wait(timeout=10) for p in both] == [0, 0, 0]
-    assert time.monotonic() - started < 1.4
+    meet = f"touch {tmp_path}/here.$$; until [ $(ls {tmp_path}/here.* | wc -l) = 3 ]; do sleep 0.05; done"
+    all_three = [subprocess.Popen(["bash", "-c", script(tmp_path, NEW, 1, meet)]) for _ in range(3)]
+    try:
+        assert [one.wait(timeout=60) for one in all_three] == [0, 0, 0]
+    finally:
+        for one in all_three:
+            one.kill()
 
 
 def test_a_failing_command_in_the_middle_ends_the_act(tmp_path: Path) -> None:
@@ -116,7 +122,7 @@ def test_an_act_survives_a_controller_that_is_gone(tmp_path: Path) -> None:
     assert child.stderr is not None
     child.stdout.close()
     child.stderr.close()
-    child.wait(timeout=10)
+    child.wait(timeout=60)
     assert (tmp_path / "whole").exists()
 
 
@@ -125,7 +131,7 @@ ONE, OTHER = "mem_00000001", "mem_00000002"
 
 def act_on(root: Path, member: str, operation: str, epoch: int) -> int:
     text = script(root, operation, epoch, "echo acted", member=member)
-    return subprocess.run(["bash", "-c", text], capture_output=True, timeout=20, check=False).returncode
+    return subprocess.run(["bash", "-c", text], capture_output=True, timeout=60, check=False).returncode
 
 
 def test_operations_on_two_members_do_not_fence_each_other(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ async def test_the_cluster_comes_back_after_a_power_cut(bed) -> None:
     assert isinstance(await bed.deploy(), Done)
     bed.lab.poweroff("gpu1")
     bed.lab.boot("gpu1")
-    wait = "for i in $(seq 300); do sinfo -h -o %t 2>/dev/null | grep -qE 'idle|mix' && exit 0; sleep 0.1; done; exit 1"
-    bed.sh(wait, timeout=60)
-    assert bed.sh("cd /tmp && runuser -u gpuaas -- srun hostname", timeout=60) == "gpu1"
+    wait = "for i in $(seq 900); do sinfo -h -o %t 2>/dev/null | grep -qE 'idle|mix' && exit 0; sleep 0.1; done; exit 1"
+    bed.sh(wait)
+    assert bed.sh("cd /tmp && runuser -u gpuaas -- srun hostname") == "gpu1"
 
 
 async def test_decommission_leaves_nothing_and_says_so(bed) -> None:
@@ -80,7 +80,7 @@ async def test_decommission_leaves_nothing_and_says_so(bed) -> None:
     assert outcome.evidence is not None
     (evidence,) = outcome.evidence.values()
     assert all(row["ok"] for row in evidence["checks"])
-    left = bed.lab.exec("gpu1", ["bash", "-c", CLEAN], 20).text
+    left = bed.lab.exec("gpu1", ["bash", "-c", CLEAN], 60).text
     assert not [line for line in left.splitlines() if ":22 " not in line], left
 
 
@@ -102,7 +102,8 @@ async def test_another_cluster_is_neither_overwritten_nor_removed(bed) -> None:
 
 
 async def test_a_taken_port_is_named(bed) -> None:
-    bed.sh("systemd-run -q --unit=squatter python3 -m http.server 6817 && sleep 0.5")
+    bed.sh("systemd-run -q --unit=squatter python3 -m http.server 6817")
+    bed.sh("until ss -ltnH 'sport = :6817' | grep -q .; do sleep 0.1; done")
     try:
         outcome = failed(await bed.deploy())
         assert (outcome.code, "6817" in outcome.why) == ("port_in_use", True)

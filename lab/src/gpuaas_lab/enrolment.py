@@ -20,7 +20,7 @@ from gpuaas_lab.hosts import Lab
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
 
-READY_TIMEOUT = 60
+READY_TIMEOUT = 180
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Lab:
         without_packages: Sequence[str] = (),
         api_ports: Sequence[int] | None = None,
         subnet: str | None = None,
-        timeout: float = 90,
+        timeout: float = 240,
     ) -> list[HostStatus]:
         """Have hosts prefix1..prefixN up and answering on port 22; what is already up stays as it is."""
         built = self.ensure_image()
@@ -115,7 +115,7 @@ class Lab:
         with self.state.locked():
             self._machine(host).power_off()
 
-    def boot(self, host: str, timeout: float = 90) -> HostStatus:
+    def boot(self, host: str, timeout: float = 240) -> HostStatus:
         """Power on again: same disk, same address."""
         with self.state.locked():
             machine = self._machine(host)

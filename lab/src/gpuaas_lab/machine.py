@@ -108,7 +108,7 @@ class Machine:
         launcher = ["setsid", "--fork", "bash", "-c", LAUNCHER, "gpuaas-lab-launch"]
         groups = [*self.cgroup.make("exec"), "--", *self.cgroup.make(), "--"]
         files = [str(self.folder / "supervisor.pid"), str(console)]
-        run([*launcher, *files, *groups, *self._nspawn(root, space)], timeout=20)
+        run([*launcher, *files, *groups, *self._nspawn(root, space)], timeout=60)
 
     def _nspawn(self, root: Path, space: str) -> list[str]:
         name = self.record.name
@@ -135,11 +135,11 @@ class Machine:
 
     def _record_processes(self) -> None:
         pidfile = self.folder / "supervisor.pid"
-        if not wait_until(pidfile.exists, 10):
+        if not wait_until(pidfile.exists, 60):
             raise self.did_not_boot("systemd-nspawn did not start")
         self.record.supervisor = supervisor = Process.of(int(pidfile.read_text()))
         self.state.save_host(self.record)
-        wait_until(lambda: self.running or not (supervisor and supervisor.alive), 10)
+        wait_until(lambda: self.running or not (supervisor and supervisor.alive), 60)
         self.record.leader = self.leader
         self.state.save_host(self.record)
         if self.record.leader is None:

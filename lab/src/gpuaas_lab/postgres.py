@@ -19,8 +19,13 @@ PREFIX, OWNER, PORT = "gpuaas-postgres-", "owner.pid", 5433  # the port only nam
 USER = "gpuaas"
 
 
+# Of a store that needs to outlive its processes only, not the power of its machine.
+UNFLUSHED = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
 class Cluster:
-    def __init__(self) -> None:
+    def __init__(self, *, flushed: bool = True) -> None:
+        self.flushed = flushed
         self.folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -29,7 +34,7 @@ class Cluster:
         if os.getuid() == 0:
             os.chown(self.folder, _account().pw_uid, _account().pw_gid)
         initdb = [PROGRAMS / "initdb", "-D", self.folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8"]
-        words = ["--locale=C.UTF-8", "--no-sync"]  # the cluster itself runs with fsync on
+        words = ["--locale=C.UTF-8", "--no-sync"]  # whether the cluster itself flushes is `flushed`
         subprocess.run([*_as_postgres(), *initdb, *words], check=True, stdout=subprocess.DEVNULL)
         self.serve()
 
@@ -41,6 +46,7 @@ class Cluster:
             "port": PORT,
             "max_connections": 200,
         }
+        settings |= {} if self.flushed else UNFLUSHED
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -51,10 +57,10 @@ class Cluster:
     def _wait(self) -> None:
         assert self.process is not None
         asked = [str(PROGRAMS / "pg_isready"), "-q", "-h", str(self.folder), "-p", str(PORT), "-d", "postgres"]
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while subprocess.run(asked, check=False, timeout=20).returncode != 0:
             assert self.process.poll() is None, (self.folder / "log").read_text()
-            assert time.monotonic() < deadline, "PostgreSQL did not start within 30 s"
+            assert time.monotonic() < deadline, "PostgreSQL did not start within two minutes"
             time.sleep(0.05)
 
     def halt(self) -> None:

@@ -5,6 +5,8 @@ import time
 
 from gpuaas_lab.machine import Machine
 
+GREETS_WITHIN_S = 5  # once it has taken the connection: a busy machine starts its process late
+
 
 def wait_for_sshd(machine: Machine, deadline: float) -> None:
     address = str(machine.plan.address(machine.record.number))
@@ -20,7 +22,7 @@ def sshd_speaks(address: str, port: int = 22, timeout: float = 1) -> bool:
     """A listening port is not enough: the greeting proves that sshd found its keys."""
     try:
         with socket.create_connection((address, port), timeout=timeout) as connection:
-            connection.settimeout(timeout)
+            connection.settimeout(max(timeout, GREETS_WITHIN_S))
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False

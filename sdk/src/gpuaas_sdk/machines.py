@@ -119,7 +119,8 @@ class Machine:
         if self._connection is not None:
             self._connection.close()
             try:
-                await asyncio.wait_for(self._connection.wait_closed(), 5.0)
+                async with asyncio.timeout(5.0):
+                    await self._connection.wait_closed()
             except TimeoutError:
                 self._connection.abort()
             self._connection = None
@@ -136,7 +137,8 @@ class Machine:
             started = now()
             command, patience = shlex.join(limited), seconds + KILL_AFTER_S + 5
             try:
-                raw = await asyncio.wait_for(_exchange(connection, command, data), patience)
+                async with asyncio.timeout(patience):
+                    raw = await _exchange(connection, command, data)
             except TimeoutError:
                 connection.abort()
                 raise self._timed_out(argv, seconds) from None

@@ -137,7 +137,8 @@ class Observer:
                 except GpuaasError as error:
                     log.warning("instances of %s could not be listed for a look: %s", self._app_slug, error)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), self._pause())
+                    async with asyncio.timeout(self._pause()):  # `wait_for` may forget that it was cancelled
+                        await self._woken.wait()
         finally:
             await self._end_all()
 

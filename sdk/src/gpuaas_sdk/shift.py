@@ -121,7 +121,8 @@ class Shift:
         asked_at, work = now(), self.work
         beat = self._client.heartbeat(work.project_id, work.operation.id, claim_epoch=work.claim_epoch)
         try:
-            answer = await asyncio.wait_for(beat, max(0.1, self._lease.remaining(), self._lease.seconds / 6))
+            async with asyncio.timeout(max(0.1, self._lease.remaining(), self._lease.seconds / 6)):
+                answer = await beat
         except OVER as error:
             work.lost = f"the platform says: {error}"
             return False
@@ -150,7 +151,8 @@ class Shift:
             log.info("%s: again in %.1f s, %s", self.name, outcome.seconds, outcome.why)
             self.work.alive(outcome.seconds)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), max(0.0, outcome.seconds))
+                async with asyncio.timeout(max(0.0, outcome.seconds)):
+                    await self._stop.wait()
         return HandBack("the controller is stopping")
 
     async def _attempt(self, *, refresh: bool) -> Outcome | HandBack:
@@ -237,7 +239,8 @@ class Shift:
     async def _deliver(self, request: Request[Any], *, hurry: bool) -> None:
         while True:
             try:
-                await asyncio.wait_for(self._client.send(request), 5.0 if hurry else None)
+                async with asyncio.timeout(5.0 if hurry else None):
+                    await self._client.send(request)
                 return
             except (*PASSING, TimeoutError) as error:
                 if hurry:

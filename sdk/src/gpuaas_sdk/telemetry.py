@@ -100,7 +100,8 @@ class TelemetrySender:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.flush(), 3.0)
+            async with asyncio.timeout(3.0):
+                await self.flush()
 
     async def _run(self) -> None:
         while True:

@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 
 VARIABLE = "GPUAAS_SLURM_FAILPOINT_DIR"
-LONGEST_STAY_S = 60
+LONGEST_STAY_S = 300
 
 
 async def reach(step: str, moment: str) -> None:

@@ -1,14 +1,16 @@
 """Hosts become machines of the demo tenant: enrolled by their agents, then held by projects. Both may be repeated."""
 
+from collections.abc import Sequence
+
 from gpuaas_lab.enrolment import enrol_all
 from gpuaas_lab.hosts import Lab
 from gpuaas_lab.stack.platform import wait_for
 from gpuaas_lab.stack.seed import Demo
 
 
-def enrol_hosts(lab: Lab, demo: Demo, api: str) -> dict[str, str]:
-    """Host name to node id, once every host that is up reports as ready."""
-    return {one.host: one.node_id for one in enrol_all(lab, demo.boss, demo.tenant_id, api)}
+def enrol_hosts(lab: Lab, demo: Demo, api: str, hosts: Sequence[str] = ()) -> dict[str, str]:
+    """Host name to node id, once every host that is up (or each of the named ones) reports as ready."""
+    return {one.host: one.node_id for one in enrol_all(lab, demo.boss, demo.tenant_id, api, hosts)}
 
 
 def allocate(demo: Demo, project: str, node_id: str, name: str | None = None) -> str:
@@ -18,7 +20,7 @@ def allocate(demo: Demo, project: str, node_id: str, name: str | None = None) ->
     allocation = held.get(node_id) or demo.boss.create_allocation(project_id, node_id=node_id, name=name).id
     wait_for(
         lambda: demo.boss.get_allocation(project_id, allocation).state == "active",
-        30,
+        180,
         lambda: (
             "The host has not taken up the allocation's trust; look at its agent: "
             "gpuaas-lab exec HOST -- journalctl -u gpuaas-agent"

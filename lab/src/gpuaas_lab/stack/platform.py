@@ -36,7 +36,7 @@ class Stack:
     def identities(self) -> Path:
         return self.root / "identities"
 
-    def start_core(self, timeout: float = 60) -> None:
+    def start_core(self, timeout: float = 180) -> None:
         """The supervisor and the core, answering; the first administrator exists before the door opens."""
         self._check_port()
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -84,7 +84,7 @@ class Stack:
         said = {"GPUAAS_SLURM_STATE": str(self.root / name)} | (env or {})
         self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, "--holder", name], said))
 
-    def wait_ready(self, timeout: float = 60) -> None:
+    def wait_ready(self, timeout: float = 180) -> None:
         with Client(self.api, Bearer()) as client:
             wait_for(lambda: _answers(client), timeout, lambda: f"The core does not answer.\n{self.log_tail('core')}")
 
@@ -106,7 +106,7 @@ class Stack:
         words = [program("gpuaas-core"), "admin", ADMIN, "--password-stdin"]
         password = self.credentials.admin_password.encode()
         done = subprocess.run(
-            words, input=password, env=os.environ | self.core_env, capture_output=True, timeout=60, check=False
+            words, input=password, env=os.environ | self.core_env, capture_output=True, timeout=180, check=False
         )
         if done.returncode != 0:
             raise LabError(f"The first administrator could not be made: {done.stderr.decode()[-500:]}", "make logs")

@@ -6,6 +6,7 @@ controller later, or killing one in a test, needs no conversation with the super
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -35,8 +36,11 @@ class Folder:
         (self.services / f"{name}.json").unlink(missing_ok=True)
 
     def wanted(self) -> dict[str, Service]:
-        found = sorted(self.services.glob("*.json"))
-        return {path.stem: Service(**json.loads(path.read_text())) for path in found}
+        found: dict[str, Service] = {}
+        for path in sorted(self.services.glob("*.json")):
+            with suppress(FileNotFoundError):  # taken away since it was listed
+                found[path.stem] = Service(**json.loads(path.read_text()))
+        return found
 
     def note(self, name: str, process: Process) -> None:
         _write(self.pids / f"{name}.json", asdict(process))
