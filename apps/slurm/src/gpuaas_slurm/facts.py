@@ -29,7 +29,14 @@ CHARGE = """
 fence || { df -kP /var/lib /run | awk 'NR>1 && $4<1024 {print "@full " $6 "|" $4}'; exit 1; }
 alone
 """
-LOOK = f"""{CHARGE}
+# Which services run is asked once for everybody: each question would else start a systemctl of its own.
+STATES = f"""
+declare -A state_of
+mapfile -t states < <(systemctl is-active {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null)
+for u in {" ".join(UNITS)}; do state_of[$u]=${{states[0]-}} states=("${{states[@]:1}}"); done
+active() {{ [ "${{state_of[$1]}}" = active ]; }}
+"""
+LOOK = f"""{CHARGE}{STATES}
 read -r name </proc/sys/kernel/hostname && say hostname "${{name%%.*}}"
 say now_ms $((${{EPOCHREALTIME/./}} / 1000))
 say virt "$(systemd-detect-virt --container 2>/dev/null || true)"
@@ -67,13 +74,7 @@ say options "$options"
 given=; read -r given 2>/dev/null <"$OWN/munge.key.sha256"
 [ -z "$given" ] || [ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "$given" ] || say key "${{given%% *}}"
 for i in "$BASE"/*/before; do [ -f "$i" ] && i=${{i%/before}} && say owner "${{i##*/}}"; done
-systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null | {{ id= state=
-  told() {{ [ -z "$id" ] || say unit "$id|$state"; id= state=; }}
-  while IFS== read -r what value; do
-    case $what in Id) id=$value ;; ActiveState) state=$value ;; "") told ;; esac
-  done
-  told; }}
-exit 0
+for u in {" ".join(UNITS)}; do say unit "$u|${{state_of[$u]}}"; done
 """
 
 
@@ -127,8 +128,9 @@ def common_uid(hosts: Iterable[HostFacts]) -> int:
     return there[0] if there else next(uid for uid in range(FIRST_UID, FIRST_UID + 1001) if uid not in taken)
 
 
-async def look(host: Host, clock_ms: int) -> tuple[HostFacts | None, Answer]:
-    answer = await host.script(LOOK, within=60)
+async def look(host: Host, clock_ms: int, more: str = "") -> tuple[HostFacts | None, Answer]:
+    """`more`: what else is asked by the same command."""
+    answer = await host.script(f"{LOOK}{more}exit 0\n", within=60)
     return (read(answer, clock_ms) if answer.exit == 0 else None), answer
 
 

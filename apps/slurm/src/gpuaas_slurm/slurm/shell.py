@@ -48,6 +48,11 @@ def node_reason(seat: Seat) -> str:
     return f"timeout 5 sinfo -h -n {seat.node} -o %E | head -1"
 
 
+def node_standing(seat: Seat) -> str:
+    """Both in one question: `drain|none`."""
+    return f"timeout 5 sinfo -h -n {seat.node} -o '%t|%E' | head -1"
+
+
 def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
     """Slurm counts on it. Who drained it stays the owner of that drain; only what Slurm itself drained, because less
     came than was announced (its reasons begin so), is not ready."""

@@ -12,11 +12,11 @@ WORKER_UNITS = ("munge", "slurmd")
 REMEMBER = f"""
 if [ ! -f "$OWN/before" ]; then
   if [ -e /etc/munge/munge.key ]; then install -m 0400 /etc/munge/munge.key "$OWN/munge.key.before"; fi
-  states=($(systemctl show -P ActiveState {" ".join(f"{u}.service" for u in UNITS)}))
+  states=($(systemctl is-active {" ".join(f"{u}.service" for u in UNITS)} || true))
   for u in {" ".join(UNITS)}; do
     enabled=no masked=no
     if [ -L {WANTS}/$u.service ]; then enabled=yes; fi
-    if [ "$(readlink /etc/systemd/system/$u.service || true)" = /dev/null ]; then masked=yes; fi
+    if [ /etc/systemd/system/$u.service -ef /dev/null ]; then masked=yes; fi
     echo "unit $u $enabled $masked ${{states[0]}}"
     states=("${{states[@]:1}}")
   done >"$OWN/before.new"
