@@ -39,7 +39,8 @@ active() {{ [ "${{state_of[$1]}}" = active ]; }}
 LOOK = f"""{CHARGE}{STATES}
 read -r name </proc/sys/kernel/hostname && say hostname "${{name%%.*}}"
 say now_ms $((${{EPOCHREALTIME/./}} / 1000))
-say virt "$(systemd-detect-virt --container 2>/dev/null || true)"
+virt=; read -r virt 2>/dev/null </run/systemd/container || virt=$(systemd-detect-virt --container 2>/dev/null || true)
+say virt "$virt"
 say cgroup "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)"
 controllers=; read -r controllers 2>/dev/null </sys/fs/cgroup/cgroup.controllers; say controllers "$controllers"
 [ -w /sys/fs/cgroup/freezer ] && say freezer writable
@@ -52,7 +53,9 @@ for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
   while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
-ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
+if {" || ".join(f"port_open {port}" for port in PORTS)}; then  # whose it is costs a look at every process
+  ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
+fi
 if [ -f /etc/slurm/slurm.conf ]; then
   whose= cluster=
   while read -r line; do
