@@ -37,14 +37,14 @@ def without_proofs(
     first = tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations)
     *weighed, files = files_only(plan, hosts, facts, running=running)
     then = tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid))
+    up = [daemons.accounting(), daemons.accounts(plan), daemons.scheduler(plan, fresh=not running)]
+    control: list[Stage] = [(Task(head, step),) for step in up]
+    keyed = tuple(Task(host, daemons.join_key(share, key)) for host in apart)
+    work = tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers)
     return [
-        *([first, *weighed, in_one_go(files, then)] if weighed else [in_one_go(first, files, then)]),
-        in_one_go(
-            (Task(head, daemons.accounting()), *(Task(host, daemons.join_key(share, key)) for host in apart)),
-            (Task(head, daemons.accounts(plan)),),
-            (Task(head, daemons.scheduler(plan, fresh=not running)),),
-        ),
-        tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers),
+        *([first, *weighed] if weighed else []),
+        in_one_go(*([] if weighed else [first]), files, then, *control),
+        in_one_go(*([keyed] if keyed else []), work),
     ]
 
 
