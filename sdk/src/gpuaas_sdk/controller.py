@@ -125,8 +125,10 @@ class Controller:
         if not task.cancelled() and (error := task.exception()):
             log.error("%s: the controller loop itself failed", task.get_name(), exc_info=error)
         self._at_work[instance_id] -= 1
-        if self._observer and not self._at_work[instance_id]:
-            self._observer.soon(instance_id, lambda: not self._at_work[instance_id])
+        if not self._at_work[instance_id]:
+            del self._at_work[instance_id]
+            if self._observer:
+                self._observer.soon(instance_id, lambda: instance_id not in self._at_work)
 
     async def _drop_all(self) -> None:
         """Only when `run` itself was cancelled: nothing may go on without the loop."""
