@@ -5,7 +5,7 @@ the controller speaks to the platform or to a host are points with names. A file
 one operation dies at each of its points once, and goes on. Started by test_sieve.py as a service of the stack.
 
 `--how both`: at each API write once when the request is on its way and once when the answer is there, and after each
-host command. Commands wait for each other and for what is being told to people, so that none is passed by while another
+host command; after each act of one that has several, too: the host is then given only those before. Commands wait for each other and for what is being told to people, so that none is passed by while another
 one kills. `--how each`: the same, but of telling people a step only one of the two sides, half of the steps each.
 `--how running`: in the middle of each host command, with everything side by side as it really is.
 """
@@ -19,7 +19,7 @@ import signal
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,10 @@ from gpuaas_sdk.models import ClaimView
 from gpuaas_sdk.request import Request
 from gpuaas_sdk.transport import Exchange
 from gpuaas_sdk.transport_async import AsyncTransport
-from gpuaas_slurm import controller, logs
+from gpuaas_slurm import controller, logs, runner
 from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.reporter import Reporter
+from gpuaas_slurm.steps.base import Task
 
 WRITES = re.compile(
     r"/operations/(?:(claim)|([^/]+)/(progress|complete|fail|release-claim|access-grants|tasks|integration))$"
@@ -154,12 +155,28 @@ def at_each_command(points: Points) -> None:
             await reporters[-1]._queue.join()
         async with one_at_a_time:
             answer = await script(self, body, **words)
-            if body.endswith("run_act\n"):
-                points.acted(self, words["step"])
-            _reach_command(points, self, words)
+            acted = [name for name, part in answer.parts.items() if part.exit == 0 and "held" not in part.said]
+            for name in acted:
+                points.acted(self, name)
+            _reach_command(points, self, words | {"step": next(reversed(answer.parts), words.get("step", "look"))})
             return answer
 
     Host.script, Reporter.__aenter__ = watched, entered  # pyright: ignore[reportAttributeAccessIssue]
+    command = runner.command
+
+    async def cut_off(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
+        """Up to the first act after which nobody has died yet."""
+        ordered = sorted(tasks, key=lambda task: task.turn)
+        new = [number for number, task in enumerate(ordered, 1) if not _known(points, task)]
+        return await command(ordered[: new[0]] if new else ordered, ask=ask)
+
+    runner.command = cut_off
+
+
+def _known(points: Points, task: Task) -> bool:
+    host = task.host
+    kind = points.kinds[host.claim.operation_id]
+    return (points.folder / _name((kind, host.name, f"{task.step.name} 1"))).exists()
 
 
 def in_each_command(points: Points) -> None:

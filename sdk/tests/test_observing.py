@@ -11,7 +11,7 @@ from controlling import until as until_within
 from fake_platform import Call, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Done, Look, Looks, MemberObservation, Seen, Work
 from gpuaas_sdk.models import InstanceView, MemberView
-from gpuaas_sdk.observing import Observer
+from gpuaas_sdk.observing import SETTLED_AFTER_S, Observer
 
 PATIENT_S = 40.0  # a busy machine looks late
 OFTEN = Looks(every_s=0.05, at_once=4, within_s=0.5)
@@ -111,12 +111,33 @@ async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
     assert told(platform) == [], "a look that finds nothing to say says nothing"
 
 
-async def test_the_end_of_an_operation_is_looked_at_at_once(platform: Platform) -> None:
+async def test_the_end_of_an_operation_is_looked_at_soon(platform: Platform) -> None:
     instances(platform, "one")
     rarely = Looks(every_s=60.0)
     async with controlling(platform, nothing, observe=fine, pace_of_looks=rarely):
         await until(lambda: len(told(platform)) == 1)
         platform.queue(instance_id="inst_one")
+        await until(lambda: len(told(platform)) == 2)
+
+
+async def test_while_another_operation_works_there_the_end_of_one_is_not_looked_at(platform: Platform) -> None:
+    """The look would share the hosts with it, and what it says would be old before it is told."""
+    instances(platform, "one")
+    may_end = asyncio.Event()
+
+    async def work(work: Work) -> Done:
+        if work.operation.member_id == "mem_slow":
+            await may_end.wait()
+        return Done("Up.")
+
+    async with controlling(platform, work, observe=fine, pace_of_looks=Looks(every_s=60.0)):
+        await until(lambda: len(told(platform)) == 1)
+        platform.queue(instance_id="inst_one", member_id="mem_slow")
+        platform.queue(instance_id="inst_one", member_id="mem_quick")
+        await until(lambda: platform.reports("complete"))
+        await asyncio.sleep(2 * SETTLED_AFTER_S)
+        assert len(told(platform)) == 1
+        may_end.set()
         await until(lambda: len(told(platform)) == 2)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Mapping
 
 from .client import AsyncClient
@@ -46,6 +47,7 @@ class Controller:
         self._project_id = project_id or client.project_id
         self._concurrency, self._wait_s, self._pace = concurrency, wait_s, pace or Pace()
         self._shifts: dict[str, asyncio.Task[None]] = {}
+        self._at_work: Counter[str] = Counter()  # by instance: how many of its operations this process works on
         self._backoff = Backoff(base=1.0, cap=15.0)
         if not self._project_id:
             raise ValueError("a controller works in one project: give project_id, or use a service account's client")
@@ -114,6 +116,7 @@ class Controller:
         former = self._shifts.get(operation.id)
         task = asyncio.create_task(_after(former, shift), name=shift.name)
         self._shifts[operation.id] = task
+        self._at_work[operation.instance_id] += 1
         task.add_done_callback(lambda done: self._finished(operation.id, operation.instance_id, done))
 
     def _finished(self, operation_id: str, instance_id: str, task: asyncio.Task[None]) -> None:
@@ -121,8 +124,11 @@ class Controller:
             del self._shifts[operation_id]
         if not task.cancelled() and (error := task.exception()):
             log.error("%s: the controller loop itself failed", task.get_name(), exc_info=error)
-        if self._observer:
-            self._observer.soon(instance_id)
+        self._at_work[instance_id] -= 1
+        if not self._at_work[instance_id]:
+            del self._at_work[instance_id]
+            if self._observer:
+                self._observer.soon(instance_id, lambda: instance_id not in self._at_work)
 
     async def _drop_all(self) -> None:
         """Only when `run` itself was cancelled: nothing may go on without the loop."""

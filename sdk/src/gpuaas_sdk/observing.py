@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .machines import Machine
 
 log = logging.getLogger("gpuaas_sdk.controller")
+SETTLED_AFTER_S = 0.7
 OPERATIONS_GO_FIRST = ("not_observable", "observation_outdated")
 
 
@@ -121,8 +122,14 @@ class Observer:
         self._slots = asyncio.Semaphore(pace.at_once)
         self._woken = asyncio.Event()
 
-    def soon(self, instance_id: str) -> None:
-        """An operation has ended there: what it left is news."""
+    def soon(self, instance_id: str, still: Callable[[], bool] = lambda: True) -> None:
+        """The last operation there has ended: what it left is news. Not at once: the next one may come right behind it,
+        and would share its hosts with a look that says what is old before it is told. Then it is not `still` wanted."""
+        asyncio.get_running_loop().call_later(SETTLED_AFTER_S, self._due, instance_id, still)
+
+    def _due(self, instance_id: str, still: Callable[[], bool]) -> None:
+        if not still():
+            return
         if instance_id in self._watched:
             self._watched[instance_id].due_at = 0.0
         self._woken.set()

@@ -29,10 +29,18 @@ CHARGE = """
 fence || { df -kP /var/lib /run | awk 'NR>1 && $4<1024 {print "@full " $6 "|" $4}'; exit 1; }
 alone
 """
-LOOK = f"""{CHARGE}
+# Which services run is asked once for everybody: each question would else start a systemctl of its own.
+STATES = f"""
+declare -A state_of
+mapfile -t states < <(systemctl is-active {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null)
+for u in {" ".join(UNITS)}; do state_of[$u]=${{states[0]-}} states=("${{states[@]:1}}"); done
+active() {{ [ "${{state_of[$1]}}" = active ]; }}
+"""
+LOOK = f"""{CHARGE}{STATES}
 read -r name </proc/sys/kernel/hostname && say hostname "${{name%%.*}}"
 say now_ms $((${{EPOCHREALTIME/./}} / 1000))
-say virt "$(systemd-detect-virt --container 2>/dev/null || true)"
+virt=; read -r virt 2>/dev/null </run/systemd/container || virt=$(systemd-detect-virt --container 2>/dev/null || true)
+say virt "$virt"
 say cgroup "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)"
 controllers=; read -r controllers 2>/dev/null </sys/fs/cgroup/cgroup.controllers; say controllers "$controllers"
 [ -w /sys/fs/cgroup/freezer ] && say freezer writable
@@ -45,7 +53,9 @@ for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
   while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
-ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
+if {" || ".join(f"port_open {port}" for port in PORTS)}; then  # whose it is costs a look at every process
+  ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
+fi
 if [ -f /etc/slurm/slurm.conf ]; then
   whose= cluster=
   while read -r line; do
@@ -67,13 +77,7 @@ say options "$options"
 given=; read -r given 2>/dev/null <"$OWN/munge.key.sha256"
 [ -z "$given" ] || [ "$(sha256sum 2>/dev/null </etc/munge/munge.key)" != "$given" ] || say key "${{given%% *}}"
 for i in "$BASE"/*/before; do [ -f "$i" ] && i=${{i%/before}} && say owner "${{i##*/}}"; done
-systemctl show -p Id -p ActiveState {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null | {{ id= state=
-  told() {{ [ -z "$id" ] || say unit "$id|$state"; id= state=; }}
-  while IFS== read -r what value; do
-    case $what in Id) id=$value ;; ActiveState) state=$value ;; "") told ;; esac
-  done
-  told; }}
-exit 0
+for u in {" ".join(UNITS)}; do say unit "$u|${{state_of[$u]}}"; done
 """
 
 
@@ -127,8 +131,9 @@ def common_uid(hosts: Iterable[HostFacts]) -> int:
     return there[0] if there else next(uid for uid in range(FIRST_UID, FIRST_UID + 1001) if uid not in taken)
 
 
-async def look(host: Host, clock_ms: int) -> tuple[HostFacts | None, Answer]:
-    answer = await host.script(LOOK, within=60)
+async def look(host: Host, clock_ms: int, more: str = "") -> tuple[HostFacts | None, Answer]:
+    """`more`: what else is asked by the same command."""
+    answer = await host.script(f"{LOOK}{more}exit 0\n", within=60)
     return (read(answer, clock_ms) if answer.exit == 0 else None), answer
 
 

@@ -12,6 +12,12 @@ from pathlib import Path
 
 VARIABLE = "GPUAAS_SLURM_FAILPOINT_DIR"
 LONGEST_STAY_S = 300
+MOMENTS = ("before_act", "after_act")
+
+
+def marked(step: str) -> bool:
+    where = os.environ.get(VARIABLE)
+    return bool(where) and any((Path(where) / f"{step}.{moment}").exists() for moment in MOMENTS)
 
 
 async def reach(step: str, moment: str) -> None:

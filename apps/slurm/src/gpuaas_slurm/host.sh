@@ -21,7 +21,15 @@ port_open() {
   done
   return 1
 }
-active() { [ "$(systemctl show -P ActiveState "$1.service" 2>/dev/null)" = active ]; }
+# `is-active` asks systemd for one property; `show` has it gather all of them, which costs four times as much.
+active() { systemctl -q is-active "$1.service" 2>/dev/null; }
+# A service that came up and fell too often is refused by systemd, until that is forgotten.
+restart() {
+  systemctl restart "$1.service" || {
+    [ "$(systemctl show -P Result "$1.service")" = start-limit-hit ] || return 1
+    systemctl reset-failed "$1.service" && systemctl restart "$1.service"
+  }
+}
 
 # wait_until SECONDS COMMAND...: asks every 20 ms, on the host, so that waiting costs no round trips.
 wait_until() {
@@ -113,18 +121,72 @@ unverified() {
   ! declare -F why_not >/dev/null || why_not
 }
 
-# run_act: fence, journal line, act, then ask the probe until it holds. Output is kept aside until the end, so that a
-# controller that dies cannot break an act in the middle with a closed pipe.
-run_act() {
+# Output is kept aside until the end, so that a controller that dies cannot break an act in the middle with a closed pipe.
+begin() {
   exec 5>&1
   [ -d "$RUN" ] || mkdir -p "$RUN"
   OUT=$RUN/$STEP.$$.out
   trap 'code=$?; [ $code -eq 0 ] || diagnose; rm -f "$OUT"' EXIT
   fence || exit 1
-  { [ -d "$REPORT" ] || mkdir -p "$REPORT"; } && journal || exit 1
+  [ -d "$REPORT" ] || mkdir -p "$REPORT" || exit 1
+}
+
+# do_act: journal line, act, then ask the probe until it holds.
+do_act() {
+  journal || exit 1
   (set -euo pipefail; act) >"$OUT" 2>&1  # alone on its line: inside a list or condition, bash would ignore -e
   code=$?
   [ $code -eq 0 ] || exit 1
   wait_until "$WITHIN" probe >/dev/null 2>&1 || { unverified >>"$OUT"; exit 1; }
-  [ ! -s "$OUT" ] || cat "$OUT" >&5
+  local lines
+  mapfile -t lines <"$OUT"
+  [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" >&5
+}
+run_act() { begin; do_act; }
+
+# Several acts in one command. TURNS: each entry names steps that do not need each other and go at once; the next turn
+# comes when all of them hold. The functions probe and act of a step are made by step_NAME. UNIT_OF, WITHIN_OF: of each.
+# INPUTS: NAME:BYTES of those that get a part of the standard input, in this order. ASK: what holds already is left alone.
+# The answer has a part for each step that was begun: its exit code, then what it said.
+take_in() {
+  local one file=$OUT.in mask fd
+  mask=$(umask)
+  umask 077
+  for one in $INPUTS; do  # in a file that has no name when the input comes: a key must not be left behind
+    exec {fd}<>"$file" && rm "$file" && head -c "${one#*:}" >&$fd || return 1
+    INPUT[${one%:*}]=/proc/self/fd/$fd
+  done
+  umask "$mask"
+}
+in_turn() {
+  STEP=$1 UNIT=${UNIT_OF[$1]-} WITHIN=${WITHIN_OF[$1]} OUT=$OUT.$1
+  exec >"$OUT.said" 2>&1 5>&1
+  trap 'code=$?; [ $code -eq 0 ] || diagnose' EXIT
+  "step_$1"
+  if [ -n "$ASK" ] && probe </dev/null >/dev/null 2>&1; then say held "$1"; exit 0; fi
+  do_act
+}
+run_acts() {
+  local turn s code failed= lines
+  local -A INPUT pid
+  local -a told
+  begin
+  trap 'code=$?; [ $code -eq 0 ] || diagnose; rm -f "$OUT"*' EXIT
+  [ -z "$ASK" ] || alone  # what a probe says now stays true
+  [ -z "$INPUTS" ] || take_in || exit 1
+  for turn in "${TURNS[@]}"; do
+    for s in $turn; do (in_turn "$s") <"${INPUT[$s]:-/dev/null}" & pid[$s]=$!; done
+    for s in $turn; do
+      code=0
+      wait "${pid[$s]}" || code=$? failed=yes
+      told+=("$s|$code")
+    done
+    [ -z "$failed" ] || break
+  done
+  for s in "${told[@]}"; do
+    say step "$s"
+    mapfile -t lines <"$OUT.${s%|*}.said"
+    [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}"
+  done
+  [ -z "$failed" ] || { trap 'rm -f "$OUT"*' EXIT; exit 1; }
 }

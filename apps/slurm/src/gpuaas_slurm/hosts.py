@@ -4,9 +4,11 @@
 the host's own journal, and holds the gates that wait on the host instead of over the network.
 """
 
+import re
 import shlex
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, Protocol
@@ -56,11 +58,12 @@ class Claim:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a script said: marked lines (`@key value`) apart from plain output."""
+    """What a script said: marked lines (`@key value`) apart from plain output. Of several acts each has its part."""
 
     exit: int
     said: dict[str, list[str]]
     text: str
+    parts: "dict[str, Answer]" = field(default_factory=dict)  # by step; what was not begun is not there
 
     def one(self, key: str, default: str = "") -> str:
         return self.said.get(key, [default])[-1]
@@ -75,13 +78,21 @@ class Host:
     address: str
 
     async def script(
-        self, body: str, *, step: str = "look", unit: str = "", within: float = 10, data: bytes | None = None
+        self,
+        body: str,
+        *,
+        step: str = "look",
+        unit: str = "",
+        within: float = 10,
+        data: bytes | None = None,
+        also: Sequence[str] = (),
     ) -> Answer:
+        """`also`: the other steps of the same command, for those who read the log."""
         text = preamble(self.claim, step=step, unit=unit, within=within) + body
         started = time.monotonic()
         result = await self.machine.run(["bash", "-c", text], input=data, timeout=within + 90)
         answer = parse(int(result.exit or 0), _text(result.stdout), _text(result.stderr))
-        self._note(step, answer.exit, time.monotonic() - started, _text(result.stderr))
+        self._note("+".join([step, *also]), answer.exit, time.monotonic() - started, _text(result.stderr))
         if answer.exit == STALE_EXIT:
             raise StaleOnHost(f"{self.name}: a newer claim is in charge ({answer.one('stale')})")
         return answer
@@ -114,13 +125,20 @@ def library() -> str:
 def parse(code: int, stdout: str, stderr: str = "") -> Answer:
     said: dict[str, list[str]] = {}
     plain: list[str] = []
-    for line in stdout.splitlines():
+    first, *steps = re.split(r"^@step ", stdout, flags=re.MULTILINE)
+    for line in first.splitlines():
         key, _, value = line.partition(" ")
         if line.startswith("@") and len(key) > 1:
             said.setdefault(key[1:], []).append(value)
         else:
             plain.append(line)
-    return Answer(code, said, "\n".join([*plain, *stderr.splitlines()]).strip())
+    return Answer(code, said, "\n".join([*plain, *stderr.splitlines()]).strip(), dict(_part(one) for one in steps))
+
+
+def _part(text: str) -> tuple[str, Answer]:
+    head, _, rest = text.partition("\n")
+    name, _, code = head.partition("|")
+    return name, parse(int(code), rest)
 
 
 def _text(value: bytes | str | None) -> str:

@@ -1,6 +1,7 @@
-"""Runs steps: one survey per host, then for each step that is not done: journal, act and verify on the host, journal.
+"""Runs steps: one survey per host, then of each stage what is not done: journal, act and verify on the host, journal.
 
-Kill this process anywhere and start it again: the survey finds what is done, the rest is acted once.
+All that a stage has for one host goes in one command. Kill this process anywhere and start it again: the survey (or,
+where there is none, the command itself) finds what is done, the rest is acted once.
 """
 
 import asyncio
@@ -17,11 +18,23 @@ from gpuaas_slurm.errors import StepFailed, explain
 from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.state.journal import Journal, Key
-from gpuaas_slurm.steps.base import Stage, Step, Task, survey
+from gpuaas_slurm.steps.base import Stage, Task, acts, survey
 
 log = structlog.get_logger()
 Found = Callable[[Answer], dict[str, Any]]
 Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps that its host was found to have done
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a host was found to have done before it was known what would be asked of it."""
+
+    probes: Mapping[str, str]  # by step
+    done: frozenset[str]
+
+    def answers(self, tasks: Sequence[Task]) -> bool:
+        """Exactly these questions were asked."""
+        return all(self.probes.get(task.step.name) == task.step.probe for task in tasks)
 
 
 @dataclass
@@ -29,6 +42,8 @@ class Runner:
     journal: Journal
     reporter: Reporter
     untouched: frozenset[str] = frozenset()  # allocations of hosts on which nothing can be done yet: no need to ask
+    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)  # by allocation: what was asked already
+    surveyed: bool = True  # hosts are asked before the first act; else each command asks for itself
     pause: Callable[[], bool] = lambda: False
     found: Mapping[str, Found] = field(default_factory=dict)  # step -> what to keep of its answer
     timeline: list[dict[str, Any]] = field(default_factory=list)
@@ -36,34 +51,57 @@ class Runner:
     async def run(self, stages: Sequence[Stage]) -> bool:
         """True when every step holds; False when asked to pause between two stages."""
         of, number = sum(len(stage) for stage in stages), 0
+        hosts = {task.host.allocation_id for stage in stages for task in stage}
         async with self._surveys(stages) as surveys:
             for stage in stages:
                 if self.pause():
                     return False
                 held = await together(*(self._holds(task, stages, surveys) for task in stage))
                 waiting = [task for task, done in zip(stage, held, strict=True) if not done]
-                for step, hosts in _by_step(waiting):
-                    number += len(hosts)
-                    self.reporter.say(step.phase, number, of, step.title + (named(hosts) if len(surveys) > 1 else ""))
-                number += len(stage) - len(waiting)
-                await together(*(self._one(task) for task in waiting))
+                number += len(stage)
+                if waiting:
+                    where = named(_hosts(waiting)) if len(hosts) > 1 else ""
+                    self.reporter.say(_ordered(stage)[-1].step.phase, number, of, title(stage) + where)
+                await together(*(self._go(tasks) for tasks in _by_host(waiting)))
             return True
 
-    async def _one(self, task: Task) -> None:
-        key, step = self._key(task), task.step
-        started = time.monotonic()
-        attempt = self.journal.acting(key)
-        await failpoints.reach(step.name, "before_act")
-        data = await step.input()
-        answer = await task.host.script(step.script(), step=step.name, unit=step.unit, within=step.within, data=data)
-        await failpoints.reach(step.name, "after_act")
-        try:
-            kept = self._read(task, answer)
-        except StepFailed as error:
-            self.journal.failed(key, attempt, {"code": error.code, **error.detail})
-            raise
-        self.journal.verified(key, attempt, kept)
-        self._note(task, acted=True, ms=round((time.monotonic() - started) * 1000))
+    async def _go(self, tasks: Sequence[Task]) -> None:
+        """One command. What it was about to do is written down before, what became of it after."""
+        self.foreseen = {}
+        host, started = tasks[0].host, time.monotonic()
+        if len(tasks) > 1 and any(failpoints.marked(task.step.name) for task in tasks):
+            for task in _ordered(tasks):  # somebody wants to be there between two acts
+                await self._go([task])
+            return
+        attempts = {task.step.name: self.journal.acting(self._key(task)) for task in tasks}
+        for task in tasks:
+            await failpoints.reach(task.step.name, "before_act")
+        answers = await command(tasks, ask=not self.surveyed and host.allocation_id not in self.untouched)
+        for task in tasks:
+            await failpoints.reach(task.step.name, "after_act")
+        ms = round((time.monotonic() - started) * 1000)
+        failed = [error for task in tasks if (error := self._end(task, attempts[task.step.name], answers, ms))]
+        if failed:
+            raise failed[0]
+        if silent := [task.step for task in tasks if task.step.name not in answers]:
+            raise StepFailed(silent[0].code, f"{host.name} did not say how it ended: {silent[0].title}.")
+
+    def _end(self, task: Task, attempt: int, answers: Mapping[str, Answer], ms: int) -> StepFailed | None:
+        key, answer = self._key(task), answers.get(task.step.name)
+        if answer is None:
+            self.journal.not_begun(key, attempt)
+            return None
+        if held := "held" in answer.said:
+            self.journal.held(key, attempt)
+        else:
+            try:
+                kept = self._read(task, answer)
+            except StepFailed as error:
+                self.journal.failed(key, attempt, {"code": error.code, **error.detail})
+                return error
+            self.journal.verified(key, attempt, kept)
+        self._note(task, acted=not held, ms=0 if held else ms)
+        return None
 
     def _read(self, task: Task, answer: Answer) -> dict[str, Any]:
         step = task.step
@@ -88,8 +126,10 @@ class Runner:
 
     async def _survey(self, tasks: Sequence[Task]) -> frozenset[str]:
         host = tasks[0].host
-        if host.allocation_id in self.untouched:
+        if not self.surveyed or host.allocation_id in self.untouched:
             return frozenset()
+        if (seen := self.foreseen.get(host.allocation_id)) and seen.answers(tasks):
+            return seen.done
         answer = await host.script(survey([task.step for task in tasks]), within=60)
         return frozenset(answer.said.get("done", []))
 
@@ -122,12 +162,38 @@ async def together(*jobs: Awaitable[Any]) -> list[Any]:
     return results
 
 
-def _by_step(tasks: Sequence[Task]) -> list[tuple[Step, list[str]]]:
-    """What is done on several hosts at once is one line for people."""
-    found: dict[str, tuple[Step, list[str]]] = {}
+async def command(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
+    """What a host said of each step that it began."""
+    host, turns = tasks[0].host, [[t.step for t in tasks if t.turn == turn] for turn in sorted({t.turn for t in tasks})]
+    steps = [step for turn in turns for step in turn]
+    inputs = {step.name: data for step in steps if (data := await step.input()) is not None}
+    within = sum(max(step.within for step in turn) for turn in turns)
+    answer = await host.script(
+        acts(turns, inputs, ask=ask), step=steps[0].name, within=within, data=b"".join(inputs.values()) or None,
+        also=[step.name for step in steps[1:]],
+    )  # fmt: skip
+    return answer.parts or {steps[0].name: answer}
+
+
+def _by_host(tasks: Sequence[Task]) -> list[list[Task]]:
+    found: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault(task.step.name, (task.step, []))[1].append(task.host.name)
+        found.setdefault(task.host.allocation_id, []).append(task)
     return list(found.values())
+
+
+def _ordered(tasks: Sequence[Task]) -> list[Task]:
+    return sorted(tasks, key=lambda task: task.turn)
+
+
+def _hosts(tasks: Sequence[Task]) -> list[str]:
+    return list(dict.fromkeys(task.host.name for task in tasks))
+
+
+def title(stage: Stage) -> str:
+    """One line for people, the same whatever of it is left to do."""
+    first, *_, last = [task.step.title for task in (*_ordered(stage)[:1], *_ordered(stage))]
+    return first if first == last else f"{first} … {last[0].lower()}{last[1:]}"
 
 
 def named(hosts: Sequence[str], most: int = 3) -> str:

@@ -22,6 +22,7 @@ async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
     async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
         await take_charge(hosts)
+        tools.forget(hosts)
         runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
         if not await runner.run(teardown.stages(list(hosts.values()))):
             return paused(work)

@@ -45,6 +45,7 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
             facts = await facts_of(hosts)
             await check_hosts(work, hosts, facts)
         runner.untouched = untouched(work, facts)
+        tools.facts.update(facts)
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
         await said.sent()
         if not whole:

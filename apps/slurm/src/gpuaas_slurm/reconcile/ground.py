@@ -76,7 +76,13 @@ class Tools:
     package_set: Callable[[Work], Awaitable[PackageSet | None]] = sdk_package_set
     fetch: Callable[[Work, str, str, str], Awaitable[None]] = sdk_fetch  # allocation, artifact, path on the host
     slugs: dict[str, str | None] = field(default_factory=dict)
+    facts: dict[str, HostFacts] = field(default_factory=dict)  # by allocation, as they were last; see foresight.py
     telemetry: TelemetrySender | None = None
+
+    def forget(self, allocations: Iterable[str]) -> None:
+        """Of hosts that leave."""
+        for one in allocations:
+            self.facts.pop(one, None)
 
     async def project_slug(self, work: Work) -> str | None:
         """Asked once per project. A controller may lack the right to read it; the account then follows the id."""
@@ -148,10 +154,14 @@ async def take_charge(hosts: dict[str, Host]) -> None:
 
 
 async def _facts(host: Host) -> HostFacts:
-    facts, answer = await look(host, round(time.time() * 1000))
+    return (await facts_and_more(host))[0]
+
+
+async def facts_and_more(host: Host, more: str = "") -> tuple[HostFacts, Answer]:
+    facts, answer = await look(host, round(time.time() * 1000), more)
     if facts is None:
         raise _unseen(host, answer)
-    return facts
+    return facts, answer
 
 
 def _unseen(host: Host, answer: Answer) -> StepFailed:

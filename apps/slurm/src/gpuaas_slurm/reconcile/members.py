@@ -26,7 +26,6 @@ from gpuaas_slurm.reconcile.ground import (
     pausing,
     reach,
     reporter,
-    take_charge,
     untouched,
 )
 from gpuaas_slurm.reconcile.letting_go import ended
@@ -35,7 +34,7 @@ from gpuaas_slurm.render.slurm_conf import PROCTRACK
 from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
-from gpuaas_slurm.steps.base import Stage, Task
+from gpuaas_slurm.steps.base import Stage, Task, in_one_go
 from gpuaas_slurm.steps.deploy import KeyOf, Shared, prepared, rekeyed, shared
 
 Outcome = Done | Again | Failed
@@ -79,16 +78,17 @@ async def _add(work: Work, tools: Tools) -> Outcome:
     seat = seat_of(plan, work.operation.member_id)
     async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work), surveyed=False)
         try:
             if not await _join(work, tools, plan, seat, head, host, runner):
                 return await _taken_back(work, tools, said, head, host, seat)
+            opened: Stage = (Task(host, admission.open_door(seat)),)
+            standing, _ = await together(nodes.standing(head, seat), runner.run([opened]))
         except StepFailed as error:
             if error.code != "drained_by_somebody":
                 raise
             return await _waits_for_a_person(work, said, head, seat, error.message)
         await said.sent()
-        standing = await nodes.standing(head, seat)
         return Done(
             f"{seat.host} is a worker of {plan.cluster}, and a job ran on it.",
             members=[reported(seat, standing, "ready")],
@@ -111,7 +111,7 @@ async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host
     """Called off: the host is given back as it was found, so the platform may count the member as gone."""
     if not work.cancel_requested:
         return paused(work)
-    runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
+    runner = _leaving(work, tools, said)
     if not await runner.run([*leaving(head, host, seat), *forgetting(head, seat)]):
         return Again(0, "the controller is stopping")
     await said.sent()
@@ -132,6 +132,7 @@ async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, ho
     if await packages.provide(work, tools, hosts, seen, runner):
         seen = await facts_of(hosts)
     facts: HostFacts = seen[seat.allocation_id]
+    tools.facts[seat.allocation_id] = facts
     known = changed(facts, declared_gpus=declared_gpus(work, seat.allocation_id))
     more = (conditions.same_uid(uid), conditions.same_confinement(confinement(common.conf[SLURM_CONF])))
     preflight(host, known, more)
@@ -154,17 +155,20 @@ def _joining(plan: Plan, seat: Seat, head: Host, host: Host, facts: HostFacts, c
     files = joining_files(plan, seat.allocation_id, facts, common.conf)
     options = next(file for file in files if file.path == admission.OPTIONS)
     return [
-        (Task(host, prepare.preflight()),),
-        (Task(host, prepare.files(files)),),
-        (
-            *prepared(plan, host, uid),
-            Task(host, daemons.join_key(the_key, hashlib.sha256(common.key).hexdigest(), seat)),
-            Task(host, admission.close_door(seat, options)),
+        in_one_go(
+            (Task(host, prepare.preflight()),),
+            (Task(host, prepare.files(files)),),
+            (
+                *prepared(plan, host, uid),
+                Task(host, daemons.join_key(the_key, hashlib.sha256(common.key).hexdigest(), seat)),
+                Task(host, admission.close_door(seat, options)),
+            ),
+            (Task(host, admission.join(seat)),),
         ),
-        (Task(host, admission.join(seat)),),
-        (Task(head, admission.admit(plan, seat)),),
-        (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
-        (Task(host, admission.open_door(seat)),),
+        in_one_go(
+            (Task(head, admission.admit(plan, seat)),),
+            (Task(head, admission.accept(plan, seat, len(facts.gpus))),),
+        ),
     ]
 
 
@@ -277,14 +281,15 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         raise BadPlan(f"{seat.host} also runs the controller, which cannot go with the worker.")
     async with reach(work, tools, wanted) as hosts, reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        standing, _ = await together(emptied(work, said, head, seat), take_charge({seat.allocation_id: host}))
+        standing = await emptied(work, said, head, seat)
         if not isinstance(standing, nodes.Standing):
             return standing
         last_seen = standing.state if standing.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=seat.member_id, state="removing", runtime_state=last_seen)
         said.say("removing", 1, len(teardown.ORDER), f"Taking {seat.host} out", [going])
         # From here there is no way back: a cancel that comes now comes too late.
-        runner = Runner(tools.journal, said, pause=lambda: work.stopping, found={"prove_clean": checks})
+        runner = _leaving(work, tools, said)
+        tools.forget([seat.allocation_id])
         if not await runner.run(leaving(head, host, seat)):
             return Again(0, "the controller is stopping")
         evidence = await departed(tools, host, head, seat)
@@ -299,9 +304,14 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
         )
 
 
+def _leaving(work: Work, tools: Tools, said: Reporter) -> Runner:
+    found = {"prove_clean": checks}
+    return Runner(tools.journal, said, pause=lambda: work.stopping, found=found, surveyed=False)
+
+
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
-    stop, *rest = [step() for step in teardown.ORDER if step is not teardown.stop_jobs]
-    return [(Task(host, stop),), (Task(head, nodes.delete(seat)),), *((Task(host, step),) for step in rest)]
+    stop, gone = Task(host, teardown.stop_services()), Task(head, nodes.delete(seat))
+    return [(stop,), (gone,), teardown.emptied([host])]
 
 
 def forgetting(head: Host, seat: Seat) -> list[Stage]:

@@ -8,15 +8,15 @@ from gpuaas_sdk import Work
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.facts import STATES
+from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.slurm import parse
 
 PROGRAMS = {"controller": "slurmctld", "worker": "slurmd"}
-# Asked of the programs, and beside them the packages they came in: a rebuilt package may print the same version.
+# Of the programs that run, and beside them the packages they came in: a rebuilt package may print the same version.
 ASK = """
-for p in slurmctld slurmdbd slurmd; do say $p "$($p -V 2>/dev/null)"; done
+for p in slurmctld slurmdbd slurmd; do ! active $p || say $p "$($p -V 2>/dev/null)"; done
 dpkg-query -W -f='@package ${Package}|${Version}\\n' slurmctld slurmdbd slurmd 2>/dev/null
-exit 0
 """
 
 
@@ -32,14 +32,16 @@ class Versions:
 
 
 async def of(hosts: Mapping[str, Host]) -> dict[str, Versions]:
-    answers = await asyncio.gather(*(host.script(ASK, step="versions") for host in hosts.values()))
-    return {
-        allocation_id: Versions(
-            {program: answer.one(program) for program in ("slurmctld", "slurmdbd", "slurmd") if answer.one(program)}
-            | {f"package:{line.partition('|')[0]}": line.partition("|")[2] for line in answer.said.get("package", [])}
-        )
-        for allocation_id, answer in zip(hosts, answers, strict=True)
-    }
+    words = f"{STATES}{ASK}exit 0\n"
+    answers = await asyncio.gather(*(host.script(words, step="versions") for host in hosts.values()))
+    return {allocation_id: read(answer) for allocation_id, answer in zip(hosts, answers, strict=True)}
+
+
+def read(answer: Answer) -> Versions:
+    return Versions(
+        {program: answer.one(program) for program in ("slurmctld", "slurmdbd", "slurmd") if answer.one(program)}
+        | {f"package:{line.partition('|')[0]}": line.partition("|")[2] for line in answer.said.get("package", [])}
+    )
 
 
 def wanted(work: Work) -> str | None:

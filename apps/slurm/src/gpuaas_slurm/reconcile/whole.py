@@ -15,15 +15,15 @@ from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.reconcile import packages, versions
+from gpuaas_slurm.reconcile import foresight, packages, versions
 from gpuaas_slurm.reconcile.deploy import make_plan
+from gpuaas_slurm.reconcile.foresight import Recipe
 from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
 from gpuaas_slurm.runner import Runner, together
-from gpuaas_slurm.steps import candidate, deploy, halt, nodes
+from gpuaas_slurm.steps import candidate, deploy, halt
 from gpuaas_slurm.steps.base import Stage, Step, Task
 
 Outcome = Done | Again | Failed
-Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
 Before = Callable[[dict[str, Host], dict[str, HostFacts]], Awaitable[None]]
 
 
@@ -138,8 +138,9 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
 async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, before: Before | None = None) -> Outcome:
     plan = await make_plan(work, tools)
     async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
-        facts = await facts_of(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        seen = await foresight.look(plan, hosts, tools, recipe)
+        facts = seen.facts
+        runner = Runner(tools.journal, said, pause=lambda: pausing(work), foreseen=seen.foreseen)
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await facts_of(hosts)
         if before:
@@ -155,11 +156,11 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             if work.cancel_requested:
                 await candidate.let_go(plan, head)
             return paused(work)
-        seen, running, _ = await together(nodes.states(head, plan.workers), versions.of(hosts), said.sent())
-        states = {m.id: seen.get(m.id, "running") for m in work.members()}
+        (there, running), _ = await together(foresight.how_it_runs(plan, hosts, seen, runner), said.sent())
+        states = {m.id: there.get(m.id, "running") for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
         return Done(
-            f"The cluster {sentence}; {len(seen) - len(bad)} of {len(seen)} workers are there.",
+            f"The cluster {sentence}; {len(there) - len(bad)} of {len(there)} workers are there.",
             "degraded" if bad else "healthy",
             runtime_version=running[plan.controller.allocation_id].slurm("slurmctld"),
             members=reports(work, states, running),

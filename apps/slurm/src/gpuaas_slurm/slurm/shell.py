@@ -5,6 +5,7 @@ Gates look at the port first: a Slurm client that finds no daemon sleeps for who
 
 from gpuaas_slurm.plan import Plan, Seat
 
+AS_SLURM = "setpriv --reuid slurm --regid slurm --clear-groups"  # runuser would open a session for it
 LESS = "gres/gpu|Low "
 DBD_ANSWERS = "active slurmdbd && port_open 6819"
 CTLD_ANSWERS = "active slurmctld && port_open 6817 && timeout 5 scontrol ping | grep -q 'is UP'"
@@ -46,6 +47,11 @@ def node_state(seat: Seat) -> str:
 def node_reason(seat: Seat) -> str:
     """`none` when nobody drained it."""
     return f"timeout 5 sinfo -h -n {seat.node} -o %E | head -1"
+
+
+def node_standing(seat: Seat) -> str:
+    """Both in one question: `drain|none`."""
+    return f"timeout 5 sinfo -h -n {seat.node} -o '%t|%E' | head -1"
 
 
 def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:

@@ -85,8 +85,19 @@ class Journal:
     def verified(self, key: Key, attempt: int, detail: dict[str, Any] | None = None) -> None:
         self._close(key, attempt, "verified", detail or {})
 
+    def held(self, key: Key, attempt: int) -> None:
+        """The host itself found the step done, and left it alone."""
+        self._close(key, attempt, "probed", {})
+
     def failed(self, key: Key, attempt: int, detail: dict[str, Any]) -> None:
         self._close(key, attempt, "failed", detail)
+
+    def not_begun(self, key: Key, attempt: int) -> None:
+        """Another step of the same command failed first: the host did nothing of this one."""
+        self._ask(
+            "DELETE FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND attempt=?",
+            (*_step(key), attempt),
+        )
 
     def rows(self, operation_id: str) -> list[dict[str, Any]]:
         found = self._ask("SELECT * FROM steps WHERE operation_id=? ORDER BY started, attempt", (operation_id,))

@@ -53,9 +53,7 @@ def join(seat: Seat) -> Step:
         phase="starting",
         probe=f"active slurmd && {there}",
         act=f"""
-systemctl reset-failed slurmd.service 2>/dev/null || true
-if systemctl show -P NeedDaemonReload slurmd.service | grep -q yes; then systemctl daemon-reload; fi
-systemctl restart slurmd.service
+restart slurmd
 there() {{ {there}; }}
 wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
 """,
@@ -75,9 +73,9 @@ def admit(plan: Plan, seat: Seat) -> Step:
         phase="proving",
         probe=f"[ -s {accepted(seat)} ] || {held}",
         act=f"""
-if [ "$({shell.node_reason(seat)})" = none ] && {shell.node_state(seat)} | grep -q '^drain'; then
-  timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission"
-fi
+case $({shell.node_standing(seat)}) in
+  drain*\\|none) timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission" ;;
+esac
 {held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
   duration={LONGEST_MINUTES} nodes={seat.node} users={plan.user}
 """,
@@ -102,15 +100,17 @@ def accept(plan: Plan, seat: Seat, gpus: int) -> Step:
         probe=f"[ -s {accepted(seat)} ]",
         act=f"""
 drained() {{ {shell.node_state(seat)} | grep -Eq '^dr'; }}
-reason=$({shell.node_reason(seat)})
-case $reason in
-  none|{OURS}*) if drained; then timeout 5 scontrol update nodename={seat.node} state=idle; fi ;;
-  *) if drained; then say fail "drained_by_somebody|$reason"; exit 1; fi ;;
+stands=$({shell.node_standing(seat)})
+case $stands in
+  dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={seat.node} state=idle ;;
+  dr*) say fail "drained_by_somebody|${{stands#*|}}"; exit 1 ;;
 esac
 why="{OURS}$OPERATION: not accepted"
 close() {{ drained || timeout 5 scontrol update nodename={seat.node} state=drain reason="$why"; }}
 said=$({job}) || {{ close; exit 1; }}
-saw=$(sed -n 2p <<<"$said" | tr ',' '\\n' | grep -c . || true)
+mapfile -t lines <<<"$said"
+IFS=, read -r -a seen <<<"${{lines[1]-}}"
+saw=${{#seen[@]}}
 [ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
 timeout 5 scontrol delete reservationname={reservation(seat)}
 printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}

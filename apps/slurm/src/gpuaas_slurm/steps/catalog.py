@@ -51,6 +51,9 @@ def listing() -> dict[str, list[dict[str, Any]]]:
 
 
 def _rows(stages: list[Stage]) -> list[dict[str, Any]]:
+    turns = [
+        [task for task in stage if task.turn == turn] for stage in stages for turn in sorted({t.turn for t in stage})
+    ]
     return [
         {
             "stage": number,
@@ -59,6 +62,6 @@ def _rows(stages: list[Stage]) -> list[dict[str, Any]]:
             "undo": task.step.undo or None,
             "when": task.step.when or None,
         }
-        for number, stage in enumerate(stages, 1)
-        for task in stage
+        for number, together in enumerate(turns, 1)
+        for task in together
     ]

@@ -23,8 +23,7 @@ if ! {{ {OUR_KEY}; }} 2>/dev/null; then
   sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
   mv /etc/munge/.munge.key.new /etc/munge/munge.key
 fi
-systemctl reset-failed munge.service 2>/dev/null || true
-systemctl restart munge.service
+restart munge
 """
 
 TAKE_KEY = f"""
@@ -37,16 +36,19 @@ chmod 0400 /etc/munge/.munge.key.new
 sync /etc/munge/.munge.key.new
 sha256sum </etc/munge/.munge.key.new >"$OWN/munge.key.sha256"
 mv /etc/munge/.munge.key.new /etc/munge/munge.key
-systemctl reset-failed munge.service 2>/dev/null || true
-systemctl restart munge.service
+restart munge
 date >"$REPORT/join_key"
 """
 
 # A host that was given up and came back still has its slurmd: with the key it would join under its former name.
 NO_OTHER_NODE = """
-main=$(systemctl show -P MainPID slurmd.service)
-runs=$(tr '\\0' ' ' 2>/dev/null <"/proc/$main/cmdline") || runs=
-case $runs in *'-N {node} '*) ;; *) systemctl stop slurmd.service ;; esac
+case $(systemctl is-active slurmd.service) in
+  inactive | failed) ;;
+  *)
+    main=$(systemctl show -P MainPID slurmd.service)
+    runs=$(tr '\\0' ' ' 2>/dev/null <"/proc/$main/cmdline") || runs=
+    case $runs in *'-N {node} '*) ;; *) systemctl stop slurmd.service ;; esac ;;
+esac
 """
 
 START_DATABASE = f"""
@@ -100,7 +102,7 @@ def database() -> Step:
         name="database",
         title="Starting the accounting database",
         phase="starting",
-        probe=f"active mariadb && runuser -u slurm -- mariadb {DATABASE} -e 'SELECT 1' </dev/null",
+        probe=f"active mariadb && {shell.AS_SLURM} mariadb {DATABASE} -e 'SELECT 1' </dev/null",
         act=START_DATABASE,
         within=20,
         unit="mariadb",
@@ -150,7 +152,7 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
         name="scheduler",
         title="Starting the scheduler",
         phase="starting",
-        probe=f"{shell.CTLD_ANSWERS} && {shell.association_known(plan)}",
+        probe=f"active slurmctld && {shell.association_known(plan)}",
         act=_restart("slurmctld", 6817, 20) + noted,
         within=20,
         unit="slurmctld",
@@ -170,8 +172,7 @@ def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
         phase="starting",
         probe=ready,
         act=f"""
-systemctl reset-failed slurmd.service 2>/dev/null || true
-systemctl restart slurmd.service
+restart slurmd
 ready() {{ {ready}; }}
 wait_until 5 ready || {{
   active slurmd || {{ echo "slurmd does not stay up"; exit 1; }}
@@ -200,8 +201,4 @@ def restarted(step: Step) -> Step:
 
 
 def _restart(unit: str, port: int, seconds: int) -> str:
-    return (
-        f"systemctl reset-failed {unit}.service 2>/dev/null || true\n"
-        f"systemctl restart {unit}.service\n"
-        f"wait_until {seconds} port_open {port}\n"
-    )
+    return f"restart {unit}\nwait_until {seconds} port_open {port}\n"

@@ -15,7 +15,7 @@ from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import UNIX_USER, Plan, Seat
 from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
 from gpuaas_slurm.steps import candidate, daemons, prepare, proof
-from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 
 KEY = "/etc/munge/munge.key"
 HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
@@ -34,17 +34,17 @@ def without_proofs(
     key = facts[plan.controller.allocation_id].key
     apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
     anew = candidate.joins_anew(plan, facts) if running else ()
+    first = tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations)
+    *weighed, files = files_only(plan, hosts, facts, running=running)
+    then = tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid))
+    up = [daemons.accounting(), daemons.accounts(plan), daemons.scheduler(plan, fresh=not running)]
+    control: list[Stage] = [(Task(head, step),) for step in up]
+    keyed = tuple(Task(host, daemons.join_key(share, key)) for host in apart)
+    work = tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers)
     return [
-        tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations),
-        *files_only(plan, hosts, facts, running=running),
-        tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid)),
-        (
-            Task(head, daemons.accounting()),
-            *(Task(host, daemons.join_key(share, key)) for host in apart),
-        ),
-        (Task(head, daemons.accounts(plan)),),
-        (Task(head, daemons.scheduler(plan, fresh=not running)),),
-        tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers),
+        *([first, *weighed] if weighed else []),
+        in_one_go(*([] if weighed else [first]), files, then, *control),
+        in_one_go(*([keyed] if keyed else []), work),
     ]
 
 

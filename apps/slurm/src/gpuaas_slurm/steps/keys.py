@@ -102,8 +102,7 @@ if ! {key.is_in(KEY)}; then
   echo "{key.sum}" >"$OWN/munge.key.sha256"
   mv {NEXT} {KEY}
 fi
-systemctl reset-failed munge.service 2>/dev/null || true
-systemctl restart munge.service
+restart munge
 date >"$REPORT/switch_key"
 """,
         unit="munge",

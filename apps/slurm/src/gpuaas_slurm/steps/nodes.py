@@ -48,8 +48,8 @@ esac
 ALL = """
 nodes=$(timeout 5 sinfo -a -h -N -o '%N|%t') || silent
 sed 's/^/@node /' <<<"$nodes"
-exit 0
 """
+ALL_IF_IT_ANSWERS = f"silent() {{ :; }}\nif port_open 6817; then {ALL} fi\n"
 # Looked at once more: a person may have drained it since. `whose` is the beginning of the reason that may be undone.
 # After `undrain` a node counts as not responding until the next round of pings, and a job that comes in between can
 # wait for half a minute; after `idle`, which is right for a node without jobs, it does not.
@@ -155,7 +155,10 @@ async def standing(head: Host, seat: Seat) -> Standing:
 
 async def states(head: Host, seats: Iterable[Seat]) -> dict[str, str]:
     """How each of these is, in the words of members' runtime_state."""
-    answer = _answered(await head.script(ASKED + ALL, step="look", within=15), head, "look")
+    return told(_answered(await head.script(f"{ASKED}{ALL}exit 0\n", step="look", within=15), head, "look"), seats)
+
+
+def told(answer: Answer, seats: Iterable[Seat]) -> dict[str, str]:
     known = dict(line.split("|", 1) for line in answer.said.get("node", []) if "|" in line)
     return {seat.member_id: parse.node_state(known.get(seat.node, "")) for seat in seats}
 
@@ -244,8 +247,7 @@ def restart(head_is_here: bool, seat: Seat) -> Step:
         act=f"""
 began() {{ timeout 5 scontrol show node {seat.node} | grep -o 'SlurmdStartTime=[^ ]*'; }}
 before=$(began || true)
-systemctl reset-failed slurmd.service 2>/dev/null || true
-systemctl restart slurmd.service
+restart slurmd
 heard() {{ [ "$(began || true)" != "$before" ]; }}
 wait_until 10 heard || {shell.node_reason(seat)}
 if {shell.node_reason(seat)} | grep -Eq '^(gres/gpu|Low )'; then scontrol update nodename={seat.node} state=resume; fi

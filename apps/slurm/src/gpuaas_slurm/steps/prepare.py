@@ -12,11 +12,11 @@ WORKER_UNITS = ("munge", "slurmd")
 REMEMBER = f"""
 if [ ! -f "$OWN/before" ]; then
   if [ -e /etc/munge/munge.key ]; then install -m 0400 /etc/munge/munge.key "$OWN/munge.key.before"; fi
-  states=($(systemctl show -P ActiveState {" ".join(f"{u}.service" for u in UNITS)}))
+  states=($(systemctl is-active {" ".join(f"{u}.service" for u in UNITS)} || true))
   for u in {" ".join(UNITS)}; do
     enabled=no masked=no
     if [ -L {WANTS}/$u.service ]; then enabled=yes; fi
-    if [ "$(readlink /etc/systemd/system/$u.service || true)" = /dev/null ]; then masked=yes; fi
+    if [ /etc/systemd/system/$u.service -ef /dev/null ]; then masked=yes; fi
     echo "unit $u $enabled $masked ${{states[0]}}"
     states=("${{states[@]:1}}")
   done >"$OWN/before.new"
@@ -71,8 +71,10 @@ def files(made: tuple[File, ...]) -> Step:
 
 
 def services(roles: tuple[str, ...]) -> Step:
-    """systemd says "no reload needed" of a drop-in directory it has not seen yet, so its drop-ins are counted."""
+    """systemd says "no reload needed" of a drop-in directory it has not seen yet, so its drop-ins are counted. It then
+    gathers all it knows of each unit, so it is asked once: what is not newer than the mark, it has read."""
     units, dropins = " ".join(roles), len([role for role in roles if role != "mariadb"])
+    mark = '"$OWN/services_read"'
     unread = f"""
 unread() {{
   local line read=0
@@ -86,11 +88,14 @@ unread() {{
         name="services",
         title="Setting the services up to start with the host",
         phase="preparing",
-        probe=f"""{unread}
+        probe=f"""
+[ -f {mark} ] || return 1
 for u in {units}; do
   [ -L {WANTS}/$u.service ] && [ ! /etc/systemd/system/$u.service -ef /dev/null ] || return 1
+  for file in /lib/systemd/system/$u.service /etc/systemd/system/$u.service /etc/systemd/system/$u.service.d/*; do
+    [ ! "$file" -nt {mark} ] || return 1
+  done
 done
-! unread
 """,
         act=f"""{unread}
 for u in {units}; do
@@ -98,7 +103,11 @@ for u in {units}; do
   ln -sfn /lib/systemd/system/$u.service {WANTS}/$u.service
 done
 # A reload costs 170 ms; units that systemd has not loaded yet need none.
-if unread; then systemctl daemon-reload; fi
+if unread; then
+  systemctl daemon-reload
+  if unread; then echo 'systemd does not take up the settings of the services'; exit 1; fi
+fi
+date >{mark}
 """,
         undo="remove_files",
     )

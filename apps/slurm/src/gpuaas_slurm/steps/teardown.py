@@ -11,7 +11,7 @@ from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 from gpuaas_slurm.steps.prepare import WANTS
 
 SLURM_UNITS = "slurmd slurmctld slurmdbd"
@@ -254,8 +254,14 @@ ORDER = (
 def stages(hosts: Sequence[Host]) -> list[Stage]:
     """The last host is the controller's: its jobs end first, its services last. The others go at once."""
     *apart, head = hosts
-    stop, *rest = ORDER
-    made: list[Stage] = [(Task(head, stop()),)]
-    if apart:
-        made += [tuple(Task(host, step()) for host in apart) for step in rest]
-    return [*made, *((Task(head, step()),) for step in rest)]
+    made: list[Stage] = [(Task(head, stop_jobs()),)]
+    for some in (apart, [head]):
+        if some:
+            made += [tuple(Task(host, stop_services()) for host in some), emptied(some)]
+    return made
+
+
+def emptied(hosts: Sequence[Host]) -> Stage:
+    """What comes after the services, which nobody needs any more."""
+    after = ORDER[ORDER.index(stop_services) + 1 :]
+    return in_one_go(*(tuple(Task(host, step()) for host in hosts) for step in after))

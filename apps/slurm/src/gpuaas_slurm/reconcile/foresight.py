@@ -1,0 +1,82 @@
+"""One question to each host of a cluster that is probably as it was: what it is like, what is done there, what runs.
+
+What is to be asked about steps follows from what a host is like, so it takes two rounds. A controller that knows a host
+from before asks both at once, as if it were still the same; whatever turns out to be another question is asked again.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.reconcile import versions
+from gpuaas_slurm.reconcile.ground import Tools, facts_and_more, facts_of
+from gpuaas_slurm.reconcile.versions import Versions
+from gpuaas_slurm.runner import Foreseen, Runner, together
+from gpuaas_slurm.steps import nodes
+from gpuaas_slurm.steps.base import Stage, Step, questions
+
+Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`answers`: of each host, if more than its facts was asked."""
+
+    facts: dict[str, HostFacts]
+    foreseen: dict[str, Foreseen] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+
+async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> Seen:
+    """Takes charge of every host."""
+    asked = _foreseen(plan, hosts, tools, recipe)
+    if not asked:
+        return _kept(Seen(await facts_of(hosts)), tools)
+    head = plan.controller.allocation_id
+    more = {
+        a: f"{questions(steps)}{versions.ASK}{nodes.ALL_IF_IT_ANSWERS if a == head else ''}"
+        for a, steps in asked.items()
+    }
+    found = dict(zip(hosts, await together(*(facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))
+    answers = {a: answer for a, (_, answer) in found.items()}
+    foreseen = {
+        a: Foreseen({step.name: step.probe for step in steps}, frozenset(answers[a].said.get("done", [])))
+        for a, steps in asked.items()
+    }
+    return _kept(Seen({a: facts for a, (facts, _) in found.items()}, foreseen, answers), tools)
+
+
+async def how_it_runs(
+    plan: Plan, hosts: dict[str, Host], seen: Seen, runner: Runner
+) -> tuple[dict[str, str], dict[str, Versions]]:
+    """The workers in the words of members' runtime_state, and the versions on each host. What was seen at the beginning
+    is still so if nothing was done since."""
+    where = plan.controller.allocation_id
+    said = seen.answers.get(where)
+    if said is None or "node" not in said.said or any(row["acted"] for row in runner.timeline):
+        states, running = await together(nodes.states(hosts[where], plan.workers), versions.of(hosts))
+        return states, running
+    return nodes.told(said, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
+
+
+def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:
+    """By allocation: the steps, if every host is as it was. Nothing if one of them is not known."""
+    if not hosts.keys() <= tools.facts.keys():
+        return {}
+    try:
+        stages = recipe(plan, hosts, {a: tools.facts[a] for a in hosts})
+    except StepFailed:
+        return {}
+    return {a: _steps(stages, a) for a in hosts}
+
+
+def _steps(stages: Iterable[Stage], allocation_id: str) -> list[Step]:
+    return [task.step for stage in stages for task in stage if task.host.allocation_id == allocation_id]
+
+
+def _kept(seen: Seen, tools: Tools) -> Seen:
+    tools.facts.update(seen.facts)
+    return seen
