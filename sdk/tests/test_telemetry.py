@@ -46,6 +46,18 @@ async def test_what_waits_is_sent_when_the_block_ends(platform: Platform, client
     assert [len(call.body["spans"]) for call in platform.calls] == [1, 0, 0]
 
 
+async def test_what_is_being_sent_when_the_block_ends_is_sent_once(platform: Platform, client: AsyncClient) -> None:
+    def slowly(call: Call) -> tuple:
+        time.sleep(0.3)
+        return 202, {"lines": len(call.body["lines"]), "spans": 0}
+
+    platform.on("POST", PATH, slowly)
+    async with TelemetrySender(client, every_s=0.01) as telemetry:
+        telemetry.line("once")
+        await until(lambda: len(told(platform)) == 1)
+    assert len(told(platform)) == 1
+
+
 async def test_while_the_platform_is_away_nothing_waits_and_the_rest_is_counted(
     platform: Platform, client: AsyncClient
 ) -> None:

@@ -40,6 +40,7 @@ class TelemetrySender:
         self._lines: deque[Row] = deque()
         self._spans: deque[Row] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._leaving = asyncio.Event()
         self._backoff = Backoff(base=every_s, cap=30.0)
         self.dropped = 0
         self._untold = 0
@@ -94,20 +95,24 @@ class TelemetrySender:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """One last try to send what waits, for a moment only."""
-        if self._task:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        """What is being sent comes to its end, and what waits is tried once more; for a moment only."""
+        self._leaving.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(3.0):
+                if self._task:
+                    await self._task
                 await self.flush()
 
     async def _run(self) -> None:
-        while True:
-            await asyncio.sleep(self._every_s)
+        while not self._leaving.is_set():
+            await self._rest(self._every_s)
             if not await self.flush():
-                await asyncio.sleep(self._backoff.next())
+                await self._rest(self._backoff.next())
+
+    async def _rest(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._leaving.wait()
 
     async def flush(self) -> bool:
         """Send what waits, batch after batch; False if the platform is away. Cancelled half-way, nothing is lost."""
