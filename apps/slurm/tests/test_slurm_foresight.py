@@ -32,7 +32,7 @@ class Machine:
         parts = {"facts": "say hostname", "steps": "probe_files", "versions": "say $p", "one act": "TURNS=("}
         self.asked.append("+".join(name for name, words in parts.items() if words in text.partition("run_acts() {")[2]))
         if self.asked[-1] == "one act":
-            return SimpleNamespace(exit=0, stdout="@step packages|0\n", stderr="")
+            return SimpleNamespace(exit=0, stdout="@step packages|0|12\n", stderr="")
         said = (
             f"@hostname gpu1\n@memory_mb {self.memory_mb}\n@done files\n@node {self.node}|idle\n@slurmd slurm 22.05.8\n"
         )
