@@ -43,6 +43,7 @@ def test_acts_go_in_turns_and_each_says_its_own(tmp_path: Path) -> None:
     answer = run(tmp_path, [slow, quick], [last])
     assert (answer.exit, list(answer.parts)) == (0, ["slow", "quick", "last"]), answer
     assert answer.parts["slow"].text == "late"
+    assert (answer.parts["slow"].ms or 0) >= 300
     assert answer.parts["quick"].said == {"saw": ["nothing"]}
     assert sorted(steps_written(tmp_path)) == ["last", "quick", "slow"]
 

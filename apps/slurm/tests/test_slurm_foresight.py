@@ -29,10 +29,10 @@ class Machine:
 
     async def run(self, argv: list[str], *, input: Any = None, timeout: float = 60) -> Any:  # noqa: ASYNC109
         text = argv[-1]
-        parts = {"facts": "say hostname", "steps": "probe_files", "versions": "dpkg-query", "one act": "TURNS=("}
+        parts = {"facts": "say hostname", "steps": "probe_files", "versions": "say $p", "one act": "TURNS=("}
         self.asked.append("+".join(name for name, words in parts.items() if words in text.partition("run_acts() {")[2]))
         if self.asked[-1] == "one act":
-            return SimpleNamespace(exit=0, stdout="@step packages|0\n", stderr="")
+            return SimpleNamespace(exit=0, stdout="@step packages|0|12\n", stderr="")
         said = (
             f"@hostname gpu1\n@memory_mb {self.memory_mb}\n@done files\n@node {self.node}|idle\n@slurmd slurm 22.05.8\n"
         )

@@ -76,6 +76,13 @@ def test_a_worker_that_joins_is_the_only_node_of_its_host_before_the_key_comes()
     assert act.index("systemctl stop slurmd.service") < act.index("mv /etc/munge/.munge.key.new /etc/munge/munge.key")
 
 
+def test_the_notes_of_a_host_go_only_when_its_evidence_has_arrived() -> None:
+    """A controller that dies with the evidence in its hands can gather it again as long as they are there."""
+    together = [{task.step.name for task in stage} for stage in teardown.stages([HOST])]
+    assert {"forget"} in together
+    assert not any({"prove_clean", "forget"} <= names for names in together)
+
+
 def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:
     listed = stage_of("rotate_keys")
     assert listed["new_key"] < listed["bring_key"] < listed["switch_key"] < listed["keys_agree"]

@@ -47,15 +47,17 @@ controllers=; read -r controllers 2>/dev/null </sys/fs/cgroup/cgroup.controllers
 [ -S /run/dbus/system_bus_socket ] && say dbus yes
 say cpus "$(nproc)"
 while read -r what kb _; do [ "$what" != MemTotal: ] || {{ say memory_mb $((kb / 1024)); break; }}; done </proc/meminfo
-say uid "$(id -u {UNIX_USER} 2>/dev/null)"
-say taken "$(getent passwd | awk -F: '$3>={FIRST_UID} && $3<{FIRST_UID + 1000} {{printf "%s ", $3}}')"
+uid=$(id -u {UNIX_USER} 2>/dev/null); say uid "$uid"
+[ -n "$uid" ] || say taken "$(getent passwd | awk -F: '$3>={FIRST_UID} && $3<{FIRST_UID + 1000} {{printf "%s ", $3}}')"
 for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
   while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
-if {" || ".join(f"port_open {port}" for port in PORTS)}; then  # whose it is costs a look at every process
-  ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
-fi
+foreign=  # whose a port is costs a look at every process, so that is asked only if it may be somebody else's
+for p in {" ".join(f"{port}:{unit}" for port, unit in PORTS.items())}; do
+  ! port_open ${{p%:*}} || {{ [ -f "$OWN/before" ] && active ${{p#*:}}; }} || foreign=yes
+done
+[ -z "$foreign" ] || ss -ltnpH 2>/dev/null | while read -r _ _ _ where _ who; do say port "${{where##*:}}|$who"; done
 if [ -f /etc/slurm/slurm.conf ]; then
   whose= cluster=
   while read -r line; do

@@ -147,7 +147,7 @@ run_act() { begin; do_act; }
 # Several acts in one command. TURNS: each entry names steps that do not need each other and go at once; the next turn
 # comes when all of them hold. The functions probe and act of a step are made by step_NAME. UNIT_OF, WITHIN_OF: of each.
 # INPUTS: NAME:BYTES of those that get a part of the standard input, in this order. ASK: what holds already is left alone.
-# The answer has a part for each step that was begun: its exit code, then what it said.
+# The answer has a part for each step that was begun: its exit code, how many ms it took, then what it said.
 take_in() {
   local one file=$OUT.in mask fd
   mask=$(umask)
@@ -167,7 +167,7 @@ in_turn() {
   do_act
 }
 run_acts() {
-  local turn s code failed= lines
+  local turn s code began failed= lines
   local -A INPUT pid
   local -a told
   begin
@@ -175,17 +175,18 @@ run_acts() {
   [ -z "$ASK" ] || alone  # what a probe says now stays true
   [ -z "$INPUTS" ] || take_in || exit 1
   for turn in "${TURNS[@]}"; do
+    began=${EPOCHREALTIME/./}
     for s in $turn; do (in_turn "$s") <"${INPUT[$s]:-/dev/null}" & pid[$s]=$!; done
     for s in $turn; do
       code=0
       wait "${pid[$s]}" || code=$? failed=yes
-      told+=("$s|$code")
+      told+=("$s|$code|$(((${EPOCHREALTIME/./} - began) / 1000))")
     done
     [ -z "$failed" ] || break
   done
   for s in "${told[@]}"; do
     say step "$s"
-    mapfile -t lines <"$OUT.${s%|*}.said"
+    mapfile -t lines <"$OUT.${s%%|*}.said"
     [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}"
   done
   [ -z "$failed" ] || { trap 'rm -f "$OUT"*' EXIT; exit 1; }

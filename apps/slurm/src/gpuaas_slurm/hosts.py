@@ -8,7 +8,7 @@ import re
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from gpuaas_slurm import validate
 
 log = structlog.get_logger()
 STALE_EXIT, LOCKED_EXIT = 75, 74
+PART = re.compile(r"^@step ([a-z0-9_]+)\|(\d+)\|(\d+)$", re.MULTILINE)  # run_acts of host.sh says it
 
 
 class ResultLike(Protocol):
@@ -64,6 +65,7 @@ class Answer:
     said: dict[str, list[str]]
     text: str
     parts: "dict[str, Answer]" = field(default_factory=dict)  # by step; what was not begun is not there
+    ms: int | None = None  # that a part took on the host
 
     def one(self, key: str, default: str = "") -> str:
         return self.said.get(key, [default])[-1]
@@ -125,20 +127,19 @@ def library() -> str:
 def parse(code: int, stdout: str, stderr: str = "") -> Answer:
     said: dict[str, list[str]] = {}
     plain: list[str] = []
-    first, *steps = re.split(r"^@step ", stdout, flags=re.MULTILINE)
-    for line in first.splitlines():
+    before, *parts = PART.split(stdout)
+    for line in before.splitlines():
         key, _, value = line.partition(" ")
         if line.startswith("@") and len(key) > 1:
             said.setdefault(key[1:], []).append(value)
         else:
             plain.append(line)
-    return Answer(code, said, "\n".join([*plain, *stderr.splitlines()]).strip(), dict(_part(one) for one in steps))
+    text = "\n".join([*plain, *stderr.splitlines()]).strip()
+    return Answer(code, said, text, dict(_part(*parts[n : n + 4]) for n in range(0, len(parts), 4)))
 
 
-def _part(text: str) -> tuple[str, Answer]:
-    head, _, rest = text.partition("\n")
-    name, _, code = head.partition("|")
-    return name, parse(int(code), rest)
+def _part(step: str, code: str, ms: str, stdout: str) -> tuple[str, Answer]:
+    return step, replace(parse(int(code), stdout), ms=int(ms))
 
 
 def _text(value: bytes | str | None) -> str:

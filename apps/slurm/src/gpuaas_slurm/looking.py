@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuaas_slurm.facts import STATES, UNITS
 from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
 from gpuaas_slurm.slurm import parse
@@ -15,10 +16,10 @@ from gpuaas_slurm.slurm import parse
 LIMITS = ("grpjobs", "grpsubmit", "grptres", "maxjobs", "maxsubmit", "maxwall")
 
 # Files by the hashes that the `files` step left; a host of an older release has no such list and says nothing of files.
-_COMMON = r"""
+_COMMON = rf"""
 say now_ms "$(now_ms)"
-systemctl show -p Id -p ActiveState munge.service mariadb.service slurmdbd.service slurmctld.service slurmd.service |
-  awk -F= '/^Id=/ {id=$2} /^ActiveState=/ {state[id]=$2} END {for (id in state) print "@unit " id "|" state[id]}'
+{STATES}
+for u in {" ".join(UNITS)}; do say unit "$u|${{state_of[$u]}}"; done
 if [ -f "$OWN/files.sha256" ]; then
   say files listed
   sha256sum -c --quiet "$OWN/files.sha256" 2>/dev/null | sed -n 's/^\(.*\): FAILED\(.*\)$/\1 \2/p' |

@@ -100,7 +100,7 @@ class Runner:
                 self.journal.failed(key, attempt, {"code": error.code, **error.detail})
                 return error
             self.journal.verified(key, attempt, kept)
-        self._note(task, acted=not held, ms=0 if held else ms)
+        self._note(task, acted=not held, ms=0 if held else answer.ms if answer.ms is not None else ms)
         return None
 
     def _read(self, task: Task, answer: Answer) -> dict[str, Any]:

@@ -37,7 +37,7 @@ async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe)
         return _kept(Seen(await facts_of(hosts)), tools)
     head = plan.controller.allocation_id
     more = {
-        a: f"{questions(steps)}{versions.ASK}{nodes.ALL_IF_IT_ANSWERS if a == head else ''}"
+        a: f"{questions(steps)}{versions.RUNNING}{nodes.ALL_IF_IT_ANSWERS if a == head else ''}"
         for a, steps in asked.items()
     }
     found = dict(zip(hosts, await together(*(facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))

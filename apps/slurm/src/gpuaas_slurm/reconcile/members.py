@@ -311,7 +311,7 @@ def _leaving(work: Work, tools: Tools, said: Reporter) -> Runner:
 
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
     stop, gone = Task(host, teardown.stop_services()), Task(head, nodes.delete(seat))
-    return [(stop,), (gone,), teardown.emptied([host])]
+    return [(stop,), (gone,), *teardown.emptied([host])]
 
 
 def forgetting(head: Host, seat: Seat) -> list[Stage]:

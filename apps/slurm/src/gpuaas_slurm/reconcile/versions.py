@@ -13,10 +13,12 @@ from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.slurm import parse
 
 PROGRAMS = {"controller": "slurmctld", "worker": "slurmd"}
-# Of the programs that run, and beside them the packages they came in: a rebuilt package may print the same version.
-ASK = """
+RUNNING = """
 for p in slurmctld slurmdbd slurmd; do ! active $p || say $p "$($p -V 2>/dev/null)"; done
-dpkg-query -W -f='@package ${Package}|${Version}\\n' slurmctld slurmdbd slurmd 2>/dev/null
+"""
+# Beside the programs that run, the packages they came in: a rebuilt package may print the same version.
+ASK = f"""{RUNNING}
+dpkg-query -W -f='@package ${{Package}}|${{Version}}\\n' slurmctld slurmdbd slurmd 2>/dev/null
 """
 
 

@@ -257,11 +257,12 @@ def stages(hosts: Sequence[Host]) -> list[Stage]:
     made: list[Stage] = [(Task(head, stop_jobs()),)]
     for some in (apart, [head]):
         if some:
-            made += [tuple(Task(host, stop_services()) for host in some), emptied(some)]
+            made += [tuple(Task(host, stop_services()) for host in some), *emptied(some)]
     return made
 
 
-def emptied(hosts: Sequence[Host]) -> Stage:
-    """What comes after the services, which nobody needs any more."""
-    after = ORDER[ORDER.index(stop_services) + 1 :]
-    return in_one_go(*(tuple(Task(host, step()) for host in hosts) for step in after))
+def emptied(hosts: Sequence[Host]) -> list[Stage]:
+    """What comes after the services, which nobody needs any more. The notes go in a command of their own: without them
+    nothing can be proven again, so the evidence must have arrived here before."""
+    *after, last = [tuple(Task(host, step()) for host in hosts) for step in ORDER[ORDER.index(stop_services) + 1 :]]
+    return [in_one_go(*after), last]
