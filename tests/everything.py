@@ -69,14 +69,14 @@ class Stage:
 
 
 def _tests(
-    name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 10, cores: int = 1, **env: str
+    name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 15, cores: int = 1, **env: str
 ) -> Stage:
     mark = "lab" if lab else "not lab"
     argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
     return Stage(name, argv, True, lab, minutes, cores, tuple(env.items()), fast and not lab)
 
 
-def _both(name: str, *words: str, minutes: int = 10, **more: Any) -> Stage:
+def _both(name: str, *words: str, minutes: int = 15, **more: Any) -> Stage:
     """Tests that keep both cores busy by themselves. Each has half of the list, so that a file's fixtures are mostly made
     once, and who is done first takes from the other's."""
     return _tests(name, "-n", "2", "--dist", "worksteal", *words, minutes=minutes, cores=2, **more)
@@ -98,8 +98,8 @@ STAGES = [
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
     _tests("the house", "tests", *_without(BROWSER)),
     _tests("browser", BROWSER, fast=False),
-    _tests("schemathesis", SCHEMATHESIS, fast=False, minutes=15),
-    _tests("schemathesis on PostgreSQL", SCHEMATHESIS, minutes=15, **ON_POSTGRESQL),
+    _tests("schemathesis", SCHEMATHESIS, fast=False),
+    _tests("schemathesis on PostgreSQL", SCHEMATHESIS, **ON_POSTGRESQL),
     _tests("lab: make up", MAKE_UP, lab=True),
     _tests("cli", "cli/tests"),
     _tests("lab: Slurm app", "apps/slurm/tests", lab=True),

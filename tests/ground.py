@@ -181,7 +181,7 @@ def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
     deadline = time.monotonic() + timeout
     while not holds():
         assert time.monotonic() < deadline, f"waited {timeout} s for: {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class Admit:
 
     def __call__(self, key_id: str = "op_1/1", serial: str = "7", user: str = "root") -> list[str]:
         done = subprocess.run(
-            ["/usr/bin/sh", self.script, user, key_id, serial], capture_output=True, text=True, timeout=10, check=True
+            ["/usr/bin/sh", self.script, user, key_id, serial], capture_output=True, text=True, timeout=60, check=True
         )
         assert done.stderr == ""
         return done.stdout.splitlines()
@@ -105,14 +105,14 @@ def test_missing_state_locks_nobody_out(admit: Admit) -> None:
 
 
 def test_it_costs_a_login_little_more_than_starting_a_shell(admit: Admit) -> None:
-    def taken(what: Callable[[], object]) -> float:
-        times = []
-        for _ in range(20):
-            started = time.monotonic()
-            what()
-            times.append(time.monotonic() - started)
-        return statistics.median(times)
+    """By turns, so that whatever else this machine does slows both."""
 
-    shell = taken(lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True, timeout=20))
-    ratio = taken(admit) / shell
+    def taken(what: Callable[[], object]) -> float:
+        started = time.monotonic()
+        what()
+        return time.monotonic() - started
+
+    shell = lambda: subprocess.run(["/bin/sh", "-c", "true"], check=True, timeout=60)  # noqa: E731
+    shells, admissions = zip(*((taken(shell), taken(admit)) for _ in range(20)), strict=True)
+    ratio = statistics.median(admissions) / statistics.median(shells)
     assert ratio < 20, f"logins would be felt to be slower: {ratio:.1f} times a shell"

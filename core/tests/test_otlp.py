@@ -222,13 +222,13 @@ async def test_what_is_broken_or_too_much_is_refused_and_nothing_is_kept(world: 
 
 
 async def test_a_bomb_costs_neither_memory_nor_time(world: World) -> None:
-    content, started = bomb(), time.perf_counter()
+    content, started = bomb(), time.process_time()
     tracemalloc.start()
     await send(world, content, PROTOBUF, **{"Content-Encoding": "gzip"})
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5 * MOST_UNPACKED
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 async def test_only_those_who_may_send_telemetry_of_the_project_may(world: World) -> None:
