@@ -80,7 +80,9 @@ def _tell(found: TriageView) -> None:
 
 def _first_sign(found: TriageView) -> str:
     """What went wrong first, where the work was done: often nearer to the cause than the verdict."""
-    return next((one.sentence for one in found.timeline if one.source != "core" and _wrong(one)), "")
+    wrong = (one.sentence for one in found.timeline if one.source != "core" and one.kind != "span" and _wrong(one))
+    sign = next(wrong, "")  # a span is as long as what is in it: it says that something went wrong, not what
+    return "" if found.verdict.why in sign else sign
 
 
 def _wrong(entry: EntryView) -> bool:
