@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 import gpuaas_sdk as sdk
-from gpuaas_sdk.errors import Denied
 
 from . import failures
 from .config import Config
@@ -77,6 +76,8 @@ class Session:
         return [a for a in self.client.every(sdk.Calls.list_allocations, self.project_id) if a.state != "released"]
 
     def tenant_id(self, wanted: str | None) -> str:
+        from gpuaas_sdk.errors import Denied
+
         if wanted and wanted.startswith("ten_"):
             return wanted
         tenants = self.client.whoami().tenants

@@ -19,8 +19,6 @@ region = App(name="region", help="Where machines stand.")
 pool = App(name="pool", help="Named sets of a tenant's machines.")
 quota = App(name="quota", help="How much a project may hold.")
 
-MILLION = 1_000_000
-
 
 @sku.command(name="list")
 def list_skus(*, common: Looking = Looking()) -> None:
@@ -39,9 +37,7 @@ def list_skus(*, common: Looking = Looking()) -> None:
 
 
 def _price(sku: SkuView) -> str:
-    whole, rest = divmod(sku.price_micros_per_hour, MILLION)
-    cents = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"{whole}.{cents} {sku.currency}"
+    return show.price(sku.price_micros_per_hour, sku.currency)
 
 
 @sku.command(name="create")

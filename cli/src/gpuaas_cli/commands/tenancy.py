@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 from cyclopts import App
-from gpuaas_sdk.errors import Denied
 
 from .. import failures, show
 from ..config import Config
@@ -63,6 +62,8 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 def _tenants(at: Session) -> list[TenantView]:
     """All of them for those who run the platform, one's own for everybody else."""
+    from gpuaas_sdk.errors import Denied
+
     try:
         return list(at.client.every(sdk.Calls.list_tenants))
     except Denied:

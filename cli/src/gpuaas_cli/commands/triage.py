@@ -6,8 +6,6 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpuaas_sdk.errors import NotFound
-
 from .. import failures, show
 from ..failures import CliError
 from ..options import Looking
@@ -42,6 +40,8 @@ def triage(what: str, /, *, common: Looking = Looking()) -> None:
 
 def _find(at: Session, what: str) -> TriageView:
     """Anybody may choose a correlation id, so a word is tried as one before it is taken for a name."""
+    from gpuaas_sdk.errors import NotFound
+
     if what.startswith(("op_", "inst_")):
         return at.client.read_triage(at.operation(what).correlation_id)
     try:
