@@ -477,6 +477,17 @@ def test_triage_tells_the_verdict_first_and_then_everything_in_order(
     assert lines[7].endswith("! host  command  a[2Jb c"), "a log line cannot steer the terminal"
 
 
+def test_the_first_sign_is_neither_a_span_nor_the_verdict_again(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {"at": "2026-11-15T12:00:00.000Z", "source": "controller", "level": "error"}
+    span = wire(m.EntryView, **said, kind="span", sentence="deploy, claim 1 took 9 ms, with an error")
+    again = wire(m.EntryView, **said, kind="log", sentence="operation fails: The disk is full.")
+    scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, {**TRIAGE, "timeline": [span, again]}))
+    assert gpuaas("triage", "cor-of-op") == 0
+    assert "First sign" not in capsys.readouterr().out
+
+
 def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, TRIAGE))
     assert gpuaas("triage", "cor-of-op", "-o", "json") == 0

@@ -256,3 +256,16 @@ def test_an_operation_that_gave_way_to_a_later_one_is_not_offered_again(
     assert "gave way to a later operation" in printed
     assert "gpuaas operation show train" in printed
     assert "retry" not in printed
+
+
+def test_a_plan_shows_what_an_hour_costs_where_it_is_known(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    plan = scene._plan()
+    dear = {**plan["hosts"][0], "sku": "h100", "price_micros_per_hour": 23_500_000, "currency": "EUR"}
+    priced = {**plan, "hosts": [dear, plan["hosts"][0]]}
+    scene.platform.on("POST", "/v1/projects/prj_1/instances", lambda _: (200, {"plan": priced}))
+    assert gpuaas(*DEPLOY, "--plan") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines if "node-a" in line] == ["EUR", "-"]
+    assert "23.50 EUR" in "".join(lines)

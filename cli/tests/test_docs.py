@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 from cyclopts.exceptions import CycloptsError, MissingArgumentError
 from gpuaas_cli.main import build_app
 
@@ -69,3 +70,29 @@ def test_every_command_that_is_printed_somewhere_is_understood() -> None:
 @pytest.mark.parametrize("command", ["gpuaas instance frobnicate NAME", "gpuaas node list --colour red", "gpuaas iam"])
 def test_one_that_is_not_would_be_found(command: str) -> None:
     assert bool(complaint(command, whole=True)) is (command != "gpuaas iam")
+
+
+def leaves(app: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, App]]:
+    for name in (one for one in app if not one.startswith("-")):
+        below = app[name]
+        if any(not one.startswith("-") for one in below):
+            yield from leaves(below, (*path, name))
+        else:
+            yield " ".join((*path, name)), below
+
+
+def test_every_argument_of_every_command_is_explained() -> None:
+    found = dict(leaves(APP))
+    assert len(found) > 100
+    silent = {
+        name: bare
+        for name, one in found.items()
+        if (
+            bare := [
+                a.name
+                for a in one.assemble_argument_collection(parse_docstring=True)
+                if a.show and not a.parameter.help
+            ]
+        )
+    }
+    assert silent == {}

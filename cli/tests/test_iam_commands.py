@@ -8,7 +8,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from scene import Gpuaas, Scene
+from fake_platform import wire
+from gpuaas_sdk import models as m
+from scene import TENANT, Gpuaas, Scene
 
 
 @pytest.mark.usefixtures("scene")
@@ -58,3 +60,17 @@ def test_an_invitation_is_taken_up_without_being_signed_in(
     assert gpuaas("accept", "--from-stdin") == 0
     assert scene.platform.calls[-1].body == {"token": "inv_1.abc", "password": "a long password"}
     assert "gpuaas login" in capsys.readouterr().out
+
+
+def test_whoever_runs_the_platform_names_a_tenant_they_do_not_belong_to(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    me = {**scene._me(), "tenants": [], "projects": []}
+    user = wire(m.PrincipalView, id="usr_2", kind="user", name="Zoe", email="zoe@acme.example")
+    scene.platform.on("GET", "/v1/whoami", lambda _: (200, me))
+    scene.platform.on("GET", "/v1/tenants", lambda _: (200, {"items": [TENANT], "next_cursor": None}))
+    scene.platform.on("GET", "/v1/tenants/ten_1/users", lambda _: (200, {"items": [user], "next_cursor": None}))
+    assert gpuaas("iam", "bind", "zoe@acme.example", "tenant_admin", "--tenant", "acme") == 0
+    assert scene.platform.calls[-1].body == {"principal_id": "usr_2", "role": "tenant_admin"}
+    assert gpuaas("user", "list", "--tenant", "acne") == 5
+    assert "gpuaas tenant list" in capsys.readouterr().err

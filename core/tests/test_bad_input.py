@@ -48,7 +48,16 @@ async def test_a_plan_says_what_would_happen_and_writes_nothing(world: World) ->
     (host,) = plan["hosts"]
     assert (host["allocation_id"], host["node_name"]) == (world.allocations[0], "node-0")
     assert host["components"] == ["head", "worker"]
+    assert (host["sku"], host["price_micros_per_hour"], host["currency"]) == ("unspecified", None, None)
     assert dump(world.platform, without=KEPT) == before
+
+
+async def test_a_plan_says_what_an_hour_of_each_machine_costs(world: World) -> None:
+    kind = {"gpu_model": "H100", "gpu_count": 8, "cpus": 96, "memory_mb": 1000, "currency": "EUR"}
+    await world.admin.ok("/v1/skus", {"name": "unspecified", "price_micros_per_hour": 23_500_000} | kind)
+    body = world.deploy_body(world.allocations[0], validate_only=True)
+    (host,) = (await world.boss.ok(f"/v1/projects/{world.red}/instances", body))["plan"]["hosts"]
+    assert (host["price_micros_per_hour"], host["currency"]) == (23_500_000, "EUR")
 
 
 async def test_an_unknown_allocation_and_another_projects_are_the_same_answer(world: World) -> None:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from gpuaas_core.workers.housekeeping import tidy
+from test_capacity import healthy
 from world import World, rows
 
 
@@ -68,6 +69,7 @@ async def test_an_entitlement_ends_by_itself_and_says_so_once(world: World) -> N
         world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
     (event,) = _events(world, "expired")
     assert (event["project_id"], event["data"]["app_slug"]) == (world.red, "echo")
+    assert healthy(world), "what ends by itself is on record, too"
     (listed,) = (await world.viewer.get(f"/v1/projects/{world.red}/entitlements")).json()["items"]
     assert (listed["enabled"], listed["active"]) == (False, False)
     assert (await _entitle(world))["expires_at"] is None

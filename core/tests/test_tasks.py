@@ -13,6 +13,7 @@ from gpuaas_core.tasks import kinds, service
 from gpuaas_core.tasks.kinds import KINDS
 from gpuaas_core.workers.housekeeping import tidy
 from test_bad_input import check_problem
+from test_capacity import healthy
 from world import Api, MovableClock, World, add_node, apply_trust, dump, hold, one, rows
 
 FILE = {"path": "/opt/gpuaas/first/run.conf", "content": "threads = 4\n", "mode": "0640"}
@@ -87,6 +88,14 @@ async def test_a_task_is_asked_for_signed_begun_reported_and_seen(machine: Machi
         r["type"] for r in rows(machine.world.platform, "select type from events where type like 'capacity.task.%'")
     ]
     assert told == ["capacity.task.queued", "capacity.task.running", "capacity.task.succeeded"]
+    before = rows(machine.world.platform, "select count(*) as n from audit")
+    asked = await machine.ask()
+    leased = await machine.take()
+    for _ in range(3):
+        await machine.say("renew", leased)
+    after = rows(machine.world.platform, "select count(*) as n from audit")
+    assert after[0]["n"] - before[0]["n"] == 3, "asked, handed out, begun; going on is no act"
+    assert healthy(machine.world), "the machine's first word is on record like every other change"
 
 
 async def test_a_machine_sees_and_reports_only_its_own_tasks(machine: Machine) -> None:
@@ -243,6 +252,7 @@ async def test_a_task_nobody_ended_expires_and_says_what_is_known(machine: Machi
     ]
     assert one(platform, "select count(*) from node_tasks where ended_at is null") == 0
     assert {begun["id"], waiting["id"]} >= {leased["task_id"]}
+    assert healthy(machine.world)
 
 
 async def test_a_task_that_kills_its_machine_again_and_again_is_given_up(machine: Machine) -> None:

@@ -183,6 +183,12 @@ def size(node_facts: dict[str, Any]) -> str:
     return f"{cpus} CPUs, {round(memory / 1024)} GB" if cpus and memory else "-"
 
 
+def price(micros: int, currency: str) -> str:
+    """`23.50 EUR`, from millionths."""
+    whole, rest = divmod(micros, 1_000_000)
+    return f"{whole}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')} {currency}"
+
+
 def bundle(value: dict[str, Any], indent: int = 0) -> None:
     """An app's access bundle, whatever its shape: plain facts first, then a section for everything that has parts."""
     space = "  " * indent

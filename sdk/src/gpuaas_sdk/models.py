@@ -1236,6 +1236,9 @@ class PlannedHost(msgspec.Struct, kw_only=True):
     node_name: str
     address: str
     components: list[str]
+    sku: str | None = None
+    price_micros_per_hour: int | None = None
+    currency: str | None = None
 
 
 class PlannedView(msgspec.Struct, kw_only=True):

@@ -192,6 +192,11 @@ def revoke(session_id: str, *, common: Changing = Changing()) -> None:
     """End one of your sessions; its token is dead at once.
 
     Example: gpuaas session revoke ses_01h…
+
+    Parameters
+    ----------
+    session_id
+        Its id, see `gpuaas session list`.
     """
     with session(common) as at:
         ended = at.client.revoke_session(session_id)

@@ -149,8 +149,12 @@ def push(
     ----------
     file
         What machines are to get, exactly so.
+    name
+        What it is called: small letters, digits and dashes.
     version
         Never given to other content again.
+    media_type
+        What kind of content it is.
     level
         platform: for all tenants.
     """
@@ -189,12 +193,24 @@ def register(
 
     Parameters
     ----------
+    name
+        What it is called: small letters, digits and dashes.
+    version
+        Its version; it never gets other content.
     from_source
         Name or id of the source.
     path
         For blob sources: below the source's address.
     repository
         For oci sources, with --manifest, and --layer if there are several.
+    manifest
+        Digest of the manifest, in a registry.
+    layer
+        Digest of the layer, if there are several.
+    sha256
+        Digest that the content must have; computed if left out.
+    size
+        Bytes it must have; counted if left out.
     level
         platform: for all tenants.
     """
@@ -231,6 +247,8 @@ def withdraw(
     ----------
     name
         Name and version with a colon between, or the id.
+    reason
+        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -248,6 +266,11 @@ def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Look
     """The tenant's own sources and the platform's; with --level platform those of the platform.
 
     Example: gpuaas artifact-source list
+
+    Parameters
+    ----------
+    level
+        Whose: `tenant` or `platform`.
     """
     with session(common) as at:
         found = _every(at, "list_{}_artifact_sources", level, tenant)
@@ -303,6 +326,12 @@ def add(
 
     Parameters
     ----------
+    name
+        Name of the source.
+    base_url
+        Its address: https://…
+    kind
+        `blob` for files, `oci` for a registry.
     port
         Once more, if the address names an unusual one.
     credential_stdin
@@ -345,6 +374,8 @@ def disable(
     ----------
     name
         Name or id.
+    reason
+        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -369,6 +400,8 @@ def enable(
     ----------
     name
         Name or id.
+    reason
+        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -393,6 +426,8 @@ def remove(
     ----------
     name
         Name or id.
+    reason
+        Why, for the record.
     level
         platform: one of the platform's own.
     """

@@ -36,7 +36,7 @@ def open_glass(
     Parameters
     ----------
     tenant
-        Id of the tenant.
+        Name or id of the tenant.
     reason
         Why; the tenant reads it.
     ticket
@@ -47,7 +47,9 @@ def open_glass(
         How long, at most 60.
     """
     with session(common) as at:
-        made = at.client.open_break_glass(tenant_id=tenant, mode=mode, reason=reason, ticket=ticket, minutes=minutes)
+        made = at.client.open_break_glass(
+            tenant_id=at.tenant_id(tenant), mode=mode, reason=reason, ticket=ticket, minutes=minutes
+        )
     _tell(made, common)
 
 
@@ -56,6 +58,11 @@ def approve(break_glass: str, *, common: Changing = Changing()) -> None:
     """Approve what another administrator asked for; its time begins now.
 
     Example: gpuaas break-glass approve brk_01h…
+
+    Parameters
+    ----------
+    break_glass
+        Its id, see `gpuaas break-glass list`.
     """
     with session(common) as at:
         _tell(at.client.approve_break_glass(break_glass), common)
@@ -66,6 +73,11 @@ def close(break_glass: str, *, common: Changing = Changing()) -> None:
     """End it before its time; the tenant is told.
 
     Example: gpuaas break-glass close brk_01h…
+
+    Parameters
+    ----------
+    break_glass
+        Its id, see `gpuaas break-glass list`.
     """
     with session(common) as at:
         _tell(at.client.close_break_glass(break_glass), common)
@@ -77,6 +89,11 @@ def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> Non
 
     Example: gpuaas break-glass list
     Example: gpuaas break-glass list --tenant ten_01h…
+
+    Parameters
+    ----------
+    tenant
+        Name or id of a tenant; the whole platform if left out.
     """
     with session(common) as at:
         if tenant is None:

@@ -114,6 +114,11 @@ def versions(name: str, *, common: Looking = Looking()) -> None:
     """The versions of an app, and what may be done with each.
 
     Example: gpuaas app versions slurm
+
+    Parameters
+    ----------
+    name
+        The app, as `gpuaas app list` shows it.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_versions, name))
@@ -128,6 +133,13 @@ def publish(name: str, version: str, *, common: Changing = Changing()) -> None:
     """Let entitled projects deploy a version; also again, after it was deprecated.
 
     Example: gpuaas app publish slurm 1.2.0
+
+    Parameters
+    ----------
+    name
+        The app, as `gpuaas app list` shows it.
+    version
+        One of `gpuaas app versions`.
     """
     with session(common) as at:
         moved = at.client.publish_version(name, version)
@@ -142,6 +154,10 @@ def deprecate(name: str, version: str, *, reason: str = "", common: Changing = C
 
     Parameters
     ----------
+    name
+        The app, as `gpuaas app list` shows it.
+    version
+        One of `gpuaas app versions`.
     reason
         Why, and what to use instead; everybody who meets the version is told.
     """
@@ -158,6 +174,10 @@ def withdraw(name: str, version: str, *, reason: str = "", common: Changing = Ch
 
     Parameters
     ----------
+    name
+        The app, as `gpuaas app list` shows it.
+    version
+        One of `gpuaas app versions`.
     reason
         Why, and what to use instead; everybody who asks for the version is told.
     """
@@ -235,6 +255,11 @@ def disable(name: str, *, common: Changing = Changing()) -> None:
     """Stop new deploys of an app in the project; says what keeps running.
 
     Example: gpuaas entitlement disable slurm --project red
+
+    Parameters
+    ----------
+    name
+        The app, as `gpuaas catalog` shows it.
     """
     with session(common) as at:
         gone = at.client.disentitle(at.project_id, name)

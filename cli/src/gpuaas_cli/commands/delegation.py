@@ -62,6 +62,11 @@ def revoke(delegation: str, *, common: Changing = Changing()) -> None:
     """End a delegation; the account loses what it was lent at once.
 
     Example: gpuaas delegation revoke dlg_01h…
+
+    Parameters
+    ----------
+    delegation
+        Its id, see `gpuaas delegation list`.
     """
     with session(common) as at:
         gone = at.client.revoke_delegation(at.project_id, delegation)

@@ -109,6 +109,11 @@ def roles(*, tenant: str | None = None, common: Looking = Looking()) -> None:
     """The roles that can be given in the tenant: the system's and its own.
 
     Example: gpuaas iam roles
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.list_roles(at.tenant_id(tenant)).items
@@ -124,27 +129,33 @@ def bind(
     role: str,
     *,
     whole_tenant: Annotated[bool, Flag] = False,
+    tenant: str | None = None,
     common: Changing = Changing(),
 ) -> None:
     """Give somebody a role in the project. Nobody gives what they do not hold.
 
     Example: gpuaas iam bind ada@example.com project_member --project red
     Example: gpuaas iam bind usr_01h… project_viewer --whole-tenant
+    Example: gpuaas iam bind ada@acme.example tenant_admin --tenant acme
 
     Parameters
     ----------
     who
         Id or e-mail of a user, or id of a service account.
+    role
+        As `gpuaas iam roles` lists it.
     whole_tenant
         In every project of the tenant, not in this one alone.
+    tenant
+        The same in a tenant by its name or id, also for those who run the platform and see no project.
     """
     with session(common) as at:
-        tenant_id = at.project.tenant_id
+        tenant_id = at.tenant_id(tenant) if tenant else at.project.tenant_id
         if not who.startswith(("usr_", "sa_")):
             users = list(at.client.every(sdk.Calls.list_users, tenant_id))
             known = [u for u in users if u.email == who]
             who = (known[0] if known else pick("user", who, users, "gpuaas user list")).id
-        project_id = None if whole_tenant else at.project.id
+        project_id = None if whole_tenant or tenant else at.project.id
         made = at.client.create_role_binding(tenant_id, principal_id=who, role=role, project_id=project_id)
     if common.json:
         return show.as_json(made)
@@ -162,6 +173,8 @@ def unbind(binding: str, *, tenant: str | None = None, common: Changing = Changi
     ----------
     binding
         Its id, see `gpuaas iam members`.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.remove_role_binding(at.tenant_id(tenant), binding)
@@ -186,10 +199,14 @@ def invite(
 
     Parameters
     ----------
+    email
+        Where the invitation is for.
     name
         What they are called; the address by default.
     role
         What they hold once they accept: in the project with --project, otherwise in the whole tenant.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         project_id = at.project_id if role and common.project else None

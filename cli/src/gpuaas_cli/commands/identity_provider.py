@@ -26,6 +26,11 @@ def list_providers(*, tenant: str | None = None, common: Looking = Looking()) ->
     """The tenant's providers, and where each sends people back to.
 
     Example: gpuaas identity-provider list --tenant acme
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = _all(at, at.tenant_id(tenant))
@@ -79,6 +84,8 @@ def create(
 
     Parameters
     ----------
+    name
+        What people call it.
     issuer
         As the provider names itself; https.
     client_id
@@ -89,6 +96,8 @@ def create(
         Only addresses of this domain; may be given more than once.
     default_role
         What a person may do from the first sign-in; needs domains.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -121,10 +130,14 @@ def update(
     ----------
     name
         Name or id.
+    new_name
+        Another name for it.
     client_secret_stdin
         Read a new client secret from standard input.
     domain
         The domains from now on; may be given more than once.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -149,6 +162,8 @@ def delete(name: str, *, tenant: str | None = None, common: Changing = Changing(
     ----------
     name
         Name or id.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         where = at.tenant_id(tenant)

@@ -19,7 +19,7 @@ from ..placement import read_inputs, read_places
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedView
+    from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedHost, PlannedView
 
 app = App(name="instance", help="Deploy apps, look at them, take them down.")
 
@@ -107,11 +107,16 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
         rows = [(one.field, _short(one.old), _short(one.new), one.effect, one.sentence) for one in plan.changes]
         show.table(("INPUT", "NOW", "WANTED", "EFFECT", "WHAT HAPPENS"), rows)
         print()
-    hosts = [(h.node_name, h.address, ", ".join(h.components)) for h in plan.hosts]
-    show.table(("HOST", "ADDRESS", "RUNS"), hosts, empty="No machine is touched.")
+    priced = any(h.currency for h in plan.hosts)  # kinds of machines without a record have no price
+    hosts = [(h.node_name, h.address, ", ".join(h.components), *([_an_hour(h)] * priced)) for h in plan.hosts]
+    show.table(("HOST", "ADDRESS", "RUNS", *(["AN HOUR"] * priced)), hosts, empty="No machine is touched.")
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
     print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
     return None
+
+
+def _an_hour(host: PlannedHost) -> str:
+    return show.price(host.price_micros_per_hour or 0, host.currency) if host.currency else "-"
 
 
 def _short(value: Any) -> str:

@@ -173,6 +173,11 @@ def release(name: str, *, common: Changing = Changing()) -> None:
     """Give a machine back. Refused while an instance is on it.
 
     Example: gpuaas allocation release gpu-box-1 --project research
+
+    Parameters
+    ----------
+    name
+        Name or id of the allocation, or the name of its machine.
     """
     with session(common) as at:
         allocation_id = at.allocation_id(name, at.allocations())

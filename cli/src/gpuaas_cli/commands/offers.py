@@ -19,8 +19,6 @@ region = App(name="region", help="Where machines stand.")
 pool = App(name="pool", help="Named sets of a tenant's machines.")
 quota = App(name="quota", help="How much a project may hold.")
 
-MILLION = 1_000_000
-
 
 @sku.command(name="list")
 def list_skus(*, common: Looking = Looking()) -> None:
@@ -39,9 +37,7 @@ def list_skus(*, common: Looking = Looking()) -> None:
 
 
 def _price(sku: SkuView) -> str:
-    whole, rest = divmod(sku.price_micros_per_hour, MILLION)
-    cents = f"{rest:06d}".rstrip("0").ljust(2, "0")
-    return f"{whole}.{cents} {sku.currency}"
+    return show.price(sku.price_micros_per_hour, sku.currency)
 
 
 @sku.command(name="create")
@@ -60,6 +56,23 @@ def create_sku(
 
     Example: gpuaas sku create h100-8x --gpu-model H100 --gpu-count 8 --cpus 96 --memory-mb 1000000
       --price-micros-per-hour 23500000 --currency EUR
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    gpu_model
+        As the machines report it, e.g. H100.
+    gpu_count
+        GPUs of one machine.
+    cpus
+        Processors of one machine.
+    memory_mb
+        Memory of one machine, in MB.
+    price_micros_per_hour
+        What an hour costs, in millionths of the currency.
+    currency
+        Three letters, e.g. EUR.
     """
     with session(common) as at:
         size = {"gpu_count": gpu_count, "cpus": cpus, "memory_mb": memory_mb}
@@ -89,6 +102,13 @@ def create_region(name: str, *, title: str, common: Changing = Changing()) -> No
     """Add a region to the platform (platform administrators).
 
     Example: gpuaas region create eu-west --title "Europe, west"
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    title
+        As people call it.
     """
     with session(common) as at:
         made = at.client.create_region(name=name, title=title)
@@ -103,6 +123,11 @@ def list_pools(*, tenant: str | None = None, common: Looking = Looking()) -> Non
     """The tenant's pools.
 
     Example: gpuaas pool list
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_pools, at.tenant_id(tenant)))
@@ -116,6 +141,15 @@ def create_pool(name: str, *, title: str, tenant: str | None = None, common: Cha
     """Make a pool; machines join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
 
     Example: gpuaas pool create night-shift --title "Night shift"
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    title
+        As people call it.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         made = at.client.create_pool(at.tenant_id(tenant), name=name, title=title)
@@ -154,6 +188,13 @@ def set_quota(
     """Bound what the project may hold (tenant administrators). What is left out has no bound.
 
     Example: gpuaas quota set --project research --max-allocations 10 --max-gpus 40
+
+    Parameters
+    ----------
+    max_allocations
+        Most machines held at once.
+    max_gpus
+        Most GPUs held at once.
     """
     with session(common) as at:
         found = at.client.set_quota(at.project_id, max_allocations=max_allocations, max_gpus=max_gpus)
@@ -167,6 +208,11 @@ def delete_sku(name: str, *, common: Changing = Changing()) -> None:
     """Take away a kind of machine of which there is none (platform administrators).
 
     Example: gpuaas sku delete h100-8x
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
     """
     with session(common) as at:
         gone = at.client.delete_sku(name=name)
@@ -178,6 +224,11 @@ def delete_region(name: str, *, common: Changing = Changing()) -> None:
     """Take away a region where no machine stands (platform administrators).
 
     Example: gpuaas region delete eu-west
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
     """
     with session(common) as at:
         gone = at.client.delete_region(name=name)
@@ -189,6 +240,13 @@ def delete_pool(name: str, *, tenant: str | None = None, common: Changing = Chan
     """Take away an empty pool.
 
     Example: gpuaas pool delete night-shift
+
+    Parameters
+    ----------
+    name
+        Small letters, digits and dashes.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.delete_pool(at.tenant_id(tenant), name=name)

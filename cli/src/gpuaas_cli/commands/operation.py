@@ -62,10 +62,11 @@ def _names(at: Session) -> dict[str, str]:
 
 
 def _progress(o: OperationView) -> str:
-    if o.error and o.status != "succeeded":
-        return o.error.message
-    count = f"{o.progress.step}/{o.progress.of} " if o.progress.of else ""
-    return f"{count}{o.progress.message}"
+    return o.error.message if o.error and o.status != "succeeded" else f"{_count(o)} {o.progress.message}".strip()
+
+
+def _count(o: OperationView) -> str:
+    return f"{o.progress.step}/{o.progress.of}" if o.progress.of else ""
 
 
 @app.command(name="show")
@@ -84,7 +85,7 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
         [
             ("what", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
             ("status", found.status),
-            ("progress", _progress(found) if not error else f"{found.progress.step}/{found.progress.of}"),
+            ("progress", _count(found) if error else _progress(found)),
             ("error", error.message if error else ""),
             ("what to do", error.way_out if error else ""),
             ("code", error.code if error else ""),

@@ -71,6 +71,8 @@ def explain(field: str, value: str, *, app: str | None = None, common: Looking =
     field
         apps, regions, skus, artifact_sources, operating_modes, control_plane_scopes, tenant_boundary_modes or
         runtime_backends.
+    value
+        One value of that field, e.g. eu-west.
     app
         With what the project's entitlement to this app adds.
     """
@@ -130,6 +132,8 @@ def set_policy(
 
     Parameters
     ----------
+    name
+        What the policy is called: small letters, digits and dashes.
     level
         platform, tenant or project.
     only
@@ -167,6 +171,8 @@ def remove(name: str, *, level: Level = "project", tenant: str | None = None, co
 
     Parameters
     ----------
+    name
+        What the policy is called: small letters, digits and dashes.
     level
         platform, tenant or project.
     tenant

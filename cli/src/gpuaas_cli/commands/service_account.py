@@ -96,6 +96,11 @@ def keys(name: str, *, common: Looking = Looking()) -> None:
     """The keys of an account, and when each was used last.
 
     Example: gpuaas service-account keys slurm-controller --project red
+
+    Parameters
+    ----------
+    name
+        Name or id of the service account.
     """
     with session(common) as at:
         found = at.client.list_keys(at.project_id, _account(at, name).id).items
@@ -117,6 +122,8 @@ def rotate(
 
     Parameters
     ----------
+    name
+        Name or id of the service account.
     identity
         The identity file to write; only its owner can read it.
     """
@@ -143,6 +150,13 @@ def retire_key(name: str, key: str, *, common: Changing = Changing()) -> None:
     """A key signs in no more, and the tokens it opened are dead at once.
 
     Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
+
+    Parameters
+    ----------
+    name
+        Name or id of the service account.
+    key
+        Id of the key, see `gpuaas service-account keys`.
     """
     with session(common) as at:
         gone = at.client.retire_key(at.project_id, _account(at, name).id, key)
@@ -157,6 +171,11 @@ def disable(name: str, *, common: Changing = Changing()) -> None:
     """Out at once: its tokens are dead and it gets no new ones.
 
     Example: gpuaas service-account disable slurm-controller --project red
+
+    Parameters
+    ----------
+    name
+        Name or id of the service account.
     """
     with session(common) as at:
         return _told(at.client.disable_service_account(at.project_id, _account(at, name).id), "is disabled", common)
@@ -167,6 +186,11 @@ def enable(name: str, *, common: Changing = Changing()) -> None:
     """It may sign in again.
 
     Example: gpuaas service-account enable slurm-controller --project red
+
+    Parameters
+    ----------
+    name
+        Name or id of the service account.
     """
     with session(common) as at:
         return _told(at.client.enable_service_account(at.project_id, _account(at, name).id), "is enabled", common)
@@ -177,6 +201,11 @@ def delete(name: str, *, common: Changing = Changing()) -> None:
     """Gone, with its keys, tokens and roles; its name stays in the history.
 
     Example: gpuaas service-account delete old-controller --project red
+
+    Parameters
+    ----------
+    name
+        Name or id of the service account.
     """
     with session(common) as at:
         return _told(at.client.delete_service_account(at.project_id, _account(at, name).id), "is deleted", common)

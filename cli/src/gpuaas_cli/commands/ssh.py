@@ -10,7 +10,6 @@ from typing import Annotated
 
 import gpuaas_sdk as sdk
 from cyclopts import Parameter
-from gpuaas_sdk.errors import GpuaasError
 
 from .. import connecting, failures, show
 from ..failures import CliError
@@ -69,6 +68,8 @@ def ssh(
 
 def _hand_back(common: Changing, project_id: str, grant: str) -> None:
     """Whoever has left is no longer on record as being there. If it cannot be said now, it ends by itself."""
+    from gpuaas_sdk.errors import GpuaasError
+
     asked = sdk.Calls.revoke_access_grant.request(project_id, grant, reason="its session was closed")
     with suppress(GpuaasError, CliError), session(replace(common, idempotency_key=None)) as at:
         at.client.send(replace(asked, patience_s=5.0, retries=False))

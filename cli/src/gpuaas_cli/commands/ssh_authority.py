@@ -32,6 +32,11 @@ def list_authorities(*, tenant: str | None = None, common: Looking = Looking()) 
     """The authorities there are, and who still needs an old one.
 
     Example: gpuaas ssh-authority list
+
+    Parameters
+    ----------
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         return _show(common, at.client.list_ssh_authorities(at.tenant_id(tenant)))
@@ -47,6 +52,8 @@ def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Changing =
     ----------
     purpose
         user or host
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         return _show(common, at.client.rotate_ssh_authority(at.tenant_id(tenant), purpose=purpose))
@@ -71,6 +78,8 @@ def finish(
         user or host
     force
         Although somebody lags (`ssh-authority list` names them): they are locked out until they have caught up.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         asked = {"purpose": purpose, "force": force or None}

@@ -49,6 +49,15 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
     """Let a machine take no new allocations; what runs on it stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        Why, for the record.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
@@ -60,6 +69,15 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
     """Let a machine take allocations again.
 
     Example: gpuaas node uncordon gpu-box-1
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        Why, for the record.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
@@ -71,6 +89,15 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
     """Have a machine emptied: nothing new comes, and what is there is to be released. Then it can be retired.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        Why, for the record.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
@@ -82,6 +109,15 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     """Retire an empty machine for good: its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    reason
+        Why, for the record.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
@@ -104,10 +140,14 @@ def wipe(
 
     Parameters
     ----------
-    by_hand
-        The machine is not asked to do anything: you vouch for it.
+    name
+        Name or id of the machine.
     reason
         Why, for the record.
+    by_hand
+        The machine is not asked to do anything: you vouch for it.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
@@ -122,6 +162,13 @@ def upgrade(name: str, *, tenant: str | None = None, common: Changing = Changing
     """Have a machine's agent become the version this platform gives out. It keeps its present one if that fails.
 
     Example: gpuaas node upgrade gpu-box-1
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.upgrade_agent(node_id(at, name, tenant))
@@ -167,6 +214,15 @@ def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, co
     """Put a machine into a pool; without a pool's name, take it out of the one it is in.
 
     Example: gpuaas node pool gpu-box-1 night-shift
+
+    Parameters
+    ----------
+    name
+        Name or id of the machine.
+    pool
+        Name of the pool; left out, the machine leaves the one it is in.
+    tenant
+        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.put_node_into_pool(node_id(at, name, tenant), pool=pool)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 from cyclopts import App
-from gpuaas_sdk.errors import Denied
 
 from .. import failures, show
 from ..config import Config
+from ..endings import say_next
 from ..failures import CliError
 from ..options import Changing, Flag, Looking, Tenant
 from ..session import Session, connect, pick, session
@@ -62,6 +62,8 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 def _tenants(at: Session) -> list[TenantView]:
     """All of them for those who run the platform, one's own for everybody else."""
+    from gpuaas_sdk.errors import Denied
+
     try:
         return list(at.client.every(sdk.Calls.list_tenants))
     except Denied:
@@ -98,8 +100,11 @@ def create_tenant(name: str, /, *, title: str | None = None, common: Changing = 
         made = at.client.create_tenant(slug=name, name=title or name)
     if common.json:
         return show.as_json(made)
-    print(f"The tenant {made.slug} is there ({made.id}). Then: gpuaas project create NAME --tenant {made.slug}")
-    return None
+    print(f"The tenant {made.slug} is there ({made.id}).")
+    return say_next(
+        (f"gpuaas user create EMAIL --tenant {made.slug}", "its first administrator"),
+        (f"gpuaas iam bind EMAIL tenant_admin --tenant {made.slug}", "who then makes projects"),
+    )
 
 
 @project_app.command(name="list")
@@ -207,7 +212,8 @@ def create_user(
         made = at.client.create_user(at.tenant_id(tenant), email=email, name=name or email, password=password)
     if common.json:
         return show.as_json(made)
-    print(f"{made.email} can sign in ({made.id}). Give them a role: gpuaas iam bind {made.email} ROLE")
+    where = f" --tenant {tenant}" if tenant else ""
+    print(f"{made.email} can sign in ({made.id}). Give them a role: gpuaas iam bind {made.email} ROLE{where}")
     return None
 
 

@@ -6,8 +6,6 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from gpuaas_sdk.errors import NotFound
-
 from .. import failures, show
 from ..failures import CliError
 from ..options import Looking
@@ -42,6 +40,8 @@ def triage(what: str, /, *, common: Looking = Looking()) -> None:
 
 def _find(at: Session, what: str) -> TriageView:
     """Anybody may choose a correlation id, so a word is tried as one before it is taken for a name."""
+    from gpuaas_sdk.errors import NotFound
+
     if what.startswith(("op_", "inst_")):
         return at.client.read_triage(at.operation(what).correlation_id)
     try:
@@ -80,7 +80,9 @@ def _tell(found: TriageView) -> None:
 
 def _first_sign(found: TriageView) -> str:
     """What went wrong first, where the work was done: often nearer to the cause than the verdict."""
-    return next((one.sentence for one in found.timeline if one.source != "core" and _wrong(one)), "")
+    wrong = (one.sentence for one in found.timeline if one.source != "core" and one.kind != "span" and _wrong(one))
+    sign = next(wrong, "")  # a span is as long as what is in it: it says that something went wrong, not what
+    return "" if found.verdict.why in sign else sign
 
 
 def _wrong(entry: EntryView) -> bool:

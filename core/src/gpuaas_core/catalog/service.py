@@ -113,6 +113,7 @@ def expire_entitlements(ctx: Context) -> int:
         ctx.tx.execute(update(entitlements).where(mine).values(enabled=0, updated_at=ctx.now))
         where, subject = project_scope(ctx.tx, row.project_id), f"{row.project_id}/{row.app_slug}"
         ctx.emit("catalog.entitlement.expired", subject, {"app_slug": row.app_slug}, scope=where)
+        ctx.note_own(where, subject, "its time is over")
     return len(rows)
 
 

@@ -62,7 +62,7 @@ def plan_update(
     behind = instance.observed_generation < instance.generation
     hosts = hosts_of_members(members_of(ctx.tx, instance_id))
     said = {"inputs": body.inputs, "changes": found, "warnings": [NOT_APPLIED] if behind else []}
-    return planned(summary, hosts, project_id, instance=instance, **said)
+    return planned(ctx.tx, summary, hosts, project_id, instance=instance, **said)
 
 
 def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> schemas.AcceptedView:

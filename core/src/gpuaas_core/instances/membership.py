@@ -48,7 +48,7 @@ def plan_add(ctx: Context, project_id: str, instance_id: str, body: member_schem
     instance, _, found = _check_add(ctx, project_id, instance_id, body)
     hosts = hosts_of({body.component_key: body.allocation_ids}, found)
     summary = f"Add {counted(len(hosts), body.component_key)} to {instance.name!r}, one operation each."
-    return planned(summary, hosts, project_id, instance=instance)
+    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
 
 
 def add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> schemas.BatchView:
@@ -128,7 +128,7 @@ def plan_remove(
     summary = f"Remove {member.component_key} {member.ordinal} of {instance.name!r} from {member.node_name}."
     if body.host_is_gone:
         summary = summary[:-1] + ", which is fenced, not cleaned, and gets an orphan record."
-    return planned(summary, hosts, project_id, instance=instance)
+    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
 
 
 def remove(

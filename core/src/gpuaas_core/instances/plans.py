@@ -1,10 +1,11 @@
-"""Plans: what would happen, on which hosts, who pays. Asked for with `validate_only`; nothing is written."""
+"""Plans: what would happen, where, what it costs and who pays. Asked for with `validate_only`: nothing is written."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row, select
 
+from ..capacity.tables import allocations, nodes, skus
 from . import schemas
 from .placement import Placement
 
@@ -29,7 +30,18 @@ def hosts_of_members(there: Sequence[Row[Any]]) -> list[schemas.PlannedHost]:
     return hosts_of(placement, {member.allocation_id: member for member in there})
 
 
+def _priced(tx: Connection, hosts: list[schemas.PlannedHost]) -> list[schemas.PlannedHost]:
+    """With what an hour of each costs, whoever is on it."""
+    a, n, s = allocations.c, nodes.c, skus.c
+    query = select(a.id, n.sku, s.price_micros_per_hour, s.currency).join(nodes, n.id == a.node_id)
+    mine = a.id.in_([host.allocation_id for host in hosts])
+    rows = tx.execute(query.outerjoin(skus, s.name == n.sku).where(mine))
+    of = {row.id: {name: value for name, value in row._mapping.items() if name != "id"} for row in rows}
+    return [host.model_copy(update=of.get(host.allocation_id, {})) for host in hosts]
+
+
 def planned(
+    tx: Connection,
     summary: str,
     hosts: list[schemas.PlannedHost],
     project_id: str,
@@ -41,4 +53,5 @@ def planned(
     if instance is not None:
         known = {"app_slug": instance.app_slug, "version": instance.version, "topology": instance.topology}
         said = known | {"inputs": instance.inputs} | said
-    return schemas.PlannedView(plan=schemas.PlanView(summary=summary, hosts=hosts, charged_to=project_id, **said))
+    plan = schemas.PlanView(summary=summary, hosts=_priced(tx, hosts), charged_to=project_id, **said)
+    return schemas.PlannedView(plan=plan)

@@ -44,7 +44,7 @@ def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas
     hosts = hosts_of(checked.placement, checked.found)
     summary = f"Deploy {body.app_slug} {version} as {body.name!r} on {counted(len(hosts), 'machine')}."
     said = {"app_slug": body.app_slug, "version": version, "topology": body.topology, "inputs": body.inputs}
-    return planned(summary, hosts, project_id, warnings=warnings_of(checked.version), **said)
+    return planned(ctx.tx, summary, hosts, project_id, warnings=warnings_of(checked.version), **said)
 
 
 def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.AcceptedView:
@@ -67,7 +67,7 @@ def plan_decommission(ctx: Context, project_id: str, instance_id: str) -> schema
     hosts = hosts_of_members(members_of(ctx.tx, instance_id))
     gives_way = f" {counted(len(live), 'operation')} under way would give way to it." if live else ""
     summary = f"Tear {instance.name!r} down on {counted(len(hosts), 'machine')}.{gives_way}"
-    return planned(summary, hosts, project_id, instance=instance)
+    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
 
 
 def decommission(

@@ -117,6 +117,8 @@ def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> 
     row = _held(ctx, node_id, task_id, body)
     change: dict[str, Any] = {"lease_expires_at": ctx.now + LEASE_S * 1000}
     _move(ctx, row, "renew", **change | ({"started_at": ctx.now} if row.started_at is None else {}))
+    if row.state != RUNNING:
+        ctx.note(ctx.entry("allowed", ctx.reason))  # it begins; going on is no act
     return schemas.TaskLeaseView(lease_expires_in_s=LEASE_S)
 
 
@@ -152,6 +154,7 @@ def expire_due(ctx: Context) -> int:
     for row in rows:
         begun = "It was begun, and how it ended is unknown." if row.state == RUNNING else "No machine began it."
         _end(ctx, row, "expire", f"Its time is over. {begun}")
+        ctx.note_own(_scope(row), row.id, "its time is over")
     return len(rows)
 
 

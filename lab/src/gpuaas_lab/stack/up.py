@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuaas_sdk import Bearer, Client
 from rich.console import Console
 
 from gpuaas_lab.errors import LabError
@@ -138,13 +139,20 @@ def _farewell(stack: Stack, next_steps: str) -> None:
     environment = f"export PATH={Path(program('gpuaas')).parent}:$PATH GPUAAS_CONFIG={stack.cli_config}"
     out.print(
         f"[bold]GPUaaS is up.[/bold] The API is at {stack.api}/v1\n\n"
-        f"  console      {stack.api}/\n"
+        f"  console      {_console(stack.api)}\n"
         f"  login        {BOSS} / {password}   (everybody: {stack.root}/credentials.json)\n"
         f"  in a shell   {environment} GPUAAS_PROJECT=research\n"
         "  then         gpuaas whoami · gpuaas catalog · gpuaas instance list · gpuaas events --follow\n"
         f"{next_steps}"
         "  here         make status · make logs · make down"
     )
+
+
+def _console(api: str) -> str:
+    """Where it is; it is only there if Node was, when everything was set up."""
+    with Client(api, Bearer()) as client:
+        built = client.transport.http.get("/").status_code == 200
+    return f"{api}/" if built else "not built (it needs Node 20): make console, then make down and make up"
 
 
 def down(root: Path, *, lab: bool) -> None:
