@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { instanceOffers, memberOffers } from "../src/actions/offers";
 import { csrfToken } from "../src/api/csrf";
 import type { Manifest } from "../src/catalog/manifest";
-import { hostsOf, type Member } from "../src/instances/members";
+import { hostsOf, type Member, machineBlocks } from "../src/instances/members";
 import { type PlatformEvent, stepsOf } from "../src/operations/kinds";
 import { ago, lasted } from "../src/parts/time";
 import { toneOf, words } from "../src/parts/tone";
@@ -23,6 +23,15 @@ describe("actions", () => {
     const offers = instanceOffers(possible("stop", "add_runner", "add_hub", "decommission"), manifest);
     expect(offers.map((one) => one.title)).toEqual(["Add runners", "Decommission"]);
     expect(memberOffers(possible("drain", "undrain"), manifest).map((one) => one.title)).toEqual(["Empty it"]);
+  });
+
+  test("of members offer the way out of a dead machine where members can leave at all", () => {
+    const leaving = { ...manifest, actions: [{ key: "remove", title: "Remove", target: "member" }] } as Manifest;
+    const offered = memberOffers(possible("remove"), leaving).map(({ key, allowed, danger }) => [key, allowed, danger]);
+    expect(offered).toEqual([
+      ["remove", false, true],
+      ["gone", true, true],
+    ]);
   });
 
   test("keep the platform's reason", () => {
@@ -51,8 +60,13 @@ describe("steps", () => {
 });
 
 describe("members on machines", () => {
-  const member = (component_key: string, allocation_id: string) =>
-    ({ component_key, allocation_id, node_name: allocation_id, address: "" }) as Member;
+  const member = (component_key: string, allocation_id: string, ordinal = 0) =>
+    ({ id: allocation_id, component_key, ordinal, allocation_id, node_name: allocation_id, address: "" }) as Member;
+
+  test("have the name that the CLI takes", () => {
+    const [first] = machineBlocks([member("runner", "a", 3)], "apart", manifest);
+    expect(first?.lines.map((line) => line.text)).toEqual(["runner/3"]);
+  });
 
   test("the machine everything hangs on comes first", () => {
     const hosts = hostsOf([member("runner", "a"), member("runner", "b"), member("hub", "z")], "apart", manifest);

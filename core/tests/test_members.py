@@ -70,7 +70,7 @@ async def test_adding_and_removing_can_be_planned(world: World) -> None:
     assert [host["allocation_id"] for host in plan["hosts"]] == [spare[1]]
     path = world.of(instance, "members", worker(instance)["id"], "remove")
     plan = (await world.boss.ok(path, {"validate_only": True}))["plan"]
-    assert plan["summary"] == "Remove worker 0 of 'wide' from node-1."
+    assert plan["summary"] == "Remove worker/0 of 'wide' from node-1."
     assert dump(world.platform) == before
 
 

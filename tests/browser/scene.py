@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import notebooks
@@ -28,6 +28,7 @@ class Scene:
     stack: Stack
     demo: Demo
     fleet: Fleet
+    people: dict[str, tuple[str, str]] = field(default_factory=dict)  # whom a test has brought along
 
     @property
     def url(self) -> str:
@@ -42,7 +43,7 @@ class Scene:
 
     def person(self, name: str) -> tuple[str, str]:
         known = self.stack.credentials
-        people = {"dana": (BOSS, known.tenant_admin_password), "sam": (USER, known.user_password)}
+        people = self.people | {"dana": (BOSS, known.tenant_admin_password), "sam": (USER, known.user_password)}
         return (people | {"admin": (ADMIN, known.admin_password)})[name]
 
     def stop_core(self) -> None:

@@ -10,7 +10,7 @@ from crowd import crowd
 from pages import Visit, chromium, expect, visiting
 from scene import Scene, scene
 from test_journeys import deploy, succeeded
-from test_pages import OF_PROJECT, OF_TENANT, PHONE, WIDE
+from test_pages import OF_PLATFORM, OF_PROJECT, OF_TENANT, PHONE, WIDE
 
 NO_PLATFORM = {"operating_modes": {"only": ["tenant_dedicated"]}}
 LOOKS = {f"{scheme}-{size['width']}": (scheme, size) for scheme in ("light", "dark") for size in (WIDE, PHONE)}
@@ -27,6 +27,8 @@ def main(folder: Path) -> None:
         for name, (scheme, size) in LOOKS.items():
             with visiting(browser, made, viewport=size, color_scheme=scheme) as visit:
                 _take(visit, made, addresses, folder / name)
+            with visiting(browser, made, viewport=size, color_scheme=scheme) as visit:
+                _take_platform(visit, made, folder / name)
     print(f"The pictures are in {folder}/")
 
 
@@ -37,6 +39,7 @@ def _prepare(visit: Visit) -> dict[str, str]:
     rules = {"regions": {"only": ["default", "eu-west"], "deny": ["mars"]}, "skus": {"deny": ["a100-1"]}}
     boss.set_project_policy(stage.research, "near-home", rules=rules, reason="Data stays near its people.")
     boss.set_tenant_policy(stage.demo.tenant_id, "no-platform-runs", rules=NO_PLATFORM, reason="We run apps ourselves.")
+    seen |= _people(stage)
     deploy(visit, "team", "gpu-a1", "gpu-a2", "gpu-a3")
     succeeded(visit)
     seen["operation"] = visit.page.url
@@ -50,8 +53,20 @@ def _prepare(visit: Visit) -> dict[str, str]:
     return seen | {
         "triage": f"{stage.url}{correlation}",
         "triage-search": f"{stage.url}/triage",
-        "platform-policies": f"{stage.url}/policies",
     }
+
+
+def _people(stage: Scene) -> dict[str, str]:
+    """Somebody invited, a way in, something lent; the page of one person."""
+    boss, tenant_id = stage.demo.boss, stage.demo.tenant_id
+    boss.invite(tenant_id, email="rob@demo.example", name="Rob", role="project_viewer", project_id=stage.research)
+    directory = {"name": "Demo directory", "issuer": "https://login.demo.example", "client_id": "gpuaas"}
+    boss.create_identity_provider(tenant_id, **directory, email_domains=["demo.example"], default_role="project_viewer")
+    program = boss.list_service_accounts(stage.demo.projects["training"]).items[0]
+    keys, reason = ["apps.instance.read", "capacity.allocation.read"], "It looks after both projects."
+    boss.create_delegation(stage.research, grantee_id=program.id, permissions=keys, reason=reason, expires_in_s=86_400)
+    sam = next(one for one in boss.list_users(tenant_id).items if one.name.startswith("Sam"))
+    return {"person": f"{stage.url}/tenants/{tenant_id}/users/{sam.id}"}
 
 
 def _of_instance(visit: Visit) -> dict[str, str]:
@@ -64,7 +79,7 @@ def _of_instance(visit: Visit) -> dict[str, str]:
 
 def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {"sign-in": f"{made.url}/sign-in"}
+    pages = {"invitation": f"{made.url}/invitation#inv-1.token", "sign-in": f"{made.url}/sign-in"}
     pages |= {_name(rest): made.page(rest) for rest in OF_PROJECT}
     tenant = f"{made.url}/tenants/{made.demo.tenant_id}"
     pages |= {"tenant-" + _name(rest): f"{tenant}/{rest}" for rest in OF_TENANT} | addresses
@@ -80,6 +95,16 @@ def _take(visit: Visit, made: Scene, addresses: dict[str, str], folder: Path) ->
         visit.page.screenshot(path=folder / f"{name}.png")
         if name == "sign-in":
             visit.sign_in("dana")
+
+
+def _take_platform(visit: Visit, made: Scene, folder: Path) -> None:
+    """What only those see who run the platform."""
+    visit.sign_in("admin")
+    for rest, heading in OF_PLATFORM.items():
+        visit.page.goto(f"{made.url}/{rest}")
+        visit.at(heading)
+        visit.page.wait_for_timeout(600)
+        visit.page.screenshot(path=folder / f"platform-{rest}.png")
 
 
 def _name(rest: str) -> str:

@@ -9,9 +9,10 @@ import pytest
 from gpuaas_lab.stack.platform import wait_for
 from pages import Visit, expect
 from scene import Scene
-from test_journeys import row, succeeded
+from test_journeys import actions_of, row, succeeded
 
 NAME, NEWER = "pressed", "1.5.0"
+GONE = "Its machine is gone"
 MENU = re.compile("^(Actions|More)$")
 PLACES = {"hub": ["gpu-a1"], "runner": ["gpu-a2", "gpu-a3"]}
 
@@ -82,7 +83,7 @@ def answer(visit: Visit, title: str, chosen: str | None = None) -> None:
 
 
 def of_member(visit: Visit, machine: str, title: str, chosen: str | None = None) -> None:
-    visit.page.get_by_role("button", name=f"Actions of {machine}").click()
+    actions_of(visit, machine)
     visit.page.get_by_role("menuitem", name=title, exact=True).click()
     answer(visit, title, chosen)
 
@@ -113,11 +114,13 @@ def test_every_button_of_an_instance_and_its_members_does_what_it_says(visit: Vi
     expect(row(visit, "gpu-a3")).to_have_count(0)
 
 
-def test_what_does_not_let_go_is_called_off_taken_away_and_given_up(visit: Visit, address: str) -> None:
+def test_what_does_not_let_go_is_called_off_taken_away_and_given_up(visit: Visit, stage: Scene, address: str) -> None:
     page = visit.page
     visit.sign_in("dana")
     page.goto(address)
     visit.at(NAME)
+    _is_refused_while_it_reports(visit, "gpu-a2")
+    stage.fleet.silent.add("gpu-a2")  # for the test after this one: what follows here takes longer than its silence
     of_member(visit, "gpu-b1", "Remove")
     expect(page.get_by_role("alert")).to_contain_text("does not let go of its notebooks")
     page.goto(address)
@@ -144,6 +147,44 @@ def test_what_does_not_let_go_is_called_off_taken_away_and_given_up(visit: Visit
         answer(visit, "Give up without evidence")
         expect(page.get_by_text("Needs attention", exact=True)).to_be_visible()
         visit.check()
+
+
+def _is_refused_while_it_reports(visit: Visit, machine: str) -> None:
+    visit.allowed.append("409 (")  # of the plan; the browser itself says so
+    name = actions_of(visit, machine)
+    visit.page.get_by_role("menuitem", name=GONE, exact=True).click()
+    dialog = visit.page.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_contain_text("its agent reports")
+    dialog.get_by_label("Why").fill("It burned.")
+    expect(dialog.get_by_role("button", name=GONE, exact=True)).to_be_disabled()
+    dialog.get_by_label(f"Type {name} to confirm").fill(name)
+    visit.check()
+    dialog.get_by_role("button", name="Leave it").click()
+    expect(dialog).to_have_count(0)
+
+
+def test_a_member_whose_machine_died_is_replaced_without_it(visit: Visit, stage: Scene, address: str) -> None:
+    boss, tenant_id = stage.demo.boss, stage.demo.tenant_id
+    stage.fleet.silent.add("gpu-a2")
+
+    def unheard() -> bool:
+        return any(
+            one.name == "gpu-a2" and one.state == "unknown" for one in boss.list_nodes(tenant_id, limit=200).items
+        )
+
+    visit.allowed.append("409 (")  # of the plan without a successor: the last runner is needed
+    wait_for(unheard, 90, lambda: "the silence of gpu-a2 goes unnoticed")
+    visit.sign_in("dana")
+    visit.page.goto(address)
+    visit.at(NAME)
+    of_member(visit, "gpu-a2", GONE, "gpu-a3")
+    succeeded(visit)
+    visit.page.goto(address)
+    visit.at(NAME)
+    expect(row(visit, "gpu-a3")).to_contain_text("Ready")
+    expect(row(visit, "gpu-a2")).to_have_count(0)
+    assert [one.node_name for one in boss.list_orphans(stage.research).items if one.resolved_at is None]
+    stage.fleet.silent.clear()
 
 
 def test_machines_are_cordoned_and_drained_with_a_reason(visit: Visit, stage: Scene) -> None:

@@ -17,7 +17,7 @@ def choose(visit: Visit, group: str, *machines: str) -> None:
         visit.page.get_by_role("group", name=group, exact=True).get_by_text(machine, exact=True).click()
 
 
-def deploy(visit: Visit, name: str, hub: str, *runners: str, trouble: str = "none") -> None:
+def deploy(visit: Visit, name: str, hub: str, *runners: str, trouble: str = "none", operator: str = "") -> None:
     page = visit.page
     visit.go("catalog", "Catalog")
     page.get_by_role("link", name="Deploy").click()
@@ -30,6 +30,9 @@ def deploy(visit: Visit, name: str, hub: str, *runners: str, trouble: str = "non
         choose(visit, "Runner", *runners)
     else:
         choose(visit, "Hub and Runner", hub)
+    if operator:
+        page.get_by_role("combobox", name="Operated by").click()
+        page.get_by_role("option", name=operator, exact=True).click()
     page.get_by_label("Greeting").fill("Hello, team")
     page.get_by_label("Trouble").select_option(trouble)
     page.get_by_role("button", name="Check the plan").click()
@@ -46,15 +49,22 @@ def row(visit: Visit, machine: str) -> Locator:
     return visit.page.get_by_role("row").filter(has_text=machine)
 
 
+def actions_of(visit: Visit, machine: str) -> str:
+    """Opens the menu of the member on this machine; its name, as the CLI has it."""
+    button = row(visit, machine).get_by_role("button", name=re.compile("^Actions of "))
+    button.click()
+    return (button.get_attribute("aria-label") or "").removeprefix("Actions of ")
+
+
 def ask(visit: Visit, machine: str, action: str, *, confirmed: bool = False) -> None:
     """One of a member's actions, through its dialog."""
     page = visit.page
-    page.get_by_role("button", name=f"Actions of {machine}").click()
+    name = actions_of(visit, machine)
     page.get_by_role("menuitem", name=action, exact=True).click()
     dialog = page.get_by_role("dialog")
     if confirmed:
         expect(dialog.get_by_role("button", name=action)).to_be_disabled()
-        dialog.get_by_label(f"Type {machine} to confirm").fill(machine)
+        dialog.get_by_label(f"Type {name} to confirm").fill(name)
     dialog.get_by_role("button", name=action).click()
     succeeded(visit)
     page.go_back()
@@ -68,7 +78,7 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     visit.go("catalog", "Catalog")
     expect(page.get_by_text("has not entitled this project", exact=False)).to_be_visible()
     visit.check()
-    deploy(visit, "team", "gpu-a1", "gpu-a2", "gpu-a3")
+    deploy(visit, "team", "gpu-a1", "gpu-a2", "gpu-a3", operator="slurm-controller")
     succeeded(visit)
     for step in ("Checking the machines", "Installing the hub", "Opening the first notebook"):
         expect(page.locator("[data-steps]").get_by_text(step)).to_be_visible()
@@ -94,6 +104,8 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     page.go_back()
     expect(row(visit, "gpu-b1")).to_contain_text("Ready")
 
+    expect(row(visit, "gpu-b1").get_by_role("link", name="runner/2", exact=True)).to_be_visible()
+    expect(page.get_by_role("img", name="gpu-b1: runner/2 Ready")).to_be_visible()
     ask(visit, "gpu-b1", "Drain")
     expect(row(visit, "gpu-b1")).to_contain_text("Drained")
     ask(visit, "gpu-b1", "Remove", confirmed=True)
@@ -104,6 +116,8 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     visit.check()
     page.get_by_role("tab", name="Settings").click()
     expect(page.get_by_text("Hello, team")).to_be_visible()
+    expect(page.get_by_text("Operated by")).to_be_visible()
+    expect(page.get_by_text("any controller of the app")).to_have_count(0)
     visit.check()
     page.get_by_role("tab", name="History").click()
     expect(page.get_by_role("link", name="Drain member")).to_be_visible()

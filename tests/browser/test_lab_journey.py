@@ -1,6 +1,7 @@
 """The main job in a browser, on real hosts and in order: a Slurm cluster comes, grows, empties, shrinks and goes, by the hands of
 somebody who only looks and clicks. Each test stands on the one before; whatever happens, the hosts are free afterwards."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -133,7 +134,7 @@ def test_whoever_lacks_the_key_sees_why(browser: Browser, dana: Visit, ground: G
         expect(sam.page.get_by_text("You may not: it needs apps.instance.decommission.")).to_be_visible()
         look(sam, "d2-instance")
         sam.page.keyboard.press("Escape")
-        sam.page.get_by_role("button", name=f"Actions of {FIRST}").click()
+        actions_of(sam, FIRST)
         expect(sam.page.get_by_text("You may not: it needs apps.member.operate.").first).to_be_visible()
         look(sam, "d3-member")
 
@@ -150,7 +151,7 @@ def test_a_persons_drain_is_shown_with_who_and_why_and_left_alone(dana: Visit, g
         expect(dana.page.locator("[data-drift]")).to_contain_text(words)
     look(dana, "e1-human-drain")
     row(dana, FIRST).get_by_role("link").click()
-    dana.at(f"Worker 1 on {FIRST}")
+    dana.at(f"worker/0 on {FIRST}")
     expect(dana.page.get_by_text("fan is loud")).to_be_visible()
     look(dana, "e2-human-drain-member")
     ground.on_host(HEAD, "scontrol", "update", f"nodename={node}", "state=undrain")
@@ -199,13 +200,20 @@ def row(visit: Visit, host: str) -> Locator:
     return visit.page.get_by_role("row").filter(has_text=host)
 
 
+def actions_of(visit: Visit, host: str) -> str:
+    """Opens the menu of the member on this host; its name, as the CLI has it."""
+    button = row(visit, host).get_by_role("button", name=re.compile("^Actions of "))
+    button.click()
+    return (button.get_attribute("aria-label") or "").removeprefix("Actions of ")
+
+
 def ask(visit: Visit, host: str, action: str, shot: str, *, confirmed: bool = False) -> None:
     page = visit.page
-    page.get_by_role("button", name=f"Actions of {host}").click()
+    name = actions_of(visit, host)
     page.get_by_role("menuitem", name=action, exact=True).click()
     dialog = page.get_by_role("dialog")
     if confirmed:
-        dialog.get_by_label(f"Type {host} to confirm").fill(host)
+        dialog.get_by_label(f"Type {name} to confirm").fill(name)
     look(visit, shot)
     dialog.get_by_role("button", name=action).click()
 

@@ -22,17 +22,23 @@ OF_PROJECT = {
     "service-accounts": "Service accounts",
     "credentials": "Credentials",
     "access": "People and access",
+    "delegations": "Delegations",
     "entitlements": "Entitlements",
     "policies": "Policies",
 }
 OF_TENANT = {
+    "projects": "Projects",
     "nodes": "Machines",
+    "users": "People",
+    "users?tab=invitations": "People",
+    "identity-providers": "Identity providers",
     "roles": "Roles",
     "roles?tab=roles": "Roles",
     "roles?tab=denied": "Roles",
     "policies": "Policies of the tenant",
     "audit": "Audit trail",
 }
+OF_PLATFORM = {"tenants": "Tenants", "regions": "Regions", "skus": "SKUs", "policies": "Policies of the platform"}
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 MOST_KB = 250
 
@@ -84,8 +90,8 @@ def test_one_instance_from_its_operation_to_its_triage_by_keyboard_and_links(vis
     visit.at("Deploy linked")
     page.get_by_role("link", name="linked").first.press("Enter")
     visit.at("linked")
-    page.get_by_role("link", name="Hub 1").press("Enter")
-    visit.at("Hub 1 on gpu-a2")
+    page.get_by_role("link", name="hub/0").press("Enter")
+    visit.at("hub/0 on gpu-a2")
     visit.check()
     page.get_by_role("button", name="Actions").press("Enter")
     expect(page.get_by_text("Everything is on one machine here").first).to_be_visible()

@@ -77,6 +77,17 @@ export function Dialog({ offer, target: now, kind, name, close }: Props) {
             label={needs.includes("machine") ? "The machine that takes its place" : "Machines to add"}
           />
         )}
+        {needs.includes("successor") && (
+          <MachinePicker
+            projectId={target.projectId}
+            backend={target.instance.runtime_backend}
+            chosen={said.machines}
+            choose={(machines) => say({ ...said, machines })}
+            most={1}
+            label="The machine that takes its place"
+            hint="Optional: without one the instance goes on with a member fewer."
+          />
+        )}
         {needs.includes("deadline") && <Deadline said={said} say={say} />}
         {needs.includes("anyway") && (
           <Checkbox
@@ -201,7 +212,7 @@ function Plan({ offer, target, machines }: { offer: Offer; target: Target; machi
   const plan = useQuery({
     queryKey: ["plan", offer.key, target.instance.id, target.memberId, machines],
     queryFn: () => planOf(offer.key, target, machines),
-    enabled: !adding || machines.length > 0,
+    enabled: adding ? machines.length > 0 : machines.length === 0, // with a successor nothing is foretold
     staleTime: 0,
     retry: false,
   });

@@ -90,6 +90,7 @@ export const ASK_MEMBER: Record<string, Ask> = {
     const body = { ...because(said), ...until(said), validate_only: false, host_is_gone: false };
     return one((await api.POST(`${M}/remove`, { params: { path: of(t) }, body })) as Parameters<typeof one>[0]);
   },
+  gone: (t, said) => withoutItsMachine(t, said),
   tombstone: async (t, said) => {
     await api.POST(`${M}/tombstone`, { params: { path: of(t) }, body: { reason: said.reason ?? "" } });
     return none;
@@ -112,23 +113,42 @@ export const ASK_OPERATION: Record<string, Ask> = {
   },
 };
 
+/** Fenced, not cleaned: replaced where another machine was chosen, otherwise taken out. */
+async function withoutItsMachine(t: Target, said: Fields): Promise<Asked> {
+  const [successor] = said.machines;
+  const body = { ...because(said), host_is_gone: true };
+  const where = { params: { path: of(t) } };
+  if (successor) return one(await api.POST(`${M}/replace`, { ...where, body: { ...body, allocation_id: successor } }));
+  const asked = await api.POST(`${M}/remove`, { ...where, body: { ...body, validate_only: false } });
+  return one(asked as Parameters<typeof one>[0]);
+}
+
+type Plan = (target: Target, machines: string[]) => Promise<{ data?: unknown }>;
+
+const removal =
+  (host_is_gone: boolean): Plan =>
+  (t) => {
+    const reason = host_is_gone ? "What would happen?" : null; // it needs one, and nothing is written
+    return api.POST(`${M}/remove`, { params: { path: of(t) }, body: { validate_only: true, host_is_gone, reason } });
+  };
+
+const adding =
+  (component_key: string): Plan =>
+  (t, allocation_ids) =>
+    api.POST(`${I}/members`, { params: { path: at(t) }, body: { component_key, allocation_ids, validate_only: true } });
+
+const PLANS: Record<string, Plan> = {
+  decommission: (t) => api.POST(`${I}/decommission`, { params: { path: at(t) }, body: { validate_only: true } }),
+  remove: removal(false),
+  gone: removal(true),
+};
+
 /** What would happen: the same checks, nothing written. */
 export async function planOf(
   key: string,
   target: Target,
   machines: string[],
 ): Promise<Schemas["PlanView"] | undefined> {
-  const answer =
-    key === "decommission"
-      ? await api.POST(`${I}/decommission`, { params: { path: at(target) }, body: { validate_only: true } })
-      : key === "remove"
-        ? await api.POST(`${M}/remove`, {
-            params: { path: of(target) },
-            body: { validate_only: true, host_is_gone: false },
-          })
-        : await api.POST(`${I}/members`, {
-            params: { path: at(target) },
-            body: { component_key: key.slice("add_".length), allocation_ids: machines, validate_only: true },
-          });
-  return answer.data && "plan" in answer.data ? (answer.data.plan as Schemas["PlanView"]) : undefined;
+  const { data } = await (PLANS[key] ?? adding(key.slice("add_".length)))(target, machines);
+  return (data as { plan?: Schemas["PlanView"] } | undefined)?.plan;
 }

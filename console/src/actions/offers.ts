@@ -25,7 +25,8 @@ export function instanceOffers(possible: Possible, manifest: Manifest | undefine
 }
 
 export function memberOffers(possible: Possible, manifest: Manifest | undefined): Offer[] {
-  return offers(possible, (key) => worded(OF_MEMBER[key], actionTitle(manifest, "member", key)));
+  const usual = offers(possible, (key) => worded(OF_MEMBER[key], actionTitle(manifest, "member", key)));
+  return usual.some(({ key }) => LEAVING.has(key)) && GONE ? [...usual, GONE] : usual;
 }
 
 export function operationOffers(possible: Possible): Offer[] {
@@ -46,6 +47,9 @@ function offers(possible: Possible, known: (key: string) => (Action & { title: s
   });
 }
 
+const LEAVING = new Set(["remove", "replace"]);
+/** Where members can leave at all. The platform knows whether the machine still reports, and says so in the plan. */
+const [GONE] = offers([{ action: "gone", allowed: true, reason: "" }], (key) => worded(OF_MEMBER[key], undefined));
 const RARE = new Set(["retry", "tombstone"]); // not worth a line while they are not possible
 
 export function machinesFor(offer: Offer, manifest: Manifest | undefined): string {

@@ -1,7 +1,7 @@
 // What the platform lets people ask for, as one table per target: the key it needs, what it does, what must be said.
 // Which of them an app offers, and what it calls them, is in its manifest; whether they are possible now, in the answer.
 
-export type Need = "machines" | "machine" | "inputs" | "version" | "deadline" | "reason" | "anyway";
+export type Need = "machines" | "machine" | "successor" | "inputs" | "version" | "deadline" | "reason" | "anyway";
 
 export interface Action {
   permission: string;
@@ -89,6 +89,15 @@ export const OF_MEMBER: Record<string, Action> = {
     impact: "Nothing new begins on it. When what runs has ended it leaves the instance, and its machine is free again.",
     needs: ["deadline"],
     danger: true,
+    plan: true,
+  },
+  gone: {
+    permission: "apps.operation.abandon",
+    title: "Its machine is gone",
+    impact:
+      "For a machine that is dead and does not come back; one that still reports is refused. From now on nobody gets onto it. The member leaves the instance without anything being cleaned there, and nothing new is placed on the machine until somebody has looked.",
+    danger: true,
+    needs: ["successor", "reason"],
     plan: true,
   },
   tombstone: {

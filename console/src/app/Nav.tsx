@@ -4,18 +4,24 @@ import { Stack, Text } from "@mantine/core";
 import {
   IconActivity,
   IconApps,
+  IconArrowsExchange,
   IconBolt,
+  IconBuilding,
   IconCpu,
+  IconDoorEnter,
+  IconFolders,
   IconHistory,
   IconId,
   IconKey,
   IconLicense,
   IconListSearch,
+  IconMapPin,
   IconServer2,
   IconShield,
   IconStack2,
   IconUserShield,
   IconUsers,
+  IconUsersGroup,
 } from "@tabler/icons-react";
 import { NavLink } from "react-router";
 import { useMay, useWide } from "../session/session";
@@ -32,16 +38,25 @@ const OF_PROJECT: Entry[] = [
   ["service-accounts", "Service accounts", IconId, "iam.service_account.read"],
   ["credentials", "Credentials", IconKey, "custody.credential.read"],
   ["access", "People and access", IconUsers, "iam.member.read"],
+  ["delegations", "Delegations", IconArrowsExchange, "iam.delegation.read"],
   ["entitlements", "Entitlements", IconLicense, "catalog.entitlement.read"],
   ["policies", "Policies", IconShield, "policy.project.read"],
 ];
 const OF_TENANT: Entry[] = [
+  ["projects", "Projects", IconFolders, "tenancy.project.create"],
   ["nodes", "Machines", IconServer2, "capacity.node.read"],
+  ["users", "People", IconUsersGroup, "tenancy.user.read"],
+  ["identity-providers", "Identity providers", IconDoorEnter, "tenancy.identity_provider.read"],
   ["roles", "Roles", IconUserShield, "iam.role.read"],
   ["policies", "Policies", IconShield, "policy.tenant.read"],
   ["audit", "Audit trail", IconHistory, "ledger.audit.read"],
 ];
-const OF_PLATFORM: Entry[] = [["policies", "Policies", IconShield, "policy.platform.read"]];
+const OF_PLATFORM: Entry[] = [
+  ["tenants", "Tenants", IconBuilding, "platform.tenant.read"],
+  ["regions", "Regions", IconMapPin, "capacity.region.create"],
+  ["skus", "SKUs", IconCpu, "capacity.sku.create"],
+  ["policies", "Policies", IconShield, "policy.platform.read"],
+];
 
 export function Nav() {
   const { project, tenant } = usePlace();
@@ -88,7 +103,7 @@ function Section(props: {
     <Stack gap={2}>
       <Heading>{props.title}</Heading>
       {seen.map(([path, title, Icon]) => (
-        <NavLink key={path} to={`${props.base}/${path}`} className="nav-link">
+        <NavLink key={path} to={`${props.base}/${path}`} end={!props.base} className="nav-link">
           <Icon size={18} aria-hidden /> {title}
         </NavLink>
       ))}

@@ -1,6 +1,7 @@
 // Where the person is: the project and tenant of the address, or those they looked at last.
 
 import { useParams } from "react-router";
+import { queries } from "../api/client";
 import { type Me, useMe } from "../session/session";
 
 const REMEMBERED = "gpuaas.project";
@@ -18,7 +19,15 @@ export function usePlace(): Place {
   const projects = me?.projects ?? [];
   const project = projects.find((one) => one.id === (projectId ?? remembered)) ?? (projectId ? undefined : projects[0]);
   if (project && project.id === projectId) localStorage.setItem(REMEMBERED, project.id);
-  return { project, tenant: me?.tenants.find((one) => one.id === (tenantId ?? project?.tenant_id)) };
+  const wanted = tenantId ?? project?.tenant_id ?? (projectId ? undefined : me?.tenants[0]?.id);
+  const mine = me?.tenants.find((one) => one.id === wanted);
+  const other = queries.useQuery(
+    "get",
+    "/v1/tenants/{tenant_id}",
+    { params: { path: { tenant_id: wanted ?? "" } } },
+    { enabled: Boolean(me && wanted && !mine), staleTime: 60_000 }, // the platform's people look into tenants, too
+  );
+  return { project, tenant: mine ?? (wanted ? other.data : undefined) };
 }
 
 /** On pages of a project: its id, from the address. */

@@ -13,6 +13,11 @@ const page = (load: () => Promise<Module>, name: string) => async () => ({ Compo
 export const router = createBrowserRouter([
   { path: "/sign-in", element: <SignIn /> },
   {
+    path: "/invitation",
+    hydrateFallbackElement: <div />,
+    lazy: page(() => import("../session/InvitationPage"), "InvitationPage"),
+  },
+  {
     element: <Shell />,
     errorElement: <Broken />,
     hydrateFallbackElement: <div />,
@@ -53,6 +58,10 @@ export const router = createBrowserRouter([
         path: "projects/:projectId/credentials",
         lazy: page(() => import("../people/CredentialsPage"), "CredentialsPage"),
       },
+      {
+        path: "projects/:projectId/delegations",
+        lazy: page(() => import("../people/DelegationsPage"), "DelegationsPage"),
+      },
       { path: "projects/:projectId/access", lazy: page(() => import("../people/AccessPage"), "AccessPage") },
       { path: "projects/:projectId/policies", lazy: page(() => import("../policies/PoliciesPage"), "PoliciesPage") },
       {
@@ -62,6 +71,16 @@ export const router = createBrowserRouter([
       {
         path: "tenants/:tenantId/policies",
         lazy: page(() => import("../policies/PoliciesPage"), "TenantPoliciesPage"),
+      },
+      { path: "regions", lazy: page(() => import("../capacity/RegionsPage"), "RegionsPage") },
+      { path: "skus", lazy: page(() => import("../capacity/SkusPage"), "SkusPage") },
+      { path: "tenants", lazy: page(() => import("../tenancy/TenantsPage"), "TenantsPage") },
+      { path: "tenants/:tenantId/projects", lazy: page(() => import("../tenancy/ProjectsPage"), "ProjectsPage") },
+      { path: "tenants/:tenantId/users", lazy: page(() => import("../people/UsersPage"), "UsersPage") },
+      { path: "tenants/:tenantId/users/:userId", lazy: page(() => import("../people/PersonPage"), "PersonPage") },
+      {
+        path: "tenants/:tenantId/identity-providers",
+        lazy: page(() => import("../people/ProvidersPage"), "ProvidersPage"),
       },
       { path: "tenants/:tenantId/roles", lazy: page(() => import("../people/RolesPage"), "RolesPage") },
       { path: "policies", lazy: page(() => import("../policies/PoliciesPage"), "PlatformPoliciesPage") },

@@ -1,34 +1,20 @@
 // The machines this project holds: what uses them, until when, and getting or giving back one.
 
-import {
-  Anchor,
-  Box,
-  Button,
-  Card,
-  Group,
-  Modal,
-  Progress,
-  SegmentedControl,
-  Select,
-  Stack,
-  Table,
-  Text,
-  TextInput,
-} from "@mantine/core";
-import { IconCpu, IconPlus } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Anchor, Box, Button, Group, Progress, SegmentedControl, Select, Table, Text, TextInput } from "@mantine/core";
+import { IconCpu } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link } from "react-router";
 import { api, queries, type Schemas } from "../api/client";
 import { type Turning, useEvery, usePages } from "../api/usePages";
 import { usePlace, useProjectId } from "../app/place";
 import { about } from "../deploy/machines";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Asking } from "../parts/Asking";
+import { ACTIONS, Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
-import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Until } from "../parts/Time";
-import { Refused } from "../session/Refused";
+import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
 
 type Allocation = Schemas["AllocationView"];
@@ -59,15 +45,9 @@ export function AllocationsPage() {
             ]}
             aria-label="Which allocations"
           />
-          {may("capacity.allocation.create") ? (
-            <Button leftSection={<IconPlus size={17} />} onClick={() => ask(true)}>
-              Get a machine
-            </Button>
-          ) : (
-            <Refused permission="capacity.allocation.create" place={{ project_id }}>
-              Get a machine
-            </Refused>
-          )}
+          <Begin permission="capacity.allocation.create" place={{ project_id }} act={() => ask(true)}>
+            Get a machine
+          </Begin>
         </>
       }
     >
@@ -132,28 +112,15 @@ function Used({ title, used, most }: { title: string; used: number; most: number
 
 function Held({ items, turning, mayRelease }: { items: Allocation[]; turning: Turning; mayRelease: boolean }) {
   return (
-    <Card p={0}>
-      <Scroll label="Allocations">
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>State</Table.Th>
-              <Table.Th>Used by</Table.Th>
-              <Table.Th visibleFrom="md">Machine</Table.Th>
-              <Table.Th visibleFrom="lg">Lease</Table.Th>
-              <Table.Th aria-label="Actions" />
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {items.map((one) => (
-              <Row key={one.id} one={one} mayRelease={mayRelease} />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Scroll>
-      <Pager of={turning} />
-    </Card>
+    <Listed
+      label="Allocations"
+      columns={["Name", "State", "Used by", ["Machine", "md"], ["Lease", "lg"], ACTIONS]}
+      turning={turning}
+    >
+      {items.map((one) => (
+        <Row key={one.id} one={one} mayRelease={mayRelease} />
+      ))}
+    </Listed>
   );
 }
 
@@ -211,30 +178,16 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
 }
 
 function GiveBack({ one, close }: { one: Allocation; close: () => void }) {
-  const client = useQueryClient();
   const path = { project_id: one.project_id, allocation_id: one.id };
-  const release = useMutation({
-    mutationFn: () => api.POST("/v1/projects/{project_id}/allocations/{allocation_id}/release", { params: { path } }),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
   return (
-    <Modal opened onClose={close} title={<Text fw={650}>{`Give back ${one.name}`}</Text>}>
-      <Stack>
-        <Text size="sm">The machine is wiped of what the platform put there, and then others can have it.</Text>
-        {release.error && <ProblemNote error={release.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={close}>
-            Keep it
-          </Button>
-          <Button loading={release.isPending} onClick={() => release.mutate()}>
-            Give back
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <Asking
+      title={`Give back ${one.name}`}
+      verb="Give back"
+      act={() => api.POST("/v1/projects/{project_id}/allocations/{allocation_id}/release", { params: { path } })}
+      close={close}
+    >
+      <Text size="sm">The machine is wiped of what the platform put there, and then others can have it.</Text>
+    </Asking>
   );
 }
 
@@ -257,55 +210,43 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
   const [node, choose] = useState<string | null>(null);
   const [name, setName] = useState("");
   const [lease, setLease] = useState("");
-  const client = useQueryClient();
-  const get = useMutation({
-    mutationFn: () =>
-      api.POST("/v1/projects/{project_id}/allocations", {
-        params: { path: { project_id: projectId } },
-        body: { node_id: node ?? "", name: name || undefined, expires_in_s: lease ? Number(lease) : undefined },
-      }),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
   const ready = nodes.data?.filter((one) => one.state === "ready") ?? [];
   return (
-    <Modal opened onClose={close} title={<Text fw={650}>Get a machine</Text>}>
-      <Stack>
-        {nodes.error && <ProblemNote error={nodes.error} />}
-        <Select
-          label="Machine"
-          description="Ready machines of the tenant. One that is held already is refused."
-          searchable
-          limit={50}
-          data={ready.map((one) => ({ value: one.id, label: `${one.name} · ${one.sku} · ${one.region}` }))}
-          value={node}
-          onChange={choose}
-        />
-        <TextInput
-          label="Name"
-          description="Optional; the machine's own otherwise."
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-        />
-        <Select
-          label="Lease"
-          data={LEASES.map(([value, label]) => ({ value, label }))}
-          value={lease}
-          onChange={(chosen) => setLease(chosen ?? "")}
-          allowDeselect={false}
-        />
-        {get.error && <ProblemNote error={get.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={close}>
-            Leave it
-          </Button>
-          <Button disabled={!node} loading={get.isPending} onClick={() => get.mutate()}>
-            Get it
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <Asking
+      title="Get a machine"
+      verb="Get it"
+      ready={node !== null}
+      act={() =>
+        api.POST("/v1/projects/{project_id}/allocations", {
+          params: { path: { project_id: projectId } },
+          body: { node_id: node ?? "", name: name || undefined, expires_in_s: lease ? Number(lease) : undefined },
+        })
+      }
+      close={close}
+    >
+      {nodes.error && <ProblemNote error={nodes.error} />}
+      <Select
+        label="Machine"
+        description="Ready machines of the tenant. One that is held already is refused."
+        searchable
+        limit={50}
+        data={ready.map((one) => ({ value: one.id, label: `${one.name} · ${one.sku} · ${one.region}` }))}
+        value={node}
+        onChange={choose}
+      />
+      <TextInput
+        label="Name"
+        description="Optional; the machine's own otherwise."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <Select
+        label="Lease"
+        data={LEASES.map(([value, label]) => ({ value, label }))}
+        value={lease}
+        onChange={(chosen) => setLease(chosen ?? "")}
+        allowDeselect={false}
+      />
+    </Asking>
   );
 }

@@ -1,15 +1,14 @@
 // The tenant's machines: whether they are heard, what was decided about them, what they are made of.
 
-import { ActionIcon, Button, Card, Group, Menu, Modal, Stack, Table, Text, TextInput } from "@mantine/core";
+import { ActionIcon, Menu, Table, Text, TextInput } from "@mantine/core";
 import { IconDots, IconLock, IconServer2 } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
-import { ProblemNote } from "../parts/ProblemNote";
-import { Scroll } from "../parts/Scroll";
+import { Asking } from "../parts/Asking";
+import { ACTIONS, Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { useMay } from "../session/session";
@@ -30,28 +29,15 @@ export function NodesPage() {
       <Shown of={found}>
         {(items) =>
           items.length ? (
-            <Card p={0}>
-              <Scroll label="Machines">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>Machine</Table.Th>
-                      <Table.Th>State</Table.Th>
-                      <Table.Th visibleFrom="sm">Heard</Table.Th>
-                      <Table.Th visibleFrom="md">Made of</Table.Th>
-                      <Table.Th visibleFrom="lg">Where</Table.Th>
-                      <Table.Th aria-label="Actions" w={48} />
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {items.map((one) => (
-                      <Row key={one.id} one={one} tenantId={tenantId} />
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </Scroll>
-              <Pager of={found.turning} />
-            </Card>
+            <Listed
+              label="Machines"
+              columns={["Machine", "State", ["Heard", "sm"], ["Made of", "md"], ["Where", "lg"], ACTIONS]}
+              turning={found.turning}
+            >
+              {items.map((one) => (
+                <Row key={one.id} one={one} tenantId={tenantId} />
+              ))}
+            </Listed>
           ) : (
             <Empty icon={<IconServer2 size={32} />} title="No machine is enrolled yet">
               Run gpuaas node enrol NAME; it prints the line to run on the machine.
@@ -159,35 +145,22 @@ function Decisions({ one, tenantId }: { one: Machine; tenantId: string }) {
 function Decide({ one, decision, close }: { one: Machine; decision: Decision; close: () => void }) {
   const [title, impact] = DECISIONS[decision];
   const [reason, setReason] = useState("");
-  const client = useQueryClient();
-  const decide = useMutation({
-    mutationFn: () =>
-      api.POST(`/v1/nodes/{node_id}/${decision}`, { params: { path: { node_id: one.id } }, body: { reason } }),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
   return (
-    <Modal opened onClose={close} title={<Text fw={650}>{`${title} ${one.name}`}</Text>}>
-      <Stack>
-        <Text size="sm">{impact}</Text>
-        <TextInput
-          label="Reason"
-          description="Everybody who looks at the machine reads it."
-          value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-        />
-        {decide.error && <ProblemNote error={decide.error} />}
-        <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={close}>
-            Leave it
-          </Button>
-          <Button loading={decide.isPending} onClick={() => decide.mutate()}>
-            {title}
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+    <Asking
+      title={`${title} ${one.name}`}
+      verb={title}
+      act={() =>
+        api.POST(`/v1/nodes/{node_id}/${decision}`, { params: { path: { node_id: one.id } }, body: { reason } })
+      }
+      close={close}
+    >
+      <Text size="sm">{impact}</Text>
+      <TextInput
+        label="Reason"
+        description="Everybody who looks at the machine reads it."
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+    </Asking>
   );
 }

@@ -15,6 +15,7 @@ import { WhyNot } from "../session/Refused";
 import { useMay } from "../session/session";
 import { type Draft, howMany, missing, NAME, suggestedName, takenBy } from "./draft";
 import { MachinePicker } from "./MachinePicker";
+import { OperatorPicker } from "./OperatorPicker";
 import { PlanView } from "./PlanView";
 
 const InputsForm = lazy(async () => ({ default: (await import("./InputsForm")).InputsForm }));
@@ -69,6 +70,7 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
     topology: draft.topology,
     inputs: draft.inputs,
     placement_intent: draft.placement,
+    operator_id: draft.operator,
   };
   const where = { params: { path: { project_id: projectId } } };
   const plan = useMutation({
@@ -132,6 +134,7 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
           {topology && (
             <Machines manifest={manifest} topology={topology} draft={draft} change={change} projectId={projectId} />
           )}
+          <OperatorPicker projectId={projectId} chosen={draft.operator} choose={(operator) => change({ operator })} />
           <Card>
             <Text component="h2" fw={650} m={0} mb="sm">
               Settings

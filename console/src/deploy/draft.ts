@@ -8,6 +8,7 @@ export interface Draft {
   topology: string;
   placement: Record<string, string[]>;
   inputs: Record<string, unknown>;
+  operator?: string; // the only service account whose controller may work on it
 }
 
 export const NAME = /^[a-z][a-z0-9-]{1,38}[a-z0-9]$/;

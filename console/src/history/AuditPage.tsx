@@ -1,16 +1,16 @@
 // Who did or tried what in this tenant, newest first; and whether the trail is still what was written.
 
-import { Anchor, Button, Card, Group, SegmentedControl, Table, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Group, SegmentedControl, Table, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { IconHistory, IconShieldCheck, IconShieldX } from "@tabler/icons-react";
+import { IconHistory, IconShieldCheck, IconShieldX, IconX } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link, useParams } from "react-router";
+import { Link, useParams, useSearchParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
-import { Scroll } from "../parts/Scroll";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { useMay } from "../session/session";
@@ -22,8 +22,11 @@ export function AuditPage() {
   const [outcome, setOutcome] = useState("");
   const [typed, type] = useState("");
   const [permission] = useDebouncedValue(typed.trim(), 300);
+  const [search, setSearch] = useSearchParams();
+  const actor = search.get("actor") ?? undefined;
   const may = useMay({ tenant_id: tenantId });
   const only = {
+    actor,
     outcome: (outcome || undefined) as "allowed" | "denied" | undefined,
     permission: /^[a-z][a-z_.]*$/.test(permission) ? permission : undefined,
   };
@@ -59,32 +62,24 @@ export function AuditPage() {
           ]}
           aria-label="Outcome"
         />
+        {actor && (
+          <Button variant="default" rightSection={<IconX size={15} />} onClick={() => setSearch({}, { replace: true })}>
+            Only by {actor}
+          </Button>
+        )}
       </Group>
       <Shown of={found}>
         {(items) =>
           items.length ? (
-            <Card p={0}>
-              <Scroll label="Audit rows">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>When</Table.Th>
-                      <Table.Th>Outcome</Table.Th>
-                      <Table.Th>Permission</Table.Th>
-                      <Table.Th visibleFrom="md">Who</Table.Th>
-                      <Table.Th visibleFrom="lg">Why</Table.Th>
-                      <Table.Th visibleFrom="sm">Story</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {items.map((row) => (
-                      <Row key={row.sequence} row={row} />
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </Scroll>
-              <Pager of={found.turning} />
-            </Card>
+            <Listed
+              label="Audit rows"
+              columns={["When", "Outcome", "Permission", ["Who", "md"], ["Why", "lg"], ["Story", "sm"]]}
+              turning={found.turning}
+            >
+              {items.map((row) => (
+                <Row key={row.sequence} row={row} />
+              ))}
+            </Listed>
           ) : (
             <Empty icon={<IconHistory size={32} />} title="No row like this">
               Ask for less, or for something else.

@@ -1,6 +1,6 @@
 // What happened in this project, newest first, as it happens.
 
-import { Anchor, Button, Card, Code, Group, Stack, Table, Text } from "@mantine/core";
+import { Anchor, Button, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { IconActivity } from "@tabler/icons-react";
 import { Fragment, useState } from "react";
 import { Link } from "react-router";
@@ -8,8 +8,8 @@ import { api, type Schemas } from "../api/client";
 import { Problem } from "../api/problem";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
-import { Scroll } from "../parts/Scroll";
+import { Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
 import { Time } from "../parts/Time";
 
 const WINDOW = 150; // sequence numbers looked through at once: the tenant's, of which this project has a part
@@ -23,25 +23,11 @@ export function EventsPage() {
       <Shown of={found}>
         {(items) =>
           items.length || found.turning.more ? (
-            <Card p={0}>
-              <Scroll label="Events">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>When</Table.Th>
-                      <Table.Th>What</Table.Th>
-                      <Table.Th visibleFrom="sm">About</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {items.map((event) => (
-                      <Row key={event.id} event={event} projectId={project_id} />
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </Scroll>
-              <Pager of={found.turning} />
-            </Card>
+            <Listed label="Events" columns={["When", "What", ["About", "sm"]]} turning={found.turning}>
+              {items.map((event) => (
+                <Row key={event.id} event={event} projectId={project_id} />
+              ))}
+            </Listed>
           ) : (
             <Empty icon={<IconActivity size={32} />} title="Nothing has happened yet" />
           )

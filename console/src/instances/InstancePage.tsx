@@ -165,6 +165,16 @@ function Settings({ instance, manifest }: { instance: Instance; manifest: Manife
               `${instance.version}${instance.previous_version ? ` (before: ${instance.previous_version})` : ""}`,
             ],
             ["Runtime", instance.runtime_version ?? "not reported"],
+            [
+              "Operated by",
+              instance.operator_id ? (
+                <span key="operator" className="mono">
+                  {instance.operator_id}
+                </span>
+              ) : (
+                "any controller of the app"
+              ),
+            ],
             ["Operating mode", words(instance.operating_mode)],
             ["Control plane", words(instance.control_plane_scope)],
             ["Boundary", words(instance.tenant_boundary_mode)],

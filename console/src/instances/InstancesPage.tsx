@@ -1,14 +1,14 @@
 // What runs in this project.
 
-import { Anchor, Button, Card, Group, SegmentedControl, Table, Text } from "@mantine/core";
+import { Anchor, Button, Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { IconPlus, IconStack2 } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useNavigate } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { type Turning, usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
-import { Scroll } from "../parts/Scroll";
+import { Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 
@@ -54,28 +54,16 @@ export function InstancesPage() {
 
 function List({ items, turning }: { items: Schemas["InstanceView"][]; turning: Turning }) {
   return (
-    <Card p={0}>
-      <Scroll label="Instances">
-        <Table highlightOnHover>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>State</Table.Th>
-              <Table.Th visibleFrom="sm">Health</Table.Th>
-              <Table.Th visibleFrom="md">App</Table.Th>
-              <Table.Th visibleFrom="md">Members</Table.Th>
-              <Table.Th visibleFrom="lg">Changed</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {items.map((one) => (
-              <Row key={one.id} instance={one} />
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Scroll>
-      <Pager of={turning} />
-    </Card>
+    <Listed
+      label="Instances"
+      columns={["Name", "State", ["Health", "sm"], ["App", "md"], ["Members", "md"], ["Changed", "lg"]]}
+      turning={turning}
+      hover
+    >
+      {items.map((one) => (
+        <Row key={one.id} instance={one} />
+      ))}
+    </Listed>
   );
 }
 

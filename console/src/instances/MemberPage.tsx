@@ -40,16 +40,17 @@ export function MemberPage() {
       </Page>
     );
   }
-  const connects = `gpuaas ssh ${instance.data.name} ${one.component_key}/${one.ordinal}`;
+  const connects = `gpuaas ssh ${instance.data.name} ${memberName(one)}`;
   const { forecast: _, ...told } = one.adapter_detail ?? {}; // it has a place of its own
   const target = { projectId: project_id, instance: instance.data, memberId };
   return (
     <Page
-      title={`${componentTitle(manifest, one.component_key)} ${one.ordinal + 1} on ${one.node_name}`}
+      title={`${memberName(one)} on ${one.node_name}`}
       crumb={crumb}
       about={
         <Group gap="md" component="span">
           <State state={one.state} />
+          <span>{componentTitle(manifest, one.component_key)}</span>
           <span>{one.address}</span>
         </Group>
       }

@@ -1,13 +1,13 @@
 // The members: what each is, where it runs, how it is, what can be done with it.
 
-import { Anchor, Box, Card, Group, Table, Text } from "@mantine/core";
+import { Anchor, Box, Group, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { Actions } from "../actions/Actions";
 import { memberOffers } from "../actions/offers";
 import type { Schemas } from "../api/client";
-import { componentTitle, type Manifest } from "../catalog/manifest";
-import { Pager, Shown } from "../parts/Page";
-import { Scroll } from "../parts/Scroll";
+import type { Manifest } from "../catalog/manifest";
+import { ACTIONS, Listed } from "../parts/Listed";
+import { Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { toneOf } from "../parts/tone";
 import { memberName } from "./members";
@@ -31,37 +31,27 @@ export function MembersTable({
       {(items) => {
         if (!items.length) return null;
         return (
-          <Card p={0}>
-            <Group justify="space-between" px="lg" pt="md" pb={4}>
-              <Text component="h2" fw={650} m={0}>
-                {history ? "Former members" : "Members"}
-              </Text>
-              {!history && (
-                <Text size="sm" c="dimmed">
-                  {instance.members_total} in all
+          <Listed
+            label="Members"
+            columns={["Member", "State", "Machine", ["Reported", "md"], ...(history ? [] : [ACTIONS])]}
+            turning={found.turning}
+            above={
+              <Group justify="space-between" px="lg" pt="md" pb={4}>
+                <Text component="h2" fw={650} m={0}>
+                  {history ? "Former members" : "Members"}
                 </Text>
-              )}
-            </Group>
-            <Scroll label="Members">
-              <Table>
-                <Table.Thead>
-                  <Table.Tr>
-                    <Table.Th>Member</Table.Th>
-                    <Table.Th>State</Table.Th>
-                    <Table.Th>Machine</Table.Th>
-                    <Table.Th visibleFrom="md">Reported</Table.Th>
-                    {!history && <Table.Th aria-label="Actions" w={48} />}
-                  </Table.Tr>
-                </Table.Thead>
-                <Table.Tbody>
-                  {items.map((member) => (
-                    <Row key={member.id} member={member} instance={instance} manifest={manifest} history={history} />
-                  ))}
-                </Table.Tbody>
-              </Table>
-            </Scroll>
-            <Pager of={found.turning} />
-          </Card>
+                {!history && (
+                  <Text size="sm" c="dimmed">
+                    {instance.members_total} in all
+                  </Text>
+                )}
+              </Group>
+            }
+          >
+            {items.map((member) => (
+              <Row key={member.id} member={member} instance={instance} manifest={manifest} history={history} />
+            ))}
+          </Listed>
         );
       }}
     </Shown>
@@ -97,7 +87,7 @@ function Row({
           size="sm"
           c="var(--mantine-color-text)"
         >
-          {componentTitle(manifest, member.component_key)} {member.ordinal + 1}
+          {name}
         </Anchor>
       </Table.Td>
       <Table.Td>

@@ -6,9 +6,9 @@ import { words } from "../parts/tone";
 
 export type Member = Schemas["MemberView"];
 
-/** What a person types to confirm: the machine it is on, which is what would be hit. */
-export function memberName(member: Member): string {
-  return member.node_name;
+/** One name for one thing: what the CLI shows and accepts, what a person types to confirm. */
+export function memberName(member: Pick<Member, "component_key" | "ordinal">): string {
+  return `${member.component_key}/${member.ordinal}`;
 }
 
 export interface Host {
@@ -63,11 +63,7 @@ export function machineBlocks(members: Member[], topology: string, manifest: Man
     hub: host.hub,
     machine: true,
     member: host.members[0]?.id ?? null,
-    lines: host.members.map(({ id, component_key, state }) => ({
-      id,
-      text: componentTitle(manifest, component_key),
-      state,
-    })),
+    lines: host.members.map((member) => ({ id: member.id, text: memberName(member), state: member.state })),
   }));
 }
 

@@ -11,7 +11,8 @@ const AFFECTED: [string, string[]][] = [
   ["catalog.", ["/catalog", "/apps", "/entitlements", "/events"]],
   ["policy.", ["/catalog", "/policies", "/policy", "/events"]],
   ["custody.credential.", ["/credentials", "/events"]],
-  ["tenancy.", ["/service-accounts", "/whoami", "/members", "/role-bindings", "/events"]],
+  ["tenancy.delegation.", ["/delegations", "/whoami", "/events"]],
+  ["tenancy.", ["/service-accounts", "/whoami", "/members", "/role-bindings", "/users", "/invitations", "/events"]],
 ];
 
 export function affectedBy(type: string): string[] {

@@ -10,6 +10,7 @@ import { useProjectId } from "../app/place";
 import { Certificates } from "../findings/Certificates";
 import { Evidence } from "../findings/Evidence";
 import { Forecast } from "../findings/Forecast";
+import { memberName } from "../instances/members";
 import { useInstance } from "../instances/useInstance";
 import { useStanding } from "../live/Live";
 import { Facts, Said } from "../parts/Facts";
@@ -51,7 +52,7 @@ export function OperationPage() {
     );
   }
   const name = instance.data?.name ?? "";
-  const about = one.member_id ? (member.data?.node_name ?? "") : name;
+  const about = one.member_id ? (member.data ? `${memberName(member.data)} on ${member.data.node_name}` : "") : name;
   return (
     <Page
       title={`${kindWords(one.kind)} ${about}`}

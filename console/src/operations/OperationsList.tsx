@@ -1,13 +1,13 @@
 // Operations, newest first.
 
-import { Anchor, Card, Group, Table, Text } from "@mantine/core";
+import { Anchor, Group, Table, Text } from "@mantine/core";
 import { IconBolt } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { api } from "../api/client";
 import { usePages } from "../api/usePages";
-import { Empty, Pager, Shown } from "../parts/Page";
-import { Scroll } from "../parts/Scroll";
+import { Listed } from "../parts/Listed";
+import { Empty, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { lasted } from "../parts/time";
@@ -50,27 +50,15 @@ export function OperationsList({
           );
         return (
           <>
-            <Card p={0}>
-              <Scroll label="Operations">
-                <Table>
-                  <Table.Thead>
-                    <Table.Tr>
-                      <Table.Th>Operation</Table.Th>
-                      <Table.Th>Status</Table.Th>
-                      <Table.Th visibleFrom="sm">What happened</Table.Th>
-                      <Table.Th visibleFrom="md">Took</Table.Th>
-                      <Table.Th>Asked for</Table.Th>
-                    </Table.Tr>
-                  </Table.Thead>
-                  <Table.Tbody>
-                    {items.map((one) => (
-                      <Row key={one.id} one={one} projectId={projectId} />
-                    ))}
-                  </Table.Tbody>
-                </Table>
-              </Scroll>
-              <Pager of={found.turning} />
-            </Card>
+            <Listed
+              label="Operations"
+              columns={["Operation", "Status", ["What happened", "sm"], ["Took", "md"], "Asked for"]}
+              turning={found.turning}
+            >
+              {items.map((one) => (
+                <Row key={one.id} one={one} projectId={projectId} />
+              ))}
+            </Listed>
             {children}
           </>
         );

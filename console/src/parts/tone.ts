@@ -3,8 +3,8 @@
 export type Tone = "good" | "busy" | "warn" | "bad" | "still";
 
 const BY_TONE: Record<Tone, string> = {
-  good: "running ready healthy succeeded active published allowed True done",
-  busy: "requested provisioning starting stopping updating upgrading deleting queued progressing pending removing draining enrolling releasing rotating awaiting_approval",
+  good: "running ready healthy succeeded active published allowed accepted True done",
+  busy: "requested provisioning starting stopping updating upgrading deleting queued progressing pending removing draining enrolling releasing rotating awaiting_approval open",
   warn: "degraded drained cordoned stopped deprecated needs_attention unknown Unknown draft canceled superseded expired",
   bad: "failed unhealthy lost down suspended revoked withdrawn denied False",
   still: "deleted removed released retired closed disabled",

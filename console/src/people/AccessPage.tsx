@@ -1,24 +1,39 @@
 // Who may do what in this project, and why: everybody whose roles reach it, and one question at a time.
 
-import { Badge, Card, Stack, Table, Text } from "@mantine/core";
+import { Anchor, Stack, Table, Text } from "@mantine/core";
+import { useState } from "react";
+import { Link } from "react-router";
 import { queries, type Schemas } from "../api/client";
-import { useProjectId } from "../app/place";
+import { usePlace, useProjectId } from "../app/place";
+import { Label } from "../parts/Label";
+import { ACTIONS, Listed } from "../parts/Listed";
 import { Page, Shown } from "../parts/Page";
-import { Scroll } from "../parts/Scroll";
 import { words } from "../parts/tone";
-import { useMay } from "../session/session";
+import { Begin } from "../session/Refused";
+import { useMay, useWide } from "../session/session";
 import { Explain } from "./Explain";
+import { GiveRole } from "./GiveRole";
+import { TakeRole } from "./TakeRole";
+import { usePeople } from "./who";
 
-type Person = Schemas["ProjectMemberView"];
+type Member = Schemas["ProjectMemberView"];
 
 export function AccessPage() {
   const project_id = useProjectId();
+  const tenantId = usePlace().tenant?.id ?? "";
+  const [giving, give] = useState(false);
   const may = useMay({ project_id });
+  const people = usePeople(tenantId);
   const found = queries.useQuery("get", "/v1/projects/{project_id}/members", { params: { path: { project_id } } });
   return (
     <Page
       title="People and access"
       about="Everybody whose roles reach into this project, from the project itself or from its tenant."
+      actions={
+        <Begin permission="iam.binding.create" place={{ project_id }} act={() => give(true)}>
+          Give a role
+        </Begin>
+      }
     >
       <Shown of={found}>
         {({ items }) => (
@@ -26,59 +41,70 @@ export function AccessPage() {
             {may("iam.decision.explain") && (
               <Explain people={items.map((one) => ({ id: one.principal_id, name: one.name }))} where={{ project_id }} />
             )}
-            <People people={items} />
+            <Listed label="People" columns={["Name", "Role", ["From", "sm"], ["Kind", "md"], ACTIONS]}>
+              {items.map((one) => (
+                <Row key={one.binding_id} one={one} tenantId={tenantId} />
+              ))}
+            </Listed>
           </Stack>
         )}
       </Shown>
+      {giving && (
+        <GiveRole tenantId={tenantId} people={people.data ?? []} projectId={project_id} close={() => give(false)} />
+      )}
     </Page>
   );
 }
 
-function People({ people }: { people: Person[] }) {
+function Row({ one, tenantId }: { one: Member; tenantId: string }) {
   return (
-    <Card p={0}>
-      <Scroll label="People">
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Name</Table.Th>
-              <Table.Th>Role</Table.Th>
-              <Table.Th visibleFrom="sm">From</Table.Th>
-              <Table.Th visibleFrom="md">Kind</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {people.map((one) => (
-              <Table.Tr key={one.binding_id}>
-                <Table.Td>
-                  <Text size="sm" fw={600}>
-                    {one.name}
-                    {one.disabled && " (disabled)"}
-                  </Text>
-                  <Text size="xs" c="dimmed">
-                    {one.email ?? one.principal_id}
-                  </Text>
-                </Table.Td>
-                <Table.Td>
-                  <Badge variant="default" radius="sm" tt="none" fw={500} miw="max-content">
-                    {one.role}
-                  </Badge>
-                </Table.Td>
-                <Table.Td visibleFrom="sm">
-                  <Text size="sm" c="dimmed">
-                    {one.scope_kind === "project" ? "this project" : "the whole tenant"}
-                  </Text>
-                </Table.Td>
-                <Table.Td visibleFrom="md">
-                  <Text size="sm" c="dimmed">
-                    {words(one.kind)}
-                  </Text>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Scroll>
-    </Card>
+    <Table.Tr>
+      <Table.Td>
+        <Who one={one} tenantId={tenantId} />
+        <Text size="xs" c="dimmed">
+          {one.email ?? one.principal_id}
+        </Text>
+      </Table.Td>
+      <Table.Td>
+        <Label>{one.role}</Label>
+      </Table.Td>
+      <Table.Td visibleFrom="sm">
+        <Text size="sm" c="dimmed">
+          {one.scope_kind === "project" ? "this project" : "the whole tenant"}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Text size="sm" c="dimmed">
+          {words(one.kind)}
+        </Text>
+      </Table.Td>
+      <Table.Td ta="right">
+        <TakeRole tenantId={tenantId} binding={{ ...one, id: one.binding_id }} who={one.name} />
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+/** A link to the person for those who may look at the tenant's people. */
+function Who({ one, tenantId }: { one: Member; tenantId: string }) {
+  const wide = useWide(tenantId);
+  const name = `${one.name}${one.disabled ? " (disabled)" : ""}`;
+  if (one.kind !== "user" || !wide) {
+    return (
+      <Text size="sm" fw={600}>
+        {name}
+      </Text>
+    );
+  }
+  return (
+    <Anchor
+      component={Link}
+      to={`/tenants/${tenantId}/users/${one.principal_id}`}
+      fw={600}
+      size="sm"
+      c="var(--mantine-color-text)"
+    >
+      {name}
+    </Anchor>
   );
 }

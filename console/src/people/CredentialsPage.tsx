@@ -1,7 +1,7 @@
 // Keys that apps use on this project's behalf: made, rotated and revoked here; the private half is never shown.
 
-import { Button, Card, Group, Stack, Text } from "@mantine/core";
-import { IconKey, IconPlus } from "@tabler/icons-react";
+import { Card, Group, Stack, Text } from "@mantine/core";
+import { IconKey } from "@tabler/icons-react";
 import { useState } from "react";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
@@ -12,6 +12,7 @@ import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
+import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
 
 type Credential = Schemas["CredentialView"];
@@ -42,7 +43,6 @@ const ACTIONS: Record<Asked, { verb: string; impact: string; permission: string;
 export function CredentialsPage() {
   const project_id = useProjectId();
   const [making, make] = useState(false);
-  const may = useMay({ project_id });
   const found = usePages("/credentials", [project_id], (cursor) =>
     api.GET("/v1/projects/{project_id}/credentials", {
       params: { path: { project_id }, query: { limit: 50, cursor } },
@@ -53,11 +53,9 @@ export function CredentialsPage() {
       title="Credentials"
       about="SSH keys that apps use on this project's behalf. They are kept sealed; what is shown here is the public half."
       actions={
-        may("custody.credential.create") && (
-          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
-            Make a key
-          </Button>
-        )
+        <Begin permission="custody.credential.create" place={{ project_id }} act={() => make(true)}>
+          Make a key
+        </Begin>
       }
     >
       <Shown of={found}>

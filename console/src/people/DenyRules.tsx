@@ -1,30 +1,27 @@
 // What is denied to everybody in a tenant or one of its projects, before every role.
 
-import { Button, Card, Group, Modal, Select, Stack, TagsInput, Text, TextInput } from "@mantine/core";
-import { IconPlus, IconShieldOff } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { Button, Card, Group, Select, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { IconShieldOff } from "@tabler/icons-react";
+import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
+import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
 import { Empty, Shown } from "../parts/Page";
-import { ProblemNote } from "../parts/ProblemNote";
 import { Time } from "../parts/Time";
+import { Begin } from "../session/Refused";
 import { useMay, useMe } from "../session/session";
 
 export function DenyRules({ tenantId }: { tenantId: string }) {
   const [making, make] = useState(false);
   const path = { tenant_id: tenantId };
-  const may = useMay(path);
   const found = queries.useQuery("get", "/v1/tenants/{tenant_id}/deny-rules", { params: { path } });
   return (
     <Stack>
-      {may("iam.deny.create") && (
-        <Group justify="flex-end">
-          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
-            Deny something
-          </Button>
-        </Group>
-      )}
+      <Group justify="flex-end">
+        <Begin permission="iam.deny.create" place={path} act={() => make(true)}>
+          Deny something
+        </Begin>
+      </Group>
       <Shown of={found}>
         {({ items }) =>
           items.length ? (
@@ -89,67 +86,46 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
   const [reason, setReason] = useState("");
   const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenantId);
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
-  const client = useQueryClient();
-  const make = useMutation({
-    mutationFn: () =>
-      api.POST("/v1/tenants/{tenant_id}/deny-rules", {
-        params: { path },
-        body: { permissions: keys, reason: reason.trim(), project_id: where || undefined },
-      }),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    make.mutate();
-  };
   return (
-    <Modal opened onClose={close} size="lg" title={<Text fw={650}>Deny something</Text>}>
-      <form onSubmit={submit}>
-        <Stack>
-          <Text size="sm">Nobody may do it from then on, whatever their roles; you neither.</Text>
-          <TagsInput
-            label="Permissions"
-            description="Keys, or families like apps.*"
-            data={mine.data?.permissions ?? []}
-            limit={12}
-            value={keys}
-            onChange={setKeys}
-          />
-          <Select
-            label="Where"
-            data={[
-              { value: "", label: "In the whole tenant" },
-              ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),
-            ]}
-            value={where}
-            onChange={(chosen) => setWhere(chosen ?? "")}
-            allowDeselect={false}
-          />
-          <TextInput
-            label="Why"
-            description="Everybody it refuses is told."
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-          />
-          {make.error && <ProblemNote error={make.error} />}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={close}>
-              Leave it
-            </Button>
-            <Button
-              type="submit"
-              color="red.8"
-              disabled={!keys.length || reason.trim().length < 3}
-              loading={make.isPending}
-            >
-              Deny it
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <Asking
+      title="Deny something"
+      size="lg"
+      verb="Deny it"
+      danger
+      ready={keys.length > 0 && reason.trim().length >= 3}
+      act={() =>
+        api.POST("/v1/tenants/{tenant_id}/deny-rules", {
+          params: { path },
+          body: { permissions: keys, reason: reason.trim(), project_id: where || undefined },
+        })
+      }
+      close={close}
+    >
+      <Text size="sm">Nobody may do it from then on, whatever their roles; you neither.</Text>
+      <TagsInput
+        label="Permissions"
+        description="Keys, or families like apps.*"
+        data={mine.data?.permissions ?? []}
+        limit={12}
+        value={keys}
+        onChange={setKeys}
+      />
+      <Select
+        label="Where"
+        data={[
+          { value: "", label: "In the whole tenant" },
+          ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),
+        ]}
+        value={where}
+        onChange={(chosen) => setWhere(chosen ?? "")}
+        allowDeselect={false}
+      />
+      <TextInput
+        label="Why"
+        description="Everybody it refuses is told."
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+    </Asking>
   );
 }

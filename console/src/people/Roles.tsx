@@ -1,29 +1,25 @@
 // The roles that can be bound in a tenant: the platform's, and the tenant's own, which can be made and deleted here.
 
-import { Badge, Button, Card, Group, Modal, MultiSelect, Stack, Text, TextInput } from "@mantine/core";
-import { IconPlus } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { Badge, Button, Card, Group, MultiSelect, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
+import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
 import { Shown } from "../parts/Page";
-import { ProblemNote } from "../parts/ProblemNote";
+import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
 
 export function Roles({ tenantId }: { tenantId: string }) {
   const [making, make] = useState(false);
   const path = { tenant_id: tenantId };
-  const may = useMay(path);
   const found = queries.useQuery("get", "/v1/tenants/{tenant_id}/roles", { params: { path } });
   return (
     <Stack>
-      {may("iam.role.create") && (
-        <Group justify="flex-end">
-          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
-            Make a role
-          </Button>
-        </Group>
-      )}
+      <Group justify="flex-end">
+        <Begin permission="iam.role.create" place={path} act={() => make(true)}>
+          Make a role
+        </Begin>
+      </Group>
       <Shown of={found}>
         {({ items }) => items.map((one) => <One key={one.name} role={one} tenantId={tenantId} />)}
       </Shown>
@@ -93,50 +89,28 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
   const [name, setName] = useState("");
   const [keys, setKeys] = useState<string[]>([]);
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
-  const client = useQueryClient();
-  const make = useMutation({
-    mutationFn: () =>
-      api.POST("/v1/tenants/{tenant_id}/roles", { params: { path }, body: { name: name.trim(), permissions: keys } }),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    make.mutate();
-  };
   return (
-    <Modal opened onClose={close} size="lg" title={<Text fw={650}>Make a role</Text>}>
-      <form onSubmit={submit}>
-        <Stack>
-          <Text size="sm">It never changes; to change it, make another and delete this one.</Text>
-          <TextInput
-            label="Name"
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            data-autofocus
-          />
-          <MultiSelect
-            label="Permissions"
-            description="Of those you hold yourself."
-            searchable
-            limit={50}
-            data={mine.data?.permissions ?? []}
-            value={keys}
-            onChange={setKeys}
-          />
-          {make.error && <ProblemNote error={make.error} />}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={close}>
-              Leave it
-            </Button>
-            <Button type="submit" disabled={!name.trim() || !keys.length} loading={make.isPending}>
-              Make it
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <Asking
+      title="Make a role"
+      size="lg"
+      verb="Make it"
+      ready={Boolean(name.trim() && keys.length)}
+      act={() =>
+        api.POST("/v1/tenants/{tenant_id}/roles", { params: { path }, body: { name: name.trim(), permissions: keys } })
+      }
+      close={close}
+    >
+      <Text size="sm">It never changes; to change it, make another and delete this one.</Text>
+      <TextInput label="Name" value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
+      <MultiSelect
+        label="Permissions"
+        description="Of those you hold yourself."
+        searchable
+        limit={50}
+        data={mine.data?.permissions ?? []}
+        value={keys}
+        onChange={setKeys}
+      />
+    </Asking>
   );
 }

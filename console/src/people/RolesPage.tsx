@@ -2,26 +2,20 @@
 
 import { Tabs } from "@mantine/core";
 import { useParams, useSearchParams } from "react-router";
-import { api } from "../api/client";
-import { useEvery } from "../api/usePages";
 import { Page } from "../parts/Page";
 import { useMay } from "../session/session";
 import { Bindings } from "./Bindings";
 import { DenyRules } from "./DenyRules";
 import { Explain } from "./Explain";
 import { Roles } from "./Roles";
+import { usePeople } from "./who";
 
 export function RolesPage() {
   const { tenantId = "" } = useParams();
   const [search, setSearch] = useSearchParams();
   const may = useMay({ tenant_id: tenantId });
   const path = { tenant_id: tenantId };
-  const people = useEvery(
-    "/users",
-    path,
-    (cursor) => api.GET("/v1/tenants/{tenant_id}/users", { params: { path, query: { limit: 100, cursor } } }),
-    may("tenancy.user.read"),
-  );
+  const people = usePeople(tenantId);
   const known = people.data ?? [];
   return (
     <Page

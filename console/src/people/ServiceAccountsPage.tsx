@@ -1,20 +1,19 @@
 // The programs that act in this project, and the public halves of their keys.
 
-import { Button, Card, Group, Modal, Select, Stack, Text, TextInput } from "@mantine/core";
-import { IconId, IconPlus } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Button, Card, Group, Select, Stack, Text, TextInput } from "@mantine/core";
+import { IconId } from "@tabler/icons-react";
 import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
+import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
 import { Empty, Page, Pager, Shown } from "../parts/Page";
-import { ProblemNote } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
-import { Refused } from "../session/Refused";
+import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
 import { addKey, createAccount } from "./identity";
 
@@ -60,7 +59,6 @@ const ONE = "/v1/projects/{project_id}/service-accounts/{account_id}" as const;
 export function ServiceAccountsPage() {
   const project_id = useProjectId();
   const [making, make] = useState(false);
-  const may = useMay({ project_id });
   const found = usePages("/service-accounts", [project_id], (cursor) =>
     api.GET("/v1/projects/{project_id}/service-accounts", {
       params: { path: { project_id }, query: { limit: 50, cursor } },
@@ -71,15 +69,9 @@ export function ServiceAccountsPage() {
       title="Service accounts"
       about="Programs that act in this project, each with keys of its own. Private keys are made here or by gpuaas service-account create; the platform never sees them."
       actions={
-        may("iam.service_account.create") ? (
-          <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
-            New service account
-          </Button>
-        ) : (
-          <Refused permission="iam.service_account.create" place={{ project_id }}>
-            New service account
-          </Refused>
-        )
+        <Begin permission="iam.service_account.create" place={{ project_id }} act={() => make(true)}>
+          New service account
+        </Begin>
       }
     >
       <Shown of={found}>
@@ -112,55 +104,36 @@ const ROLES = [
 function NewAccount({ projectId, close }: { projectId: string; close: () => void }) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<string>("app_operator");
-  const client = useQueryClient();
-  const make = useMutation({
-    mutationFn: () => createAccount(projectId, name.trim(), role),
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
   return (
-    <Modal opened onClose={close} title={<Text fw={650}>New service account</Text>}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          make.mutate();
-        }}
-      >
-        <Stack>
-          <Text size="sm">{SAVED}</Text>
-          <TextInput
-            label="Name"
-            description="Small letters, digits and dashes."
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            data-autofocus
-          />
-          <Select
-            label="What it may do"
-            data={ROLES.map(([value, label]) => ({ value, label }))}
-            value={role}
-            onChange={(chosen) => chosen && setRole(chosen)}
-            allowDeselect={false}
-          />
-          {make.error && <ProblemNote error={make.error} />}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={close}>
-              Leave it
-            </Button>
-            <Button type="submit" disabled={name.trim().length < 3} loading={make.isPending}>
-              Make it and save its file
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <Asking
+      title="New service account"
+      verb="Make it and save its file"
+      ready={name.trim().length >= 3}
+      act={() => createAccount(projectId, name.trim(), role)}
+      close={close}
+    >
+      <Text size="sm">{SAVED}</Text>
+      <TextInput
+        label="Name"
+        description="Small letters, digits and dashes."
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+        data-autofocus
+      />
+      <Select
+        label="What it may do"
+        data={ROLES.map(([value, label]) => ({ value, label }))}
+        value={role}
+        onChange={(chosen) => chosen && setRole(chosen)}
+        allowDeselect={false}
+      />
+    </Asking>
   );
 }
 
 function One({ account, projectId }: { account: Account; projectId: string }) {
   const [asked, ask] = useState<Asked | null>(null);
+  const [leaving, leave] = useState(false); // whoever is about to be gone is asked nothing any more
   const may = useMay({ project_id: projectId });
   const path = { project_id: projectId, account_id: account.id };
   const offered = (Object.keys(ACTIONS) as Asked[]).filter(
@@ -170,7 +143,13 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
     rotate: () => addKey(projectId, account),
     disable: () => api.POST(`${ONE}/disable`, { params: { path } }),
     enable: () => api.POST(`${ONE}/enable`, { params: { path } }),
-    remove: () => api.POST(`${ONE}/delete`, { params: { path } }),
+    remove: () => {
+      leave(true);
+      return api.POST(`${ONE}/delete`, { params: { path } }).catch((error) => {
+        leave(false);
+        throw error;
+      });
+    },
   };
   return (
     <Card>
@@ -194,7 +173,7 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
         </div>
         <Verbs offered={offered} verbs={ACTIONS} name={account.name} ask={ask} />
       </Group>
-      <Keys account={account} projectId={projectId} />
+      <Keys account={account} projectId={projectId} asked={!leaving} />
       {asked && (
         <Confirm
           title={`${ACTIONS[asked].verb}: ${account.name}`}
@@ -210,9 +189,9 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
   );
 }
 
-function Keys({ account, projectId }: { account: Account; projectId: string }) {
+function Keys({ account, projectId, asked }: { account: Account; projectId: string; asked: boolean }) {
   const path = { project_id: projectId, account_id: account.id };
-  const keys = queries.useQuery("get", `${ONE}/keys`, { params: { path } });
+  const keys = queries.useQuery("get", `${ONE}/keys`, { params: { path } }, { enabled: asked });
   const [retiring, retire] = useState<string | null>(null);
   const may = useMay({ project_id: projectId });
   if (!keys.data?.items.length) return null;

@@ -1,14 +1,14 @@
 // The policies of one level as they were declared, and changing them where one may.
 
 import { Button, Card, Group, Stack, Text } from "@mantine/core";
-import { IconPlus, IconShieldOff } from "@tabler/icons-react";
+import { IconShieldOff } from "@tabler/icons-react";
 import { useState } from "react";
 import { usePages } from "../api/usePages";
 import { Confirm } from "../parts/Confirm";
 import { Facts } from "../parts/Facts";
 import { Empty, Pager, Shown } from "../parts/Page";
 import { Time } from "../parts/Time";
-import { Refused } from "../session/Refused";
+import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
 import { fieldTitle, ruleWords } from "./fields";
 import { LEVELS, type Level, type Policy, seen } from "./levels";
@@ -47,21 +47,11 @@ export function Declared({ level, id }: Where) {
 
 export function NewPolicy({ level, id }: Where) {
   const [making, make] = useState(false);
-  const place = placeOf({ level, id });
-  const may = useMay(place);
-  const key = `policy.${level}.set`;
-  if (!may(key)) {
-    return (
-      <Refused permission={key} place={place}>
-        New policy
-      </Refused>
-    );
-  }
   return (
     <>
-      <Button leftSection={<IconPlus size={17} />} onClick={() => make(true)}>
+      <Begin permission={`policy.${level}.set`} place={placeOf({ level, id })} act={() => make(true)}>
         New policy
-      </Button>
+      </Begin>
       {making && <PolicyDialog level={level} id={id} policy={null} close={() => make(false)} />}
     </>
   );

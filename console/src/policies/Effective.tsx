@@ -1,13 +1,14 @@
 // What all levels together leave of each field, and for each name that is told apart, who decided.
 
-import { Box, Button, Card, Group, Select, Stack, Table, Text, TextInput } from "@mantine/core";
+import { Autocomplete, Box, Button, Card, Group, Select, Stack, Table, Text } from "@mantine/core";
 import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
 import { type FormEvent, useState } from "react";
 import { queries, type Schemas } from "../api/client";
 import { Shown } from "../parts/Page";
 import { Scroll } from "../parts/Scroll";
 import { sentence } from "../parts/tone";
-import { FIELDS, fieldTitle } from "./fields";
+import { FIELDS, type Field, fieldTitle } from "./fields";
+import { useKnown } from "./known";
 
 interface Asking {
   projectId: string;
@@ -93,7 +94,8 @@ function Refusals({ bad, others }: { bad: Schemas["RulingView"][]; others: Schem
 }
 
 export function Ask({ projectId, app }: Asking) {
-  const [field, setField] = useState<string>("regions");
+  const [field, setField] = useState<Field>("regions");
+  const known = useKnown();
   const [value, setValue] = useState("");
   const [asked, ask] = useState<{ field: string; value: string } | null>(null);
   const submit = (event: FormEvent) => {
@@ -111,15 +113,17 @@ export function Ask({ projectId, app }: Asking) {
             label="About"
             data={FIELDS.map(([key, title]) => ({ value: key, label: title }))}
             value={field}
-            onChange={(chosen) => chosen && setField(chosen)}
+            onChange={(chosen) => chosen && setField(chosen as Field)}
             allowDeselect={false}
             w={{ base: "100%", sm: 220 }}
           />
-          <TextInput
+          <Autocomplete
             label="Name"
             placeholder="eu-west"
+            data={known(field)}
+            limit={12}
             value={value}
-            onChange={(event) => setValue(event.currentTarget.value)}
+            onChange={setValue}
             w={{ base: "100%", sm: 260 }}
           />
           <Button type="submit" disabled={!value.trim()}>

@@ -1,16 +1,15 @@
 // Which apps this project was given, until when and how narrowed; giving and taking them where one may.
 
-import { Button, Card, Group, Modal, Select, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Card, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { IconApps } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
 import { useProjectId } from "../app/place";
+import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
 import { Facts } from "../parts/Facts";
 import { Empty, Page, Shown } from "../parts/Page";
-import { ProblemNote } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
 import { sentence } from "../parts/tone";
@@ -141,64 +140,43 @@ function Give({ entry, given, projectId, close }: Of & { close: () => void }) {
   const [ends, setEnds] = useState("");
   const [draft, change] = useState(draftOf(given?.overlay?.rules));
   const [reason, setReason] = useState(given?.overlay?.reason ?? "");
-  const client = useQueryClient();
-  const give = useMutation({
-    mutationFn: () => {
-      const overlay = rulesOf(draft);
-      return api.POST("/v1/projects/{project_id}/entitlements", {
-        params: { path: { project_id: projectId } },
-        body: {
-          app_slug: entry.app.slug,
-          reason: reason.trim(),
-          expires_in_s: ends ? Number(ends) : undefined,
-          overlay: Object.keys(overlay).length || given?.overlay ? overlay : undefined,
-        },
-      });
-    },
-    onSuccess: () => {
-      client.invalidateQueries();
-      close();
-    },
-  });
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    give.mutate();
-  };
   return (
-    <Modal opened onClose={close} size="lg" title={<Text fw={650}>{`Give ${entry.app.name} to this project`}</Text>}>
-      <form onSubmit={submit}>
-        <Stack>
-          <Text size="sm">
-            People of the project who may deploy can deploy it from now on, where policies allow it.
-          </Text>
-          <Select
-            label="Ends"
-            data={ENDS.map(([value, label]) => ({ value, label }))}
-            value={ends}
-            onChange={(chosen) => setEnds(chosen ?? "")}
-            allowDeselect={false}
-          />
-          <RulesForm draft={draft} change={change} without={["apps"]} />
-          {Object.keys(draft).length > 0 && (
-            <TextInput
-              label="Reason"
-              description="Of narrowing it; everybody it refuses is told."
-              value={reason}
-              onChange={(event) => setReason(event.currentTarget.value)}
-            />
-          )}
-          {give.error && <ProblemNote error={give.error} />}
-          <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={close}>
-              Leave it
-            </Button>
-            <Button type="submit" loading={give.isPending}>
-              Give it
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <Asking
+      title={`Give ${entry.app.name} to this project`}
+      size="lg"
+      verb="Give it"
+      act={() => {
+        const overlay = rulesOf(draft);
+        return api.POST("/v1/projects/{project_id}/entitlements", {
+          params: { path: { project_id: projectId } },
+          body: {
+            app_slug: entry.app.slug,
+            reason: reason.trim(),
+            expires_in_s: ends ? Number(ends) : undefined,
+            overlay: Object.keys(overlay).length || given?.overlay ? overlay : undefined,
+          },
+        });
+      }}
+      close={close}
+    >
+      <Text size="sm">People of the project who may deploy can deploy it from now on, where policies allow it.</Text>
+      <Select
+        label="Ends"
+        data={ENDS.map(([value, label]) => ({ value, label }))}
+        value={ends}
+        onChange={(chosen) => setEnds(chosen ?? "")}
+        allowDeselect={false}
+      />
+      <RulesForm draft={draft} change={change} without={["apps"]} />
+      {Object.keys(draft).length > 0 && (
+        <TextInput
+          label="Reason"
+          description="Of narrowing it; everybody it refuses is told."
+          value={reason}
+          onChange={(event) => setReason(event.currentTarget.value)}
+        />
+      )}
+    </Asking>
   );
 }
 

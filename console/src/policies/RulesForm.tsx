@@ -3,6 +3,7 @@
 import { Box, Checkbox, Select, Stack, TagsInput, Text } from "@mantine/core";
 import { useState } from "react";
 import { type Draft, FIELDS, type Field, type Lists } from "./fields";
+import { useKnown } from "./known";
 
 const NONE: Lists = { only: null, deny: [] };
 
@@ -15,17 +16,18 @@ export function RulesForm({
   change: (draft: Draft) => void;
   without?: Field[];
 }) {
+  const known = useKnown();
   const offered = FIELDS.filter(([field]) => !without.includes(field));
   const [opened, open] = useState<Field[]>(Object.keys(draft) as Field[]);
   const shown = offered.filter(([field]) => opened.includes(field));
   const rest = offered.filter(([field]) => !opened.includes(field));
   return (
     <Stack gap="md">
-      {shown.map(([field, title, names]) => (
+      {shown.map(([field, title]) => (
         <OneField
           key={field}
           title={title}
-          names={names ?? []}
+          names={known(field)}
           lists={draft[field] ?? NONE}
           say={(lists) => change({ ...draft, [field]: lists })}
         />
@@ -61,7 +63,7 @@ function OneField(props: { title: string; names: string[]; lists: Lists; say: (l
           <TagsInput
             label={`${title}: only these`}
             description={lists.only.length ? undefined : "As it is, none of them is allowed."}
-            placeholder="Type a name, then Enter"
+            placeholder={names.length ? "Choose or type a name" : "Type a name, then Enter"}
             data={names}
             value={lists.only}
             onChange={(only) => say({ ...lists, only })}
@@ -69,7 +71,7 @@ function OneField(props: { title: string; names: string[]; lists: Lists; say: (l
         )}
         <TagsInput
           label={`${title}: never these`}
-          placeholder="Type a name, then Enter"
+          placeholder={names.length ? "Choose or type a name" : "Type a name, then Enter"}
           data={names}
           value={lists.deny}
           onChange={(deny) => say({ ...lists, deny })}

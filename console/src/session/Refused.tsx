@@ -1,13 +1,32 @@
 // A button one may not press: it stays visible, and says why and who could help.
 
 import { Button, Popover, Stack, Text } from "@mantine/core";
-import { IconLock } from "@tabler/icons-react";
+import { IconLock, IconPlus } from "@tabler/icons-react";
 import { queries } from "../api/client";
 import { sentence } from "../parts/tone";
+import { useMay } from "./session";
 
 interface Place {
   project_id?: string;
   tenant_id?: string;
+}
+
+/** A button that begins something new, for those who may; the others read why not. */
+export function Begin(props: { permission: string; place: Place; act: () => void; children: string }) {
+  const { permission, place, act, children } = props;
+  const may = useMay(place);
+  if (!may(permission)) {
+    return (
+      <Refused permission={permission} place={place}>
+        {children}
+      </Refused>
+    );
+  }
+  return (
+    <Button leftSection={<IconPlus size={17} />} onClick={act}>
+      {children}
+    </Button>
+  );
 }
 
 export function Refused({ permission, place, children }: { permission: string; place: Place; children: string }) {

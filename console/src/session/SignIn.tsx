@@ -1,14 +1,14 @@
 // Signing in: with a password of this platform, or through the organisation's own provider.
 
-import { Box, Button, Card, Divider, PasswordInput, Stack, Text, TextInput, Title } from "@mantine/core";
+import { Button, Card, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { Navigate, useSearchParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { takeRefusal } from "../api/csrf";
 import { asProblem } from "../api/problem";
-import { Logo } from "../app/Logo";
 import { ProblemNote } from "../parts/ProblemNote";
+import { Outside } from "./Outside";
 import { signIn, useMe } from "./session";
 
 const REMEMBERED = "gpuaas.organisation";
@@ -17,30 +17,19 @@ export function SignIn() {
   const me = useMe();
   const [search] = useSearchParams();
   const back = search.get("to");
-  useEffect(() => {
-    document.title = "Sign in · GPUaaS";
-  }, []);
   const [refusal] = useState(takeRefusal);
   if (me.data) return <Navigate to={back?.startsWith("/") && !back.startsWith("//") ? back : "/"} replace />;
   return (
-    <Box component="main" mih="100vh" p="md" style={{ display: "grid", placeItems: "center" }}>
-      <Stack w="100%" maw={400} gap="lg">
-        <Stack align="center" gap="xs">
-          <Logo size={44} />
-          <Title order={1} fz={24}>
-            Sign in to GPUaaS
-          </Title>
+    <Outside title="Sign in to GPUaaS" tab="Sign in">
+      {refusal && <ProblemNote error={refusal} />}
+      <Card>
+        <Stack gap="lg">
+          <WithPassword organisation={search.get("tenant")} />
+          <Divider label="or" />
+          <ThroughProvider asked={search.get("tenant")} />
         </Stack>
-        {refusal && <ProblemNote error={refusal} />}
-        <Card>
-          <Stack gap="lg">
-            <WithPassword organisation={search.get("tenant")} />
-            <Divider label="or" />
-            <ThroughProvider asked={search.get("tenant")} />
-          </Stack>
-        </Card>
-      </Stack>
-    </Box>
+      </Card>
+    </Outside>
   );
 }
 

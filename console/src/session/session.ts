@@ -49,9 +49,15 @@ export function useWide(tenantId: string | undefined): boolean {
   );
 }
 
-/** Asks whether I hold a key in the project (or tenant). Until that is known the answer is no. */
+/** Asks whether I hold a key in the project (or tenant). Until that is known, or where nothing of mine reaches, no. */
 export function useMay(place: { project_id?: string; tenant_id?: string }): (key: string) => boolean {
-  const held = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: place } }, { staleTime: 60_000 });
+  const wide = useWide(place.tenant_id);
+  const held = queries.useQuery(
+    "get",
+    "/v1/whoami/permissions",
+    { params: { query: place } },
+    { staleTime: 60_000, enabled: wide || place.tenant_id === undefined },
+  );
   const keys = new Set(held.data?.permissions);
   return (key) => keys.has(key);
 }

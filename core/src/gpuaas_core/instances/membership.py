@@ -125,7 +125,7 @@ def plan_remove(
     if body.host_is_gone:
         fencing.check_gone(ctx, member, lock=False)
     hosts = hosts_of({member.component_key: [member.allocation_id]}, {member.allocation_id: member})
-    summary = f"Remove {member.component_key} {member.ordinal} of {instance.name!r} from {member.node_name}."
+    summary = f"Remove {member.component_key}/{member.ordinal} of {instance.name!r} from {member.node_name}."
     if body.host_is_gone:
         summary = summary[:-1] + ", which is fenced, not cleaned, and gets an orphan record."
     return planned(ctx.tx, summary, hosts, project_id, instance=instance)

@@ -1,0 +1,114 @@
+// Whom a tenant trusts to say who somebody is: its OpenID Connect providers. Their secrets are never shown.
+
+import { Card, Group, Stack, Text } from "@mantine/core";
+import { IconDoorEnter } from "@tabler/icons-react";
+import { useState } from "react";
+import { useParams } from "react-router";
+import { api, type Schemas } from "../api/client";
+import { usePages } from "../api/usePages";
+import { Confirm } from "../parts/Confirm";
+import { CopyLine } from "../parts/Copy";
+import { Facts } from "../parts/Facts";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Time } from "../parts/Time";
+import { Verbs } from "../parts/Verbs";
+import { Begin } from "../session/Refused";
+import { useMay } from "../session/session";
+import { ProviderDialog } from "./ProviderDialog";
+
+type Provider = Schemas["ProviderView"];
+type Asked = "update" | "remove";
+const VERBS: Record<Asked, { verb: string; permission: string }> = {
+  update: { verb: "Change", permission: "tenancy.identity_provider.update" },
+  remove: { verb: "Delete", permission: "tenancy.identity_provider.delete" },
+};
+
+export function ProvidersPage() {
+  const { tenantId = "" } = useParams();
+  const [making, make] = useState(false);
+  const path = { tenant_id: tenantId };
+  const found = usePages("/identity-providers", [tenantId], (cursor) =>
+    api.GET("/v1/tenants/{tenant_id}/identity-providers", { params: { path, query: { limit: 50, cursor } } }),
+  );
+  return (
+    <Page
+      title="Identity providers"
+      about="People of this tenant can sign in through these, beside e-mail and password. Whom a provider knows gets in only if they were invited, or if it gives newcomers a role."
+      actions={
+        <Begin permission="tenancy.identity_provider.create" place={path} act={() => make(true)}>
+          Add a provider
+        </Begin>
+      }
+    >
+      <Shown of={found}>
+        {(items) =>
+          items.length ? (
+            <Stack>
+              {items.map((one) => (
+                <One key={one.id} one={one} tenantId={tenantId} />
+              ))}
+              <Pager of={found.turning} />
+            </Stack>
+          ) : (
+            <Empty icon={<IconDoorEnter size={32} />} title="No provider yet">
+              People sign in with e-mail and password. Any OpenID Connect provider can be added.
+            </Empty>
+          )
+        }
+      </Shown>
+      {making && <ProviderDialog tenantId={tenantId} provider={null} close={() => make(false)} />}
+    </Page>
+  );
+}
+
+function One({ one, tenantId }: { one: Provider; tenantId: string }) {
+  const [asked, ask] = useState<Asked | null>(null);
+  const may = useMay({ tenant_id: tenantId });
+  const offered = (Object.keys(VERBS) as Asked[]).filter((key) => may(VERBS[key].permission));
+  return (
+    <Card>
+      <Group justify="space-between" align="flex-start" mb="xs">
+        <div style={{ minWidth: 0 }}>
+          <Text fw={650} component="h2" m={0}>
+            {one.name}
+          </Text>
+          <Text size="sm" c="dimmed" component="div">
+            Added <Time at={one.created_at} />
+          </Text>
+        </div>
+        <Verbs offered={offered} verbs={VERBS} name={one.name} ask={ask} />
+      </Group>
+      <Facts
+        rows={[
+          ["Issuer", <span key="issuer">{one.issuer}</span>],
+          ["Client", `${one.client_id} (${one.confidential ? "with a secret, kept sealed" : "public"})`],
+          ["Addresses it may vouch for", one.email_domains.join(", ") || "every verified one"],
+          [
+            "Newcomers",
+            one.default_role ? `get ${one.default_role} in the tenant` : "are let in only if they were invited",
+          ],
+          [
+            "Redirect address to register there",
+            <CopyLine key="back" value={one.callback_url} what="the redirect address" />,
+          ],
+        ]}
+      />
+      {asked === "update" && <ProviderDialog tenantId={tenantId} provider={one} close={() => ask(null)} />}
+      {asked === "remove" && (
+        <Confirm
+          title={`Delete ${one.name}`}
+          impact="Nobody signs in through it any more. Who is signed in stays so until their session ends; accounts and roles stay."
+          verb="Delete"
+          danger
+          name={one.name}
+          close={() => ask(null)}
+          act={() =>
+            api.POST("/v1/tenants/{tenant_id}/identity-providers/{provider_id}/delete", {
+              params: { path: { tenant_id: tenantId, provider_id: one.id } },
+            })
+          }
+        />
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,41 @@
+// The people of a tenant and what they hold, read whole: names and roles are shown beside ids in many places.
+
+import { api, type Schemas } from "../api/client";
+import { useEvery } from "../api/usePages";
+import { useMay, useMe } from "../session/session";
+
+export type Binding = Schemas["BindingView"];
+export type Person = Schemas["PrincipalView"];
+export const AGENT = "node_agent"; // a machine's own role: it leaves when the machine is retired
+
+export function usePeople(tenantId: string) {
+  const path = { tenant_id: tenantId };
+  const may = useMay(path);
+  return useEvery(
+    "/users",
+    path,
+    (cursor) => api.GET("/v1/tenants/{tenant_id}/users", { params: { path, query: { limit: 100, cursor } } }),
+    may("tenancy.user.read"),
+  );
+}
+
+export function useBindings(tenantId: string) {
+  const path = { tenant_id: tenantId };
+  const may = useMay(path);
+  return useEvery(
+    "/role-bindings",
+    path,
+    (cursor) => api.GET("/v1/tenants/{tenant_id}/role-bindings", { params: { path, query: { limit: 100, cursor } } }),
+    may("iam.binding.read"),
+  );
+}
+
+/** Where a binding holds, in words. */
+export function usePlaceOf(): (one: Pick<Binding, "scope_kind" | "scope_id" | "role">) => string {
+  const projects = useMe().data?.projects ?? [];
+  return (one) => {
+    if (one.scope_kind === "tenant") return "the whole tenant";
+    if (one.role === AGENT) return "itself";
+    return projects.find((each) => each.id === one.scope_id)?.name ?? one.scope_id;
+  };
+}

@@ -1,0 +1,110 @@
+// The projects of a tenant that one can see, and making one.
+
+import { Anchor, Group, Table, Text } from "@mantine/core";
+import { IconFolders } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+import { api } from "../api/client";
+import type { Project } from "../app/place";
+import { Asking } from "../parts/Asking";
+import { Copy } from "../parts/Copy";
+import { Label } from "../parts/Label";
+import { Listed } from "../parts/Listed";
+import { Empty, Page, Shown } from "../parts/Page";
+import { Begin } from "../session/Refused";
+import { useMe } from "../session/session";
+import { NamedFields } from "./NamedFields";
+import { type Named, named } from "./naming";
+
+export function ProjectsPage() {
+  const { tenantId = "" } = useParams();
+  const [making, make] = useState(false);
+  const me = useMe();
+  return (
+    <Page
+      title="Projects"
+      about="A project holds machines and runs apps on them; its people and programs see nothing of the others."
+      actions={
+        <Begin permission="tenancy.project.create" place={{ tenant_id: tenantId }} act={() => make(true)}>
+          New project
+        </Begin>
+      }
+    >
+      <Shown of={me}>
+        {(known) => {
+          const mine = known?.projects.filter((one) => one.tenant_id === tenantId) ?? [];
+          if (!mine.length)
+            return (
+              <Empty icon={<IconFolders size={32} />} title="You see no project here">
+                Make one: then give it machines and apps, and people their roles in it.
+              </Empty>
+            );
+          return (
+            <Listed label="Projects" columns={["Name", ["Id", "md"], "Your roles"]}>
+              {mine.map((one) => (
+                <Row key={one.id} one={one} />
+              ))}
+            </Listed>
+          );
+        }}
+      </Shown>
+      {making && <NewProject tenantId={tenantId} close={() => make(false)} />}
+    </Page>
+  );
+}
+
+function Row({ one }: { one: Project }) {
+  return (
+    <Table.Tr>
+      <Table.Td>
+        <Anchor component={Link} to={`/projects/${one.id}/instances`} fw={600} size="sm" c="var(--mantine-color-text)">
+          {one.name}
+        </Anchor>
+        <Text size="xs" c="dimmed" className="mono">
+          {one.slug}
+        </Text>
+      </Table.Td>
+      <Table.Td visibleFrom="md">
+        <Group gap={4} wrap="nowrap">
+          <Text size="sm" c="dimmed" className="mono">
+            {one.id}
+          </Text>
+          <Copy value={one.id} what={`the id of ${one.name}`} />
+        </Group>
+      </Table.Td>
+      <Table.Td>
+        <Group gap={6}>
+          {one.roles.map((role) => (
+            <Label key={role}>{role}</Label>
+          ))}
+        </Group>
+      </Table.Td>
+    </Table.Tr>
+  );
+}
+
+function NewProject({ tenantId, close }: { tenantId: string; close: () => void }) {
+  const [draft, say] = useState<Named>({ name: "", slug: "" });
+  const go = useNavigate();
+  return (
+    <Asking
+      title="New project"
+      verb="Make it"
+      ready={named(draft)}
+      act={async () => {
+        const { data } = await api.POST("/v1/tenants/{tenant_id}/projects", {
+          params: { path: { tenant_id: tenantId } },
+          body: { name: draft.name.trim(), slug: draft.slug },
+        });
+        return data;
+      }}
+      done={(made) => go(`/projects/${made?.id}/entitlements`)}
+      close={close}
+    >
+      <Text size="sm">
+        It begins empty: next it is given apps (Entitlements), machines (Allocations), and people get roles in it.
+      </Text>
+      <NamedFields draft={draft} say={say} />
+    </Asking>
+  );
+}

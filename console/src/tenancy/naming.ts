@@ -1,0 +1,26 @@
+// A name for people and a short one for addresses and commands, which is suggested until somebody writes their own.
+
+export interface Named {
+  name: string;
+  slug: string;
+}
+
+const SLUG = /^[a-z][a-z0-9-]{1,38}[a-z0-9]$/;
+
+export function slugOf(name: string): string {
+  const plain = name.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^[^a-z]+|-+$/g, "")
+    .slice(0, 40)
+    .replace(/-+$/, "");
+}
+
+export function named({ name, slug }: Named): boolean {
+  return Boolean(name.trim()) && SLUG.test(slug);
+}
+
+/** Another name brings another short name along, unless somebody has written one. */
+export function renamed({ name, slug }: Named, next: string): Named {
+  return { name: next, slug: slug === slugOf(name) ? slugOf(next) : slug };
+}
