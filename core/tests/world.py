@@ -213,10 +213,8 @@ def open_platform(folder: Path, clock: MovableClock, *, flushed: bool = False) -
         event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
     try:
         vault = open_vault(db.write_now, Embedded.in_file(folder / "master.key"))
-        store = ArtifactStore(folder / "artifacts")
-        yield build_platform(
-            db, vault, clock, checkpoints=folder / "checkpoints", public_url=PUBLIC_URL, artifacts=store
-        )
+        places: Any = {"checkpoints": folder / "checkpoints", "artifacts": ArtifactStore(folder / "artifacts")}
+        yield build_platform(db, vault, clock, public_url=PUBLIC_URL, **places)
     finally:
         db.close()
 
