@@ -263,8 +263,10 @@ class PlannedHost(View):
     node_name: str
     address: str
     components: list[str]
-    sku: str | None = Field(None, description="the kind of machine")
-    price_micros_per_hour: int | None = Field(None, description="null: its kind has no record, so no price is known")
+    sku: str | None = Field(default=None, description="the kind of machine")
+    price_micros_per_hour: int | None = Field(
+        default=None, description="null: its kind has no record, so no price is known"
+    )
     currency: str | None = None
 
 
