@@ -264,7 +264,9 @@ class PlannedHost(View):
     address: str
     components: list[str]
     sku: str | None = Field(default=None, description="the kind of machine")
-    price_micros_per_hour: int | None = Field(default=None, description="null: its kind has no record, so no price is known")
+    price_micros_per_hour: int | None = Field(
+        default=None, description="null: its kind has no record, so no price is known"
+    )
     currency: str | None = None
 
 
