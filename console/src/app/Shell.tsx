@@ -39,7 +39,7 @@ export function Shell() {
 
 function Framed({ me }: { me: Me }) {
   const { project } = usePlace();
-  const frame = <Frame me={me} />;
+  const frame = <Frame me={me} live={Boolean(project)} />;
   return project ? (
     <Live key={project.id} projectId={project.id}>
       {frame}
@@ -49,7 +49,7 @@ function Framed({ me }: { me: Me }) {
   );
 }
 
-function Frame({ me }: { me: Me }) {
+function Frame({ me, live }: { me: Me; live: boolean }) {
   const [opened, menu] = useDisclosure(false);
   const { pathname } = useLocation();
   // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes the menu
@@ -73,13 +73,13 @@ function Frame({ me }: { me: Me }) {
             <Switcher me={me} />
           </Group>
           <Group gap="xs" wrap="nowrap">
-            <LiveMark />
+            {live && <LiveMark />}
             <SchemeMenu />
             <PersonMenu me={me} />
           </Group>
         </Group>
       </AppShell.Header>
-      <AppShell.Navbar p="sm" style={{ background: "var(--surface)", borderColor: "var(--line)" }}>
+      <AppShell.Navbar p="sm" style={{ background: "var(--surface)", borderColor: "var(--line)", overflowY: "auto" }}>
         <Nav />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1} style={{ outline: "none" }}>

@@ -28,7 +28,7 @@ export function SkusPage() {
       <Shown of={found}>
         {(items) =>
           items.length ? (
-            <Listed label="SKUs" columns={["Name", "Made of", "An hour", ACTIONS]} turning={found.turning}>
+            <Listed label="SKUs" columns={["Name", ["Made of", "sm"], "An hour", ACTIONS]} turning={found.turning}>
               {items.map((one) => (
                 <Row key={one.name} one={one} />
               ))}
@@ -52,12 +52,17 @@ function Row({ one }: { one: Schemas["SkuView"] }) {
         <Text size="sm" fw={600} className="mono">
           {one.name}
         </Text>
+        <Text size="xs" c="dimmed" hiddenFrom="sm">
+          {madeOf(one)}
+        </Text>
       </Table.Td>
-      <Table.Td>
+      <Table.Td visibleFrom="sm">
         <Text size="sm">{madeOf(one)}</Text>
       </Table.Td>
       <Table.Td>
-        <Text size="sm">{priceOf(one)}</Text>
+        <Text size="sm" style={{ whiteSpace: "nowrap" }}>
+          {priceOf(one)}
+        </Text>
       </Table.Td>
       <Table.Td ta="right">
         <DeleteOffer of="skus" name={one.name} />

@@ -106,8 +106,11 @@ function Row({
       </Table.Td>
       <Table.Td visibleFrom="md">
         <Group gap={6} fz="sm" c="dimmed">
-          {odd ? <State state={odd} /> : member.runtime_state}
-          {[member.runtime_state && "·", member.runtime_version].filter(Boolean).join(" ") || "nothing yet"}
+          {odd && <State state={odd} />}
+          <span>
+            {[odd ? "" : member.runtime_state, member.runtime_version].filter(Boolean).join(" · ") ||
+              (!odd && "nothing yet")}
+          </span>
         </Group>
       </Table.Td>
       {!history && (

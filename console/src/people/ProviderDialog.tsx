@@ -1,6 +1,6 @@
 // Adding an identity provider, or changing what is asked of it.
 
-import { PasswordInput, TagsInput, Text, TextInput } from "@mantine/core";
+import { PasswordInput, TagsInput, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api, type Schemas } from "../api/client";
 import { Asking } from "../parts/Asking";
@@ -81,14 +81,12 @@ export function ProviderDialog({ tenantId, provider, close }: Props) {
         value={domains}
         onChange={setDomains}
       />
-      <Text size="sm" fw={600}>
-        Newcomers
-      </Text>
       <RoleFields
         tenantId={tenantId}
         draft={{ where: "", role }}
         say={(draft) => setRole(draft.role)}
-        hint="In the whole tenant, for everybody it knows. Needs e-mail domains. Left empty: only who was invited gets in."
+        label="Newcomers get"
+        hint="A role in the whole tenant, for everybody it knows. Needs e-mail domains. Left empty: only who was invited gets in."
         everywhere
       />
     </Asking>

@@ -13,11 +13,12 @@ interface Props {
   tenantId: string;
   draft: RoleDraft;
   say: (draft: RoleDraft) => void;
+  label?: string; // of the role
   hint?: string;
   everywhere?: boolean; // in the whole tenant, and nowhere else
 }
 
-export function RoleFields({ tenantId, draft, say, hint, everywhere }: Props) {
+export function RoleFields({ tenantId, draft, say, label = "Role", hint, everywhere }: Props) {
   const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenantId);
   return (
     <>
@@ -34,7 +35,7 @@ export function RoleFields({ tenantId, draft, say, hint, everywhere }: Props) {
         />
       )}
       <Select
-        label="Role"
+        label={label}
         description={hint}
         data={useBindable(tenantId, draft.where)}
         value={draft.role}
