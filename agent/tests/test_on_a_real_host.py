@@ -180,13 +180,16 @@ def test_a_host_that_boots_while_the_platform_is_away_still_lets_its_holder_in(
 def test_a_damaged_sshd_config_is_not_made_worse(lab: Lab, real: Any, login: Login) -> None:
     """Somebody breaks /etc/ssh/sshd_config: the running sshd is not reloaded into death."""
     allow(lab, real, "alloc_a")
+    soon(lambda: login.works("alloc_a"), "the door to be open before", lab)
     lab.exec(
         HOST, ["sh", "-c", "echo 'Nonsense yes' >> /etc/ssh/sshd_config; rm /etc/ssh/sshd_config.d/50-gpuaas.conf"]
     )
     generation = real.allow("alloc_b")
     soon(lambda: "Bad configuration option" in agentfiles.last_words(lab, HOST), "the agent says what is wrong", lab)
     assert real.node()["applied"] < generation
-    assert login.works("alloc_a"), "the running sshd no longer lets the holder in"
+    works = login.works("alloc_a")
+    said = "" if works else lab.exec(HOST, ["journalctl", "--unit=ssh", "--lines=15", "--no-pager"]).text
+    assert works, f"the running sshd no longer lets the holder in: {login.ssh().stderr}\n{said}"
     lab.exec(HOST, ["sed", "-i", "/Nonsense/d", "/etc/ssh/sshd_config"])
     soon(lambda: real.node()["applied"] == generation, "applied once the config is right again", lab)
     assert login.works("alloc_b")
