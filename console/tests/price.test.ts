@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { madeOf, microsOf, priceOf } from "../src/capacity/price";
+import { hourOf, madeOf, microsOf, priceOf } from "../src/capacity/price";
 
 test("a price is whole millionths on the wire, and money on the screen", () => {
   expect([0.1 + 0.2, 24.5, 0].map(microsOf)).toEqual([300_000, 24_500_000, 0]);
@@ -9,4 +9,12 @@ test("a price is whole millionths on the wire, and money on the screen", () => {
 
 test("a machine without GPUs says so", () => {
   expect(madeOf({ gpu_count: 0, gpu_model: "none", cpus: 4, memory_mb: 2048 })).toBe("no GPU · 4 CPUs · 2 GiB");
+});
+
+test("an hour of a plan is the sum of what is known, and says what is not", () => {
+  const host = { allocation_id: "a", node_name: "n", address: "x", components: [] };
+  const priced = { ...host, price_micros_per_hour: 1_500_000, currency: "EUR" };
+  expect(hourOf([host])).toBe("");
+  expect(hourOf([priced, priced])).toBe("An hour costs 3.00 EUR.");
+  expect(hourOf([priced, host])).toBe("An hour costs 1.50 EUR, and what 1 more cost is not known.");
 });

@@ -13,6 +13,19 @@ export function priceOf({
   return `${(micros / MILLION).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 })} ${currency}`;
 }
 
+/** What an hour of all of them costs; a currency each, and how many have no price that anybody knows. */
+export function hourOf(hosts: Schemas["PlannedHost"][]): string {
+  const sums = new Map<string, number>();
+  for (const host of hosts)
+    if (host.currency) sums.set(host.currency, (sums.get(host.currency) ?? 0) + (host.price_micros_per_hour ?? 0));
+  if (!sums.size) return "";
+  const unknown = hosts.filter((host) => !host.currency).length;
+  const known = [...sums]
+    .map(([currency, micros]) => priceOf({ price_micros_per_hour: micros, currency }))
+    .join(" and ");
+  return `An hour costs ${known}${unknown ? `, and what ${unknown} more cost is not known` : ""}.`;
+}
+
 export function microsOf(price: number): number {
   return Math.round(price * MILLION);
 }

@@ -1,11 +1,13 @@
-// What will happen, on which machines.
+// What will happen, on which machines, and what an hour of them costs.
 
 import { Box, Group, Stack, Text } from "@mantine/core";
 import { IconListCheck, IconServer2 } from "@tabler/icons-react";
 import type { Schemas } from "../api/client";
+import { hourOf, priceOf } from "../capacity/price";
 import { componentTitle, type Manifest } from "../catalog/manifest";
 
 export function PlanView({ plan, manifest }: { plan: Schemas["PlanView"]; manifest?: Manifest }) {
+  const cost = hourOf(plan.hosts);
   return (
     <Box p="md" style={{ background: "var(--busy-wash)", borderRadius: 12 }} data-plan>
       <Stack gap="sm">
@@ -25,10 +27,17 @@ export function PlanView({ plan, manifest }: { plan: Schemas["PlanView"]; manife
                   {host.address}
                 </Text>{" "}
                 {host.components.map((key) => componentTitle(manifest, key)).join(", ")}
+                {host.currency && (
+                  <Text span c="dimmed" inherit>
+                    {" · "}
+                    {priceOf({ price_micros_per_hour: host.price_micros_per_hour ?? 0, currency: host.currency })}
+                  </Text>
+                )}
               </Text>
             </Group>
           ))}
         </Stack>
+        {cost && <Text size="sm">{cost}</Text>}
         {plan.warnings?.map((warning) => (
           <Text key={warning} size="sm" c="var(--warn)">
             {warning}
