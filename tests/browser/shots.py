@@ -5,6 +5,7 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from crowd import crowd
 from pages import Visit, chromium, expect, visiting
@@ -60,7 +61,11 @@ def _people(stage: Scene) -> dict[str, str]:
     """Somebody invited, a way in, something lent; the page of one person."""
     boss, tenant_id = stage.demo.boss, stage.demo.tenant_id
     boss.invite(tenant_id, email="rob@demo.example", name="Rob", role="project_viewer", project_id=stage.research)
-    directory = {"name": "Demo directory", "issuer": "https://login.demo.example", "client_id": "gpuaas"}
+    directory: dict[str, Any] = {
+        "name": "Demo directory",
+        "issuer": "https://login.demo.example",
+        "client_id": "gpuaas",
+    }
     boss.create_identity_provider(tenant_id, **directory, email_domains=["demo.example"], default_role="project_viewer")
     program = boss.list_service_accounts(stage.demo.projects["training"]).items[0]
     keys, reason = ["apps.instance.read", "capacity.allocation.read"], "It looks after both projects."
