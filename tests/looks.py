@@ -16,8 +16,6 @@ from sieve import STILL_HERE
 Look = dict[str, list[str]]
 
 MANAGED = "/etc/slurm /etc/gpuaas-slurm /etc/mysql/mariadb.conf.d /etc/systemd/system/{munge,slurmdbd,slurmctld,slurmd}.service.d"
-# What a look between operations, which may come at any time, runs for a moment.
-LOOKING = "awk|cut|head|df|stat|sha256sum|systemctl|sinfo|scontrol|sacctmgr|sbatch|runuser|mariadb"
 HOST = f"""
 shopt -s nullglob
 echo '== files'
@@ -35,7 +33,7 @@ for f in $(find {MANAGED} -type f 2>/dev/null); do sed "s|^|$f: |" "$f"; done
 echo '== accounts'
 getent passwd; getent group; cut -d: -f1 /etc/shadow; cat /etc/subuid
 echo '== processes'
-ps -eo user=,comm= | grep -Ev ' (ps|bash|sh|sort|grep|sed|find|xargs|sshd|\\(sd-pam\\)|agetty|timeout|sleep|\\(.*\\)|kworker.*|systemd-.*|{LOOKING})$'
+ps -eo user=,comm= | grep -Ev ' (ps|bash|sh|sort|grep|sed|find|xargs|sshd|\\(sd-pam\\)|agetty|timeout|sleep|\\(.*\\)|kworker.*|systemd-.*)$'
 echo '== mounts'
 awk '{{print $5, $9}}' /proc/self/mountinfo
 echo '== ports'
