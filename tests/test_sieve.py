@@ -21,7 +21,7 @@ pytestmark = pytest.mark.lab
 HEAD, WORKER, SPARE = HOSTS = "gpu1", "gpu2", "gpu4"
 SIEVE = Path(__file__).parent / "sieve.py"
 HOW = ["both", "running"] if times(usual=0, soak=1) else ["each"]  # see sieve.py
-FEWEST = {"each": 110, "both": 150, "running": 30}
+FEWEST = {"each": 90, "both": 130, "running": 25}
 OF_EACH_CLAIM = {"prove_clean", "forget", "forget_member"}  # it gathers its own evidence and takes its own notes away
 
 
