@@ -65,11 +65,11 @@ from . import about
 Background = Callable[[], AbstractAsyncContextManager[None]]
 # Routes are tried one after the other: those that are asked all the time come first.
 ROUTERS = [
-    instances.router,
-    member_routes.router,
     work_routes.router,
     observation_routes.router,
     access_routes.router,
+    instances.router,
+    member_routes.router,
     about.router,
     identity_routes.router,
     oidc_routes.router,
