@@ -67,7 +67,7 @@ def test_up_ends_with_a_job_and_down_leaves_the_machine_as_it_was(env: dict[str,
     assert not any(traces(tmp_path).values())
     first = make("up", env=env)
     assert "$ srun -N2 hostname\n    gpu2\n    gpu3\n" in first
-    assert "Starting the scheduler" in first
+    assert "starting the scheduler" in first
     assert "dana@demo.example" in first
 
     started = time.monotonic()

@@ -138,6 +138,13 @@ def test_hosts_reach_each_other_but_have_no_route_out(lab: Lab, hosts: list[Host
     assert lab.exec("gpu1", ["ping", "-c1", "-W1", "192.0.2.1"]).exit != 0
 
 
+def test_the_bridge_keeps_its_address_when_cables_come_and_go(lab: Lab, hosts: list[HostStatus]) -> None:
+    """By itself it takes the lowest of its cables', and hosts that knew another one speak into the void for seconds."""
+    bridge = next(link for link in _json("ip", "-j", "link", "show", "type", "bridge") if _ours(link))
+    chosen_by_somebody = "3"
+    assert Path(f"/sys/class/net/{bridge['ifname']}/addr_assign_type").read_text().strip() == chosen_by_somebody
+
+
 def test_hosts_and_controllers_reach_only_the_api_port_of_this_machine(
     lab: Lab, hosts: list[HostStatus], api: socket.socket
 ) -> None:

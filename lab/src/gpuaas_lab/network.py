@@ -15,12 +15,14 @@ from gpuaas_lab.run import run, succeeds
 
 NETNS = Path("/run/netns")
 INSIDE = "host0"
+GATEWAY = 1  # last octet of the bridge's own address
 
 
 def ensure_bridge(plan: Plan) -> None:
     if not link_exists(plan.bridge):
         run(["ip", "link", "add", "name", plan.bridge, "type", "bridge"])
     run(["ip", "link", "set", plan.bridge, "alias", plan.link_tag])
+    run(["ip", "link", "set", plan.bridge, "address", plan.mac(GATEWAY)])  # else it takes that of any cable that comes
     run(["ip", "addr", "replace", f"{plan.gateway}/{plan.subnet.prefixlen}", "dev", plan.bridge])
     run(["ip", "link", "set", plan.bridge, "up"])
 
