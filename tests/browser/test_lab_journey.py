@@ -95,7 +95,7 @@ def test_a_drain_tells_whose_job_holds_the_worker_and_when_it_is_free(dana: Visi
     expect(row(dana, SPARE)).to_contain_text("Draining")
     look(dana, "b5-instance-draining")
     row(dana, SPARE).get_by_role("link").click()
-    dana.at(f"Worker 3 on {SPARE}")
+    dana.at(f"worker/2 on {SPARE}")
     forecast = page.locator("[data-forecast]")
     for words in ("It is free in", job, "gpuaas", "RUNNING"):
         expect(forecast).to_contain_text(words)

@@ -80,6 +80,23 @@ def test_each_act_gets_its_own_input_and_none_of_it_stays(tmp_path: Path) -> Non
     assert not list((tmp_path / "run").glob("*.out*"))
 
 
+@pytest.mark.parametrize(
+    ("said", "off"),
+    [
+        ("inactive failed", True),
+        ("unknown inactive", True),
+        ("inactive activating", False),
+        ("deactivating failed", False),
+        ("active inactive", False),
+        ("", False),
+    ],
+)
+def test_a_service_that_a_killed_command_was_just_starting_is_not_off(said: str, off: bool) -> None:
+    systemctl = f"systemctl() {{ printf '%s\\n' {said}; }}\n" if said else "systemctl() { return 1; }\n"
+    argv = ["bash", "-c", preamble(CLAIM, step="look", unit="", within=1) + systemctl + "off mariadb munge"]
+    assert (subprocess.run(argv, timeout=30, check=False).returncode == 0) is off
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(Folder(tmp_path / "host"), CLAIM, "alloc_00000001", "gpu1", "10.0.0.1")

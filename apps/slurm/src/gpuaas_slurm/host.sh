@@ -23,6 +23,15 @@ port_open() {
 }
 # `is-active` asks systemd for one property; `show` has it gather all of them, which costs four times as much.
 active() { systemctl -q is-active "$1.service" 2>/dev/null; }
+# off UNIT...: neither running nor about to; one that a killed command was just starting is not active yet, and not off.
+off() {
+  local states one
+  mapfile -t states < <(systemctl is-active "${@/%/.service}" 2>/dev/null)
+  [ ${#states[@]} -eq $# ] || return 1
+  for one in "${states[@]}"; do
+    case $one in inactive | failed | unknown) ;; *) return 1 ;; esac
+  done
+}
 # A service that came up and fell too often is refused by systemd, until that is forgotten.
 restart() {
   systemctl restart "$1.service" || {

@@ -168,7 +168,7 @@ def set_aside() -> Step:
         name="set_aside",
         title="Stopping the worker, which is empty",
         phase="stopping",
-        probe="! active slurmd",
+        probe="off slurmd",
         act="systemctl stop slurmd.service",
         unit="slurmd",
     )

@@ -40,7 +40,7 @@ def off(roles: tuple[str, ...]) -> Step:
         title="Stopping the services",
         phase="stopping",
         probe=f"""{teardown.HELPERS}
-! systemctl -q is-active {units} && [ -z "$(strays)" ] || return 1
+off {units} && [ -z "$(strays)" ] || return 1
 for u in {units}; do [ ! -e {WANTS}/$u.service ] || return 1; done
 """,
         act=f"""{teardown.HELPERS}

@@ -73,7 +73,7 @@ def stop_services() -> Step:
         phase="stopping",
         probe=f"""
 why_not() {{ say fail "teardown_incomplete|$(hostname -s) is not clean, they come back: $(strays_named)"; }}
-! touched || {{ ! systemctl -q is-active {SLURM_UNITS} && [ -z "$(strays)" ]; }}
+! touched || {{ off {SLURM_UNITS} && [ -z "$(strays)" ]; }}
 """,
         act=f"""
 systemctl stop {SLURM_UNITS} || true
@@ -96,7 +96,7 @@ def drop_accounting() -> Step:
         phase="removing",
         probe=f"""
 touched || return 0
-[ ! -d /var/lib/mysql/{DATABASE} ] && {{ was mariadb active || ! active mariadb; }}
+[ ! -d /var/lib/mysql/{DATABASE} ] && {{ was mariadb active || off mariadb; }}
 """,
         act=f"""
 if [ -d /var/lib/mysql/{DATABASE} ]; then
@@ -118,7 +118,7 @@ def remove_key() -> Step:
         phase="removing",
         probe="""
 touched || return 0
-[ ! -e "$OWN/munge.key.sha256" ] && [ ! -e "$OWN/munge.key.before" ] && { was munge active || ! active munge; }
+[ ! -e "$OWN/munge.key.sha256" ] && [ ! -e "$OWN/munge.key.before" ] && { was munge active || off munge; }
 """,
         act="""
 systemctl stop munge.service
