@@ -355,9 +355,9 @@ class Bench:
         path, token = f"/v1/projects/{self.world.red}/operations", self.world.controller.token or ""
 
         async def ask(client: Client, _number: int) -> None:
-            claim = json.loads(
-                await client.ask("POST", f"{path}/claim", token, {"app_slug": "echo", "holder": secrets.token_hex(8)})
-            )
+            # The last few are looked for by all clients at once, and one may find them all taken just then.
+            wanted = {"app_slug": "echo", "holder": secrets.token_hex(8), "wait_s": 2}
+            claim = json.loads(await client.ask("POST", f"{path}/claim", token, wanted))
             ready = [{"member_id": one["id"], "state": "ready"} for one in claim["instance"]["members"]]
             body = {"claim_epoch": claim["claim_epoch"], "members": ready}
             await client.ask("POST", f"{path}/{claim['operation']['id']}/complete", token, body)
