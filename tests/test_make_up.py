@@ -69,6 +69,7 @@ def test_up_ends_with_a_job_and_down_leaves_the_machine_as_it_was(env: dict[str,
     assert "$ srun -N2 hostname\n    gpu2\n    gpu3\n" in first
     assert "starting the scheduler" in first
     assert "dana@demo.example" in first
+    assert f"  console      http://127.0.0.1:{env['PORT']}/\n" in first
 
     started = time.monotonic()
     again = make("up", env=env)

@@ -149,9 +149,9 @@ def _farewell(stack: Stack, next_steps: str) -> None:
 
 
 def _console(api: str) -> str:
-    """Where it is; it is only there if Node was, when everything was set up."""
+    """Where it is; it is only there if Node was, when everything was set up. Its icon is given to programs, too."""
     with Client(api, Bearer()) as client:
-        built = client.transport.http.get("/").status_code == 200
+        built = client.transport.http.get("/icon.svg").status_code == 200
     return f"{api}/" if built else "not built (it needs Node 20): make console, then make down and make up"
 
 
