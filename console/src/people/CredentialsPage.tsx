@@ -1,14 +1,15 @@
 // Keys that apps use on this project's behalf: made, rotated and revoked here; the private half is never shown.
 
-import { Card, Group, Stack, Text } from "@mantine/core";
+import { Card, Group, Text } from "@mantine/core";
 import { IconKey } from "@tabler/icons-react";
 import { useState } from "react";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
+import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { CopyLine } from "../parts/Copy";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Empty, Page } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
@@ -58,22 +59,16 @@ export function CredentialsPage() {
         </Begin>
       }
     >
-      <Shown of={found}>
-        {(items) =>
-          items.length ? (
-            <Stack>
-              {items.map((one) => (
-                <One key={one.id} one={one} />
-              ))}
-              <Pager of={found.turning} />
-            </Stack>
-          ) : (
-            <Empty icon={<IconKey size={32} />} title="No credential yet">
-              An app that fetches from elsewhere can be given a key here.
-            </Empty>
-          )
+      <Cards
+        of={found}
+        empty={
+          <Empty icon={<IconKey size={32} />} title="No credential yet">
+            An app that fetches from elsewhere can be given a key here.
+          </Empty>
         }
-      </Shown>
+      >
+        {(one) => <One key={one.id} one={one} />}
+      </Cards>
       {making && (
         <Confirm
           title="Make a key"

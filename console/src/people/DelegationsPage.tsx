@@ -1,14 +1,15 @@
 // What programs may do here on somebody's behalf: lent by people who hold it, for a time.
 
-import { Card, Group, Stack, Text } from "@mantine/core";
+import { Card, Group, Text } from "@mantine/core";
 import { IconArrowsExchange } from "@tabler/icons-react";
 import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
+import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Empty, Page } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time, Until } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
@@ -38,22 +39,16 @@ export function DelegationsPage() {
         </Begin>
       }
     >
-      <Shown of={found}>
-        {(items) =>
-          items.length ? (
-            <Stack>
-              {items.map((one) => (
-                <One key={one.id} one={one} nameOf={nameOf} />
-              ))}
-              <Pager of={found.turning} />
-            </Stack>
-          ) : (
-            <Empty icon={<IconArrowsExchange size={32} />} title="Nothing is lent here">
-              A program that acts for somebody, also one of another project, can be lent what they may do.
-            </Empty>
-          )
+      <Cards
+        of={found}
+        empty={
+          <Empty icon={<IconArrowsExchange size={32} />} title="Nothing is lent here">
+            A program that acts for somebody, also one of another project, can be lent what they may do.
+          </Empty>
         }
-      </Shown>
+      >
+        {(one) => <One key={one.id} one={one} nameOf={nameOf} />}
+      </Cards>
       {lending && <Lend projectId={project_id} close={() => lend(false)} />}
     </Page>
   );

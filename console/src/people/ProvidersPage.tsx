@@ -1,15 +1,16 @@
 // Whom a tenant trusts to say who somebody is: its OpenID Connect providers. Their secrets are never shown.
 
-import { Card, Group, Stack, Text } from "@mantine/core";
+import { Card, Group, Text } from "@mantine/core";
 import { IconDoorEnter } from "@tabler/icons-react";
 import { useState } from "react";
 import { useParams } from "react-router";
 import { api, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
+import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { CopyLine } from "../parts/Copy";
 import { Facts } from "../parts/Facts";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Empty, Page } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
 import { Begin } from "../session/Refused";
@@ -40,22 +41,16 @@ export function ProvidersPage() {
         </Begin>
       }
     >
-      <Shown of={found}>
-        {(items) =>
-          items.length ? (
-            <Stack>
-              {items.map((one) => (
-                <One key={one.id} one={one} tenantId={tenantId} />
-              ))}
-              <Pager of={found.turning} />
-            </Stack>
-          ) : (
-            <Empty icon={<IconDoorEnter size={32} />} title="No provider yet">
-              People sign in with e-mail and password. Any OpenID Connect provider can be added.
-            </Empty>
-          )
+      <Cards
+        of={found}
+        empty={
+          <Empty icon={<IconDoorEnter size={32} />} title="No provider yet">
+            People sign in with e-mail and password. Any OpenID Connect provider can be added.
+          </Empty>
         }
-      </Shown>
+      >
+        {(one) => <One key={one.id} one={one} tenantId={tenantId} />}
+      </Cards>
       {making && <ProviderDialog tenantId={tenantId} provider={null} close={() => make(false)} />}
     </Page>
   );

@@ -7,9 +7,10 @@ import { api, queries, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { Asking } from "../parts/Asking";
+import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
-import { Empty, Page, Pager, Shown } from "../parts/Page";
+import { Empty, Page } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
@@ -74,22 +75,16 @@ export function ServiceAccountsPage() {
         </Begin>
       }
     >
-      <Shown of={found}>
-        {(items) =>
-          items.length ? (
-            <Stack>
-              {items.map((one) => (
-                <One key={one.id} account={one} projectId={project_id} />
-              ))}
-              <Pager of={found.turning} />
-            </Stack>
-          ) : (
-            <Empty icon={<IconId size={32} />} title="No service account yet">
-              A controller or a script that acts here needs one.
-            </Empty>
-          )
+      <Cards
+        of={found}
+        empty={
+          <Empty icon={<IconId size={32} />} title="No service account yet">
+            A controller or a script that acts here needs one.
+          </Empty>
         }
-      </Shown>
+      >
+        {(one) => <One key={one.id} account={one} projectId={project_id} />}
+      </Cards>
       {making && <NewAccount projectId={project_id} close={() => make(false)} />}
     </Page>
   );

@@ -12,7 +12,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Looking, Tenant
+from ..options import Changing, Common, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def withdraw(
     name: str,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
     common: Changing = Changing(),
@@ -247,8 +247,6 @@ def withdraw(
     ----------
     name
         Name and version with a colon between, or the id.
-    reason
-        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -361,7 +359,7 @@ def disable(
     name: str,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
     common: Changing = Changing(),
@@ -374,8 +372,6 @@ def disable(
     ----------
     name
         Name or id.
-    reason
-        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -387,7 +383,7 @@ def enable(
     name: str,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
     common: Changing = Changing(),
@@ -400,8 +396,6 @@ def enable(
     ----------
     name
         Name or id.
-    reason
-        Why, for the record.
     level
         platform: one of the platform's own.
     """
@@ -413,7 +407,7 @@ def remove(
     name: str,
     /,
     *,
-    reason: str | None = None,
+    reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
     common: Changing = Changing(),
@@ -426,8 +420,6 @@ def remove(
     ----------
     name
         Name or id.
-    reason
-        Why, for the record.
     level
         platform: one of the platform's own.
     """

@@ -11,7 +11,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking
+from ..options import Changing, Flag, Looking, Tenant
 from ..session import Session, pick, session
 from .tenant_iam import hang_on
 
@@ -105,15 +105,10 @@ def members(*, common: Looking = Looking()) -> None:
 
 
 @app.command
-def roles(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def roles(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The roles that can be given in the tenant: the system's and its own.
 
     Example: gpuaas iam roles
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.list_roles(at.tenant_id(tenant)).items
@@ -164,7 +159,7 @@ def bind(
 
 
 @app.command
-def unbind(binding: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def unbind(binding: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Take a role away; effective at once.
 
     Example: gpuaas iam unbind bind_01h…
@@ -173,8 +168,6 @@ def unbind(binding: str, *, tenant: str | None = None, common: Changing = Changi
     ----------
     binding
         Its id, see `gpuaas iam members`.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.remove_role_binding(at.tenant_id(tenant), binding)
@@ -190,7 +183,7 @@ def invite(
     *,
     name: str | None = None,
     role: str | None = None,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Invite a person: prints a token they use once, within seven days.
@@ -205,8 +198,6 @@ def invite(
         What they are called; the address by default.
     role
         What they hold once they accept: in the project with --project, otherwise in the whole tenant.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         project_id = at.project_id if role and common.project else None

@@ -22,15 +22,10 @@ app = App(name="identity-provider", help="Where people of the tenant sign in: it
 
 
 @app.command(name="list")
-def list_providers(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_providers(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The tenant's providers, and where each sends people back to.
 
     Example: gpuaas identity-provider list --tenant acme
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = _all(at, at.tenant_id(tenant))
@@ -75,7 +70,7 @@ def create(
     client_secret_stdin: Annotated[bool, Flag] = False,
     domain: list[str] | None = None,
     default_role: str | None = None,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Let people of the tenant sign in through their own provider.
@@ -96,8 +91,6 @@ def create(
         Only addresses of this domain; may be given more than once.
     default_role
         What a person may do from the first sign-in; needs domains.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -119,7 +112,7 @@ def update(
     new_name: str | None = None,
     client_secret_stdin: Annotated[bool, Flag] = False,
     domain: list[str] | None = None,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Change a provider; what is not given stays as it is.
@@ -136,8 +129,6 @@ def update(
         Read a new client secret from standard input.
     domain
         The domains from now on; may be given more than once.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -153,7 +144,7 @@ def update(
 
 
 @app.command
-def delete(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def delete(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Nobody signs in through it any more; accounts and sessions stay.
 
     Example: gpuaas identity-provider delete Acme
@@ -162,8 +153,6 @@ def delete(name: str, *, tenant: str | None = None, common: Changing = Changing(
     ----------
     name
         Name or id.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         where = at.tenant_id(tenant)

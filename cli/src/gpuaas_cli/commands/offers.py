@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Looking
+from ..options import Changing, Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
@@ -119,15 +119,10 @@ def create_region(name: str, *, title: str, common: Changing = Changing()) -> No
 
 
 @pool.command(name="list")
-def list_pools(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_pools(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The tenant's pools.
 
     Example: gpuaas pool list
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_pools, at.tenant_id(tenant)))
@@ -137,7 +132,7 @@ def list_pools(*, tenant: str | None = None, common: Looking = Looking()) -> Non
 
 
 @pool.command(name="create")
-def create_pool(name: str, *, title: str, tenant: str | None = None, common: Changing = Changing()) -> None:
+def create_pool(name: str, *, title: str, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Make a pool; machines join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
 
     Example: gpuaas pool create night-shift --title "Night shift"
@@ -148,8 +143,6 @@ def create_pool(name: str, *, title: str, tenant: str | None = None, common: Cha
         Small letters, digits and dashes.
     title
         As people call it.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         made = at.client.create_pool(at.tenant_id(tenant), name=name, title=title)
@@ -236,7 +229,7 @@ def delete_region(name: str, *, common: Changing = Changing()) -> None:
 
 
 @pool.command(name="delete")
-def delete_pool(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def delete_pool(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Take away an empty pool.
 
     Example: gpuaas pool delete night-shift
@@ -245,8 +238,6 @@ def delete_pool(name: str, *, tenant: str | None = None, common: Changing = Chan
     ----------
     name
         Small letters, digits and dashes.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         gone = at.client.delete_pool(at.tenant_id(tenant), name=name)

@@ -8,7 +8,7 @@ from cyclopts import App
 from gpuaas_sdk.models import AuthoritiesView
 
 from .. import show
-from ..options import Changing, Common, Flag, Looking
+from ..options import Changing, Common, Flag, Looking, Tenant
 from ..session import session
 
 app = App(
@@ -28,22 +28,17 @@ def _show(common: Common, found: AuthoritiesView) -> None:
 
 
 @app.command(name="list")
-def list_authorities(*, tenant: str | None = None, common: Looking = Looking()) -> None:
+def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     """The authorities there are, and who still needs an old one.
 
     Example: gpuaas ssh-authority list
-
-    Parameters
-    ----------
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         return _show(common, at.client.list_ssh_authorities(at.tenant_id(tenant)))
 
 
 @app.command
-def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def rotate(purpose: Purpose, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Begin: the new one is trusted beside the old one, signs once everybody trusts it; then the old one goes.
 
     Example: gpuaas ssh-authority rotate user
@@ -52,8 +47,6 @@ def rotate(purpose: Purpose, /, *, tenant: str | None = None, common: Changing =
     ----------
     purpose
         user or host
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         return _show(common, at.client.rotate_ssh_authority(at.tenant_id(tenant), purpose=purpose))
@@ -65,7 +58,7 @@ def finish(
     /,
     *,
     force: Annotated[bool, Flag] = False,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Take the next step of a rotation now; it comes by itself unless somebody lags.
@@ -78,8 +71,6 @@ def finish(
         user or host
     force
         Although somebody lags (`ssh-authority list` names them): they are locked out until they have caught up.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         asked = {"purpose": purpose, "force": force or None}

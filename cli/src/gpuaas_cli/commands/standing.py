@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 
 from .. import joining, show
-from ..options import Changing, Common, Flag, Looking, Tenant
+from ..options import Changing, Common, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
 from .look import node
 
@@ -45,7 +45,7 @@ def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) 
 
 
 @node.command
-def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
+def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Let a machine take no new allocations; what runs on it stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
@@ -54,10 +54,6 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
     ----------
     name
         Name or id of the machine.
-    reason
-        Why, for the record.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
@@ -65,7 +61,7 @@ def cordon(name: str, *, reason: str | None = None, tenant: str | None = None, c
 
 
 @node.command
-def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
+def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Let a machine take allocations again.
 
     Example: gpuaas node uncordon gpu-box-1
@@ -74,10 +70,6 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
     ----------
     name
         Name or id of the machine.
-    reason
-        Why, for the record.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
@@ -85,7 +77,7 @@ def uncordon(name: str, *, reason: str | None = None, tenant: str | None = None,
 
 
 @node.command
-def drain(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
+def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Have a machine emptied: nothing new comes, and what is there is to be released. Then it can be retired.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
@@ -94,10 +86,6 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
     ----------
     name
         Name or id of the machine.
-    reason
-        Why, for the record.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
@@ -105,7 +93,7 @@ def drain(name: str, *, reason: str | None = None, tenant: str | None = None, co
 
 
 @node.command
-def retire(name: str, *, reason: str | None = None, tenant: str | None = None, common: Changing = Changing()) -> None:
+def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Retire an empty machine for good: its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
@@ -114,10 +102,6 @@ def retire(name: str, *, reason: str | None = None, tenant: str | None = None, c
     ----------
     name
         Name or id of the machine.
-    reason
-        Why, for the record.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
@@ -130,7 +114,7 @@ def wipe(
     *,
     reason: str,
     by_hand: Annotated[bool, Flag] = False,
-    tenant: str | None = None,
+    tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
     """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
@@ -146,8 +130,6 @@ def wipe(
         Why, for the record.
     by_hand
         The machine is not asked to do anything: you vouch for it.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
@@ -158,7 +140,7 @@ def wipe(
 
 
 @node.command
-def upgrade(name: str, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def upgrade(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Have a machine's agent become the version this platform gives out. It keeps its present one if that fails.
 
     Example: gpuaas node upgrade gpu-box-1
@@ -167,8 +149,6 @@ def upgrade(name: str, *, tenant: str | None = None, common: Changing = Changing
     ----------
     name
         Name or id of the machine.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.upgrade_agent(node_id(at, name, tenant))
@@ -210,7 +190,7 @@ def readmit(
 
 
 @node.command
-def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, common: Changing = Changing()) -> None:
+def pool(name: str, pool: str | None = None, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
     """Put a machine into a pool; without a pool's name, take it out of the one it is in.
 
     Example: gpuaas node pool gpu-box-1 night-shift
@@ -221,8 +201,6 @@ def pool(name: str, pool: str | None = None, /, *, tenant: str | None = None, co
         Name or id of the machine.
     pool
         Name of the pool; left out, the machine leaves the one it is in.
-    tenant
-        Name or id; not needed if you belong to one only.
     """
     with session(common) as at:
         found = at.client.put_node_into_pool(node_id(at, name, tenant), pool=pool)
