@@ -15,6 +15,7 @@ from gpuaas_agent.identity import Node
 from gpuaas_agent.loop import Agent
 from gpuaas_agent.places import Places
 from gpuaas_agent.sshd import Sshd
+from waits import soon
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +41,6 @@ def start(sshd: Sshd, places: Places) -> Iterator[Callable[[], Agent]]:
         agent.stop.set()
     for _, thread in running:
         thread.join(5)
-
-
-def soon(holds: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, f"not within a minute: {what}"
-        time.sleep(0.02)
 
 
 def test_it_enrols_applies_reports_and_beats(configured: Places, start: Any, platform: Any) -> None:

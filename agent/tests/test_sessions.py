@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from gpuaas_agent import people, sessions
 from gpuaas_agent.places import Places
+from waits import soon
 
 # A session leader with a child, a stubborn one, an orphan of the same session, and a service that left the session.
 SESSION = """
@@ -75,8 +76,8 @@ def test_a_revoked_session_ends_with_everything_in_it_and_services_stay(session:
     started = time.monotonic()
     assert sessions.end(places, [7], grace_s=0.3) == 1
     assert time.monotonic() - started < 10, "what is promised"
-    session.process.wait(2)
-    assert members(leader.session) == [], "something of the session lives on"
+    session.process.wait(60)
+    soon(lambda: members(leader.session) == [], "nothing of the session lives on")
     assert sessions.look(session.service) is not None, "a service of the host was killed with the session"
 
 
@@ -112,7 +113,7 @@ def test_what_a_revoked_person_hid_is_found_by_its_user(places: Places) -> None:
     hidden, of_another = (_as_person(serial) for serial in (7, 8))
     try:
         sessions.end(places, [7])
-        assert hidden.wait(5) == -signal.SIGKILL
+        assert hidden.wait(60) == -signal.SIGKILL
         assert of_another.poll() is None
     finally:
         of_another.kill()
@@ -143,7 +144,7 @@ def test_a_command_ends_although_the_connection_above_it_went_first(places: Plac
         reaping.start()
         try:
             assert sessions.end(places, [7]) == 1
-            assert sessions.look(command) is None
+            soon(lambda: sessions.look(command) is None, "the command ends")
         finally:
             with suppress(ProcessLookupError):
                 os.kill(command, signal.SIGKILL)
