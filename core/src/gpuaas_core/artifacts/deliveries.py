@@ -108,7 +108,7 @@ def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
     """
     d = artifact_deliveries.c
     mine = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
-    found = ctx.tx.execute(mine.with_for_update()).all()
+    found = ctx.tx.execute(mine.order_by(d.id).with_for_update()).all()
     for row in found:
         if received:
             _change(ctx, row.id, state=DELIVERY.after(OFFERED, "receive"), received_at=ctx.now)

@@ -2,6 +2,7 @@
 
 Readers of events are told that their place is gone. Controllers lose their claims, under epochs no host has seen. Every
 machine is doubted until it has applied whom to trust anew. People sign in again, and no enrolment token works twice.
+New ids sort after all that were given out since the backup.
 """
 
 from typing import Any
@@ -12,6 +13,8 @@ from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity import service, standing
 from ..instances import claims
+from ..kit.ids import first_number
+from ..kit.numbers import raise_number
 from ..ledger import audit
 from ..ledger.correlation import correlate
 from ..ledger.events import renew_store_epoch
@@ -22,6 +25,7 @@ OPERATOR = Principal("operator", "operator", "the platform's operator")
 
 def fence(tx: Connection, reason: str, now: int) -> dict[str, Any]:
     """Safe to repeat. How many of what were fenced."""
+    raise_number(tx, first_number(now))
     ctx = Context(tx, OPERATOR, Scope(), "platform.store.restore", correlate(None, None), now)
     renew_store_epoch(tx)
     done = {

@@ -21,6 +21,7 @@ from alembic.migration import MigrationContext
 
 from .. import __version__
 from ..kit.db import Database, metadata
+from ..kit.numbers import raise_number, read_number
 
 FORMAT = 1
 AT_ONCE = 500
@@ -55,7 +56,8 @@ def write(db: Database, checkpoints: Path, folder: Path, now: int) -> dict[str, 
 
 def _write_tables(tx: sa.Connection, folder: Path) -> dict[str, Any]:
     found = {table.name: _write_table(tx, table, folder) for table in metadata.sorted_tables}
-    return {"schema": MigrationContext.configure(tx).get_current_revision(), "tables": found}
+    about = {"schema": MigrationContext.configure(tx).get_current_revision(), "id_number": read_number(tx)}
+    return about | {"tables": found}
 
 
 def _write_table(tx: sa.Connection, table: sa.Table, folder: Path) -> dict[str, Any]:
@@ -104,6 +106,8 @@ def load(tx: sa.Connection, folder: Path, manifest: dict[str, Any]) -> None:
             count += len(some)
         if count != about["rows"]:
             raise NotPossible(f"{table} has {count} rows and should have {about['rows']}. Use another backup.")
+    if "id_number" in manifest:  # the schema of an older backup has none
+        raise_number(tx, manifest["id_number"])
 
 
 def _kind(column: sa.Column[Any]) -> str:

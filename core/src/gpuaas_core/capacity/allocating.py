@@ -165,7 +165,7 @@ def settle(ctx: Context, node: Row[Any], applied: int) -> None:
         allocations.c.state.in_(["requested", "releasing"]),
         allocations.c.trust_generation <= applied,
     )
-    for row in ctx.tx.execute(waiting).all():
+    for row in ctx.tx.execute(waiting.order_by(allocations.c.id)).all():
         if row.state == "requested":
             _move(ctx, row, "realize", node.tenant_id)
         elif row.wipe in CLEAN:

@@ -72,11 +72,11 @@ def _removed(ctx: Context, table: Table, noun: str, name: str, used: Any, invite
     row = ctx.tx.execute(select(table).where(*mine).with_for_update()).first()
     if row is None:
         raise NotFound(f"There is no {noun} named {name!r}.")
-    living = select(nodes.c.name).where(used, nodes.c.state != "retired").limit(1)
+    living = select(nodes.c.name).where(used, nodes.c.state != "retired").order_by(nodes.c.name).limit(1)
     coming = select(enrolments.c.node_name).where(
         invited, enrolments.c.used_by_node.is_(None), enrolments.c.expires_at > ctx.now
     )
-    if machine := ctx.tx.execute(living).scalar() or ctx.tx.execute(coming.limit(1)).scalar():
+    if machine := ctx.tx.execute(living).scalar() or ctx.tx.execute(coming.order_by(enrolments.c.id).limit(1)).scalar():
         raise StillUsed(f"The machine {machine!r} has the {noun} {name!r}.")
     ctx.tx.execute(delete(table).where(*mine))
     ctx.resource_id = name

@@ -32,5 +32,5 @@ def revoke(ctx: Context, rows: Sequence[Row[Any]], reason: str) -> None:
 def of_allocation(ctx: Context, allocation_id: str, generation: int) -> None:
     """With the generation that takes its principal away: given back means that nobody of it is in there any more."""
     mine = (access_grants.c.allocation_id == allocation_id) & grants.live(ctx.now)
-    rows = ctx.tx.execute(select(access_grants).where(mine)).all()
+    rows = ctx.tx.execute(select(access_grants).where(mine).order_by(access_grants.c.id)).all()
     grants.revoke(ctx, rows, "its allocation is given back", generation)

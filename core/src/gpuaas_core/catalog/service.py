@@ -107,7 +107,8 @@ def disentitle(ctx: Context, project_id: str, slug: str) -> Row[Any]:
 def expire_entitlements(ctx: Context) -> int:
     """Says so once; the time alone already refuses."""
     over = select(entitlements).where(entitlements.c.enabled == 1, entitlements.c.expires_at <= ctx.now)
-    rows = ctx.tx.execute(over.with_for_update(skip_locked=True)).all()
+    in_order = over.order_by(entitlements.c.expires_at, entitlements.c.project_id, entitlements.c.app_slug)
+    rows = ctx.tx.execute(in_order.with_for_update(skip_locked=True)).all()
     for row in rows:
         mine = (entitlements.c.project_id == row.project_id) & (entitlements.c.app_slug == row.app_slug)
         ctx.tx.execute(update(entitlements).where(mine).values(enabled=0, updated_at=ctx.now))

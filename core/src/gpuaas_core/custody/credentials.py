@@ -104,7 +104,9 @@ def revoke(ctx: Context, row: Row[Any], reason: str) -> None:
 
 def end_overlaps(ctx: Context) -> None:
     """By housekeeping. The old version ended by itself when its time was over; here the project is told."""
-    for row in ctx.tx.execute(select(credentials).where(_overlap_over(ctx)).with_for_update()).all():
+    for row in ctx.tx.execute(
+        select(credentials).where(_overlap_over(ctx)).order_by(credentials.c.id).with_for_update()
+    ).all():
         complete_rotation(ctx, row, project_scope(ctx.tx, row.project_id))
         who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
         what = {"outcome": "allowed", "reason": "the overlap of its rotation is over", "resource_id": row.id}

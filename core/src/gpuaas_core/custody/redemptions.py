@@ -89,7 +89,9 @@ def uses_of(tx: Connection, credential_id: str) -> list[Any]:
     d = credential_deliveries.c
     last = func.max(d.delivered_at).label("last_used_at")
     query = select(d.instance_id, d.version, last).where(d.credential_id == credential_id)
-    return list(tx.execute(query.group_by(d.instance_id, d.version).order_by(last.desc(), d.version.desc())))
+    return list(
+        tx.execute(query.group_by(d.instance_id, d.version).order_by(last.desc(), d.version.desc(), d.instance_id))
+    )
 
 
 def forget_instance(tx: Connection, instance_id: str) -> None:

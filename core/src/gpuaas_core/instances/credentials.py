@@ -150,7 +150,7 @@ def used_by(tx: Connection, credential: Row[Any]) -> list[schemas.CredentialUse]
     for one in uses:
         given.setdefault(one.instance_id, []).append(one)
     i = instances.c
-    named = tx.execute(select(i.id, i.name).where(i.id.in_(given)).order_by(i.name)).all()
+    named = tx.execute(select(i.id, i.name).where(i.id.in_(given)).order_by(i.name, i.id)).all()
     return [
         schemas.CredentialUse(
             instance_id=one.id,

@@ -59,7 +59,7 @@ def checks_in(said: Any) -> list[dict[str, Any]]:
 def leave_machines(ctx: Context, row: Row[Any]) -> None:
     """First of all that an end does: machines are locked before anything is told."""
     mine = (access_grants.c.operation_id == row.id) & grants.live(ctx.now)
-    if held := ctx.tx.execute(select(access_grants).where(mine)).all():
+    if held := ctx.tx.execute(select(access_grants).where(mine).order_by(access_grants.c.id)).all():
         revoke(ctx, held, "its operation has left the machine")
 
 

@@ -34,7 +34,11 @@ def check_gone(ctx: Context, member: Row[Any], *, lock: bool) -> None:
 
 def fence(ctx: Context, instance: Row[Any], member: Row[Any], operation: Row[Any], reason: str) -> None:
     mine = (access_grants.c.allocation_id == member.allocation_id) & grants.live(ctx.now)
-    revoke(ctx, ctx.tx.execute(select(access_grants).where(mine)).all(), "its machine was declared gone")
+    revoke(
+        ctx,
+        ctx.tx.execute(select(access_grants).where(mine).order_by(access_grants.c.id)).all(),
+        "its machine was declared gone",
+    )
     facts = {"member_id": member.id, "component_key": member.component_key, "reason": reason}
     more = {"operation_id": operation.id, "allocation_id": member.allocation_id}
     ctx.emit("apps.member.fenced", member.id, instance_facts(instance) | facts | more)

@@ -63,7 +63,7 @@ def _check_free(tx: Connection, found: dict[str, Row[Any]]) -> None:
         .join(instances, instances.c.id == allocation_holds.c.instance_id)
         .where(allocation_holds.c.allocation_id.in_(list(found)))
     )
-    for row in tx.execute(held):
+    for row in tx.execute(held.order_by(allocation_holds.c.allocation_id)):
         name = found[row.allocation_id].name
         raise AllocationInUse(f"The allocation {name!r} is in use by the instance {row.name!r}.")
 
@@ -72,7 +72,7 @@ def _check_clean(tx: Connection, found: dict[str, Row[Any]]) -> None:
     """Whatever was given up on a machine without evidence may still be there, whoever held the machine then."""
     names = {row.node_id: row.name for row in found.values()}
     left = select(orphans.c.node_id).where(orphans.c.node_id.in_(list(names)), orphans.c.resolved_at.is_(None))
-    for row in tx.execute(left.limit(1)):
+    for row in tx.execute(left.order_by(orphans.c.id).limit(1)):
         raise MachineNotClean(
             f"An instance was abandoned on {names[row.node_id]!r}, and nobody has looked at it since."
         )

@@ -3,6 +3,7 @@
 SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL.
 PostgreSQL: threads of their own for reads (one snapshot, read only) and writes (read committed, rows locked by whoever
 changes them). What lost a race for locks is run again from its first statement, so fn must not have effects elsewhere.
+The ids that fn creates are numbered by its transaction (ids.py, numbers.py).
 See docs/decisions/0002-data-path.md and 0008-postgresql.md.
 """
 
@@ -20,6 +21,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from .ids import Issuer, drop_number, issued_by
+from .numbers import take_number
 from .problems import Invalid, Unavailable
 
 metadata = MetaData(
@@ -75,7 +78,8 @@ class Database:
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
         with self._write_engine.connect() as connection:
             transaction = connection.begin()
-            result = fn(connection)
+            with issued_by(Issuer(lambda: take_number(connection))):
+                result = fn(connection)
             try:
                 transaction.commit()
             except DBAPIError as error:
@@ -210,5 +214,9 @@ def _sqlite(url: str, *, begin: str) -> Engine:
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
+
+    @event.listens_for(engine, "rollback_savepoint")
+    def renumber(_connection: Connection, _name: str, _context: None) -> None:
+        drop_number()  # taken inside the savepoint it went back with it, and the next transaction would take it again
 
     return engine

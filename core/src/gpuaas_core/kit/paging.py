@@ -1,4 +1,9 @@
-"""Cursor pages over id-ordered tables: one more row than asked tells whether there is a next page."""
+"""Cursor pages over tables in the order of their ids, which is the order of creation (ids.py).
+
+A row that exists during the whole walk is found exactly once. A row that is created meanwhile may be on a page that was
+read already: lists say the event sequence they were read at, and the stream from there tells of it. One more row than
+the limit is read, to know whether there is a next page.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +37,7 @@ def page_of(
 def slice_of(
     rows: Sequence[Row[Any]], kind: str, *, limit: int, cursor: str | None
 ) -> tuple[Sequence[Row[Any]], str | None]:
-    """A page of rows that were chosen in Python and are ordered by id."""
+    """A page of rows that were selected in Python, and that come in the order of their ids."""
     after = _decode(cursor, kind) if cursor else ""
     left = [row for row in rows if row.id > after]
     return left[:limit], _encode(kind, left[limit - 1].id) if len(left) > limit else None

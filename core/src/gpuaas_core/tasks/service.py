@@ -137,7 +137,7 @@ def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
     """What a former claim asked for and no machine has begun is taken back; with no epoch, all of the operation."""
     t = node_tasks.c
     mine = [t.operation_id == operation_id, t.state.in_(WAITING)] + ([] if epoch is None else [t.epoch < epoch])
-    rows = ctx.tx.execute(select(node_tasks).where(*mine).with_for_update()).all()
+    rows = ctx.tx.execute(select(node_tasks).where(*mine).order_by(t.id).with_for_update()).all()
     take_back(ctx, rows, "Whoever asked for it no longer holds the operation.")
 
 

@@ -71,7 +71,7 @@ def close(ctx: Context, glass_id: str) -> Row[Any]:
 def expire_due(ctx: Context) -> None:
     """By housekeeping. The right ended by itself when its time was over; here the tenant is told."""
     due = break_glass.c.state.in_(BREAK_GLASS.live_states) & (break_glass.c.expires_at <= ctx.now)
-    for row in ctx.tx.execute(select(break_glass).where(due).with_for_update()).all():
+    for row in ctx.tx.execute(select(break_glass).where(due).order_by(break_glass.c.id).with_for_update()).all():
         scope = tenant_scope(ctx.tx, row.tenant_id)
         ended = {"state": BREAK_GLASS.after(row.state, "expire"), "ended_at": row.expires_at}
         ctx.tx.execute(update(break_glass).where(break_glass.c.id == row.id).values(**ended))

@@ -96,7 +96,7 @@ def renewal_due(tx: Connection, node_id: str, origin: str, now: int) -> bool:
     if that is a copy, it takes the next key and the other one is found out.
     """
     newest = select(principal_keys).where(_of(node_id), principal_keys.c.retired_at.is_(None))
-    key = tx.execute(newest.order_by(principal_keys.c.generation.desc()).limit(1)).first()
+    key = tx.execute(newest.order_by(principal_keys.c.generation.desc(), principal_keys.c.id.desc()).limit(1)).first()
     if key is None:
         return False
     old = key.expires_at is None or now >= key.expires_at - LIFE_S * 1000 * (1 - RENEWED_AFTER)

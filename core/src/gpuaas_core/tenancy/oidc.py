@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal
-from ..kit.ids import new_id
 from ..kit.problems import Problem
 from ..ledger.events import declare
 from . import invitations, roles, service
@@ -170,7 +169,7 @@ def _newcomer(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: s
 
 
 def new_binder() -> str:
-    return new_id("brw") + secrets.token_urlsafe(24)
+    return secrets.token_urlsafe(24)
 
 
 def _hash(text: str) -> str:

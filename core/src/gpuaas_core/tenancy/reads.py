@@ -41,5 +41,5 @@ def key_in_use(tx: Connection, principal_id: str) -> dict[str, Any] | None:
     """The public key a service account signed in with last, of those that are not retired."""
     k = principal_keys.c
     mine = select(k.public_jwk).where(k.principal_id == principal_id, k.retired_at.is_(None))
-    newest = mine.order_by(func.coalesce(k.last_used_at, 0).desc(), k.created_at.desc())
+    newest = mine.order_by(func.coalesce(k.last_used_at, 0).desc(), k.id.desc())
     return tx.execute(newest.limit(1)).scalar()

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..kit.ids import new_id
 from ..kit.wire import canonical
 from .schemas import MOST_FIELDS, MOST_MESSAGE
 
@@ -79,7 +78,6 @@ def _span(span: Any, shared: dict[str, Any]) -> dict[str, Any] | str:
     if error and span.status.message:
         own["error"] = _text(span.status.message)
     return {
-        "id": new_id("span"),
         "trace_id": span.trace_id.hex(),
         "span_id": span.span_id.hex(),
         "parent_id": span.parent_span_id.hex() if len(span.parent_span_id) == 8 else None,

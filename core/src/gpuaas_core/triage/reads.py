@@ -104,14 +104,16 @@ def _traces(rows: list[Row[Any]]) -> list[str]:
 def _traced(ctx: Context, table: Any, moment: Any, traces: list[str]) -> list[Row[Any]]:
     """What names no correlation id, of a trace that does."""
     query = select(table).where(table.c.trace_id.in_(traces), table.c.correlation_id == UNSAID)
-    return list(ctx.tx.execute(query.order_by(moment.desc()).limit(MOST)))[::-1] if traces else []
+    return list(ctx.tx.execute(query.order_by(moment.desc(), table.c.id.desc()).limit(MOST)))[::-1] if traces else []
 
 
 def _decisions(ctx: Context, correlation_id: str) -> list[Row[Any]]:
     """Denials all, and what was allowed to others than reporting controllers."""
     telling = or_(audit.c.outcome != "allowed", audit.c.permission != REPORTS)
     query = select(audit).where(audit.c.correlation_id == correlation_id, telling)
-    return list(ctx.tx.execute(query.order_by(audit.c.at.desc(), audit.c.sequence.desc()).limit(MOST)))[::-1]
+    return list(
+        ctx.tx.execute(query.order_by(audit.c.at.desc(), audit.c.sequence.desc(), audit.c.tenant_id).limit(MOST))
+    )[::-1]
 
 
 def _events(ctx: Context, correlation_id: str, found: list[Row[Any]]) -> list[Row[Any]]:
@@ -120,7 +122,9 @@ def _events(ctx: Context, correlation_id: str, found: list[Row[Any]]) -> list[Ro
     for row in found:
         mine.append((events.c.project_id == row.project_id) & (events.c.subject == row.id))
     query = select(events).where(or_(*mine))
-    return list(ctx.tx.execute(query.order_by(events.c.at.desc(), events.c.sequence.desc()).limit(MOST)))[::-1]
+    return list(
+        ctx.tx.execute(query.order_by(events.c.at.desc(), events.c.sequence.desc(), events.c.tenant_id).limit(MOST))
+    )[::-1]
 
 
 Entry = tuple[int, str, schemas.EntryView]

@@ -25,7 +25,7 @@ def keep_lines(ctx: Context, rows: list[dict[str, Any]]) -> None:
 
 def keep_spans(ctx: Context, rows: list[dict[str, Any]]) -> None:
     if rows:
-        ctx.tx.execute(insert(spans), [row | _owner(ctx) for row in rows])
+        ctx.tx.execute(insert(spans), [{"id": new_id("span")} | row | _owner(ctx) for row in rows])
 
 
 def _owner(ctx: Context) -> dict[str, Any]:
@@ -35,10 +35,9 @@ def _owner(ctx: Context) -> dict[str, Any]:
 
 
 def add_lines(tx: Connection, rows: list[dict[str, Any]]) -> None:
-    """In the order given: ids made in one millisecond sort by chance, so they are put in order first."""
-    ids = sorted(new_id("log") for _ in rows)
+    """In the order given."""
     if rows:
-        tx.execute(insert(log_lines), [{"id": id} | row for id, row in zip(ids, rows, strict=True)])
+        tx.execute(insert(log_lines), [{"id": new_id("log")} | row for row in rows])
 
 
 def forget_old(tx: Connection, now: int) -> None:
@@ -52,7 +51,7 @@ def _line(line: schemas.Line) -> dict[str, Any]:
 
 def _span(span: schemas.Span) -> dict[str, Any]:
     moments = {"started_at": _milliseconds(span.started_at), "ended_at": _milliseconds(span.ended_at)}
-    return span.model_dump() | moments | {"id": new_id("span")}
+    return span.model_dump() | moments
 
 
 def _milliseconds(moment: str) -> int:

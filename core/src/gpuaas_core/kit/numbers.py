@@ -1,0 +1,38 @@
+"""Numbers of write transactions: what ids sort by. One sequence per store, shared by all its processes.
+
+PostgreSQL has a sequence, which no writer waits for. SQLite has one writer at a time anyway: there the number is a row
+of `store_facts`. A number that a rolled back transaction took is lost on PostgreSQL and taken again on SQLite.
+"""
+
+from sqlalchemy import Connection, text
+
+SEQUENCE = FACT = "id_number"
+_TAKE = {
+    "postgresql": f"SELECT nextval('{SEQUENCE}')",
+    "sqlite": f"UPDATE store_facts SET value = CAST(value AS INTEGER) + 1 WHERE name = '{FACT}' RETURNING value",  # noqa: S608
+}
+_READ = {
+    "postgresql": f"SELECT last_value FROM {SEQUENCE}",  # noqa: S608
+    "sqlite": f"SELECT value FROM store_facts WHERE name = '{FACT}'",  # noqa: S608
+}
+_RAISE = {
+    "postgresql": text(f"SELECT setval('{SEQUENCE}', greatest(nextval('{SEQUENCE}'), :least))"),
+    "sqlite": text(
+        f"INSERT INTO store_facts (name, value) VALUES ('{FACT}', :least) ON CONFLICT (name)"  # noqa: S608
+        " DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER))"
+    ),
+}
+
+
+def take_number(tx: Connection) -> int:
+    return int(tx.exec_driver_sql(_TAKE[tx.dialect.name]).scalar_one())
+
+
+def read_number(tx: Connection) -> int:
+    """The last one that was taken, or a later one."""
+    return int(tx.exec_driver_sql(_READ[tx.dialect.name]).scalar_one())
+
+
+def raise_number(tx: Connection, least: int) -> None:
+    """Every number taken from now on is above `least` and above those before. While no core serves the store."""
+    tx.execute(_RAISE[tx.dialect.name], {"least": least})
