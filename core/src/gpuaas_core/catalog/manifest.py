@@ -11,13 +11,14 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from ..kit.json_schema import pattern_errors, translated, validator
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
 from ..policy.modes import DEFAULTS, FITTING, declares
 from .saying import said
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
-_validator = Draft202012Validator(SCHEMA)
+_validator = validator(SCHEMA)
 _NOTHING_ELSE: Registry[Any] = Registry()
 MOST_INPUT_BYTES = 64 * 1024
 
@@ -47,7 +48,7 @@ def check_inputs(manifest: dict[str, Any], inputs: dict[str, Any]) -> None:
     if size > MOST_INPUT_BYTES:
         errors = [_error("/inputs", f"{size} bytes as JSON, at most {MOST_INPUT_BYTES} are kept")]
         raise InputsInvalid("The inputs are too large.", errors=errors)
-    form = Draft202012Validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
+    form = validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
     errors = _errors(form, inputs, prefix="/inputs")
     if errors:
         verb = "does" if len(errors) == 1 else "do"
@@ -105,6 +106,9 @@ def _mode_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
 
 def _form_errors(form: dict[str, Any]) -> list[dict[str, str]]:
     """A form is a JSON Schema that refers only to itself: nothing is ever fetched."""
+    if unreadable := pattern_errors(form):
+        return [_error("/inputs_schema", sentence) for sentence in unreadable]
+    form = translated(form)  # as it is when inputs are checked: what cannot be found then is refused now
     try:
         Draft202012Validator.check_schema(form)
     except SchemaError as error:

@@ -8,6 +8,8 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from ..kit.json_schema import message
+
 TYPES = {
     "integer": "a whole number",
     "number": "a number",
@@ -25,7 +27,7 @@ def said(error: ValidationError) -> str:
     if own and error.absolute_path:
         return str(own).replace("{name}", str(error.absolute_path[-1]))
     words = SAYINGS.get(str(error.validator))
-    return words(error, error.validator_value, rules) if words else error.message
+    return words(error, error.validator_value, rules) if words else message(error)
 
 
 def _type(_error: ValidationError, wanted: Any, _rules: dict[str, Any]) -> str:
@@ -36,7 +38,7 @@ def _type(_error: ValidationError, wanted: Any, _rules: dict[str, Any]) -> str:
 def _unknown(error: ValidationError, allowed: Any, rules: dict[str, Any]) -> str:
     known = rules.get("properties", {})
     if allowed is not False or "patternProperties" in rules or not isinstance(error.instance, dict):
-        return error.message
+        return message(error)
     unknown = ", ".join(repr(name) for name in error.instance if name not in known)
     return f"There is no {unknown} here; there is: {', '.join(sorted(known)) or 'nothing'}."
 
@@ -44,7 +46,7 @@ def _unknown(error: ValidationError, allowed: Any, rules: dict[str, Any]) -> str
 def _missing(error: ValidationError, names: Any, _rules: dict[str, Any]) -> str:
     """One error is told for each name."""
     name = next((name for name in names if error.message.startswith(repr(name))), None)
-    return f"{name!r} is missing." if name else error.message
+    return f"{name!r} is missing." if name else message(error)
 
 
 def _bound(words: str) -> Callable[[ValidationError, Any, dict[str, Any]], str]:

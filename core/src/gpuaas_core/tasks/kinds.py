@@ -2,14 +2,12 @@
 
 `contracts/node-tasks.json` is this table; the agent ships its own copy of that file and checks every task against it
 again. `arguments` is what the machine is told, `asked` what a caller gives where that is something else.
-Patterns end in `$(?!\\n)`: in Python `$` alone lets a newline pass.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
+from ..kit.json_schema import message, validator
 from .errors import TaskInvalid, TaskKindUnknown
 
 CONTROLLER, PLATFORM = "controller", "platform"
@@ -20,14 +18,14 @@ _PLACES = rf"(?:opt/gpuaas|etc/gpuaas/apps|var/lib/gpuaas/apps)(?:/{_NAME}){{1,8
 PATH = {
     "type": "string",
     "maxLength": 400,
-    "pattern": rf"^/(?:{_PLACES}|etc/systemd/system/{_UNIT})$(?!\n)",
+    "pattern": rf"^/(?:{_PLACES}|etc/systemd/system/{_UNIT})$",
 }
-UNIT = {"type": "string", "maxLength": 80, "pattern": rf"^{_UNIT}$(?!\n)"}
-MODE = {"type": "string", "pattern": r"^0[0-7][0-7][0-5]$(?!\n)"}  # never writable by everybody, no set-uid
-OWNER = {"type": "string", "pattern": r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)"}
-SHA256 = {"type": "string", "pattern": r"^[0-9a-f]{64}$(?!\n)"}
-ID = {"type": "string", "pattern": r"^[a-z]{2,6}_[0-9a-z]{1,33}$(?!\n)"}
-VERSION = {"type": "string", "pattern": r"^[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}$(?!\n)"}
+UNIT = {"type": "string", "maxLength": 80, "pattern": rf"^{_UNIT}$"}
+MODE = {"type": "string", "pattern": r"^0[0-7][0-7][0-5]$"}  # never writable by everybody, no set-uid
+OWNER = {"type": "string", "pattern": r"^[a-z_][a-z0-9_-]{0,31}$"}
+SHA256 = {"type": "string", "pattern": r"^[0-9a-f]{64}$"}
+ID = {"type": "string", "pattern": r"^[a-z]{2,6}_[0-9a-z]{1,33}$"}
+VERSION = {"type": "string", "pattern": r"^[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}$"}
 ACTIONS = ["start", "stop", "restart", "reload", "enable", "disable"]
 PROBES = ["units", "processes", "ports", "disk"]
 MOST_TEXT = 64 * 1024
@@ -162,9 +160,9 @@ def asked_for(name: str, arguments: dict[str, Any], by: str) -> Kind:
 
 
 def check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    found = sorted(Draft202012Validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
+    found = sorted(validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
     if found:
-        errors = [{"pointer": _pointer(error.path), "message": error.message[:300]} for error in found[:20]]
+        errors = [{"pointer": _pointer(error.path), "message": message(error)[:300]} for error in found[:20]]
         raise TaskInvalid("The arguments do not fit the kind of task.", errors=errors)
 
 
