@@ -6,11 +6,12 @@ import io
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_platform import wire
 from gpuaas_sdk import models as m
-from scene import TENANT, Gpuaas, Scene
+from scene import PROJECT, TENANT, Gpuaas, Scene
 
 
 @pytest.mark.usefixtures("scene")
@@ -74,3 +75,31 @@ def test_whoever_runs_the_platform_names_a_tenant_they_do_not_belong_to(
     assert scene.platform.calls[-1].body == {"principal_id": "usr_2", "role": "tenant_admin"}
     assert gpuaas("user", "list", "--tenant", "acne") == 5
     assert "gpuaas tenant list" in capsys.readouterr().err
+
+
+def test_whoami_says_where_the_other_projects_are_if_there_are_more_than_it_shows(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene.platform.on("GET", "/v1/whoami", lambda _: (200, {**scene._me(), "more_projects": True}))
+    assert gpuaas("whoami") == 0
+    assert "gpuaas project list" in capsys.readouterr().out
+
+
+def test_a_project_is_found_by_name_on_a_later_page_and_an_error_names_a_few_of_many(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [{**PROJECT, "id": f"prj_{n}", "slug": f"team-{n:03d}"} for n in range(300)]
+
+    def page(asked: Any) -> Any:
+        start = int(asked.query.get("cursor", "0"))
+        following = str(start + 200) if start + 200 < len(many) else None
+        return 200, {"items": many[start : start + 200], "next_cursor": following}
+
+    scene.platform.on("GET", "/v1/projects", page)
+    scene.platform.on("GET", "/v1/projects/prj_299/allocations", lambda _: (200, {"items": [], "next_cursor": None}))
+    assert gpuaas("allocation", "list", "--project", "team-299") == 0
+    monkeypatch.delenv("GPUAAS_PROJECT", raising=False)
+    capsys.readouterr()
+    assert gpuaas("allocation", "list") == 2
+    told = capsys.readouterr().err
+    assert "team-019 and 280 more (gpuaas project list)" in told

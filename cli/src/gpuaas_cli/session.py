@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .options import Common
 
 T = TypeVar("T")
+MOST_NAMED = 20  # projects that an error lists
 
 
 class Session:
@@ -42,12 +43,14 @@ class Session:
         return self._wanted if self._wanted.startswith("prj_") else self.project.id
 
     def _choose_project(self) -> ProjectView:
-        visible = list(self.client.every(sdk.Calls.list_projects))
+        visible = list(self.client.every(sdk.Calls.list_projects, limit=200))
         if self._wanted:
             return pick("project", self._wanted, visible, "gpuaas whoami")
         if len(visible) == 1:
             return visible[0]
-        names = ", ".join(sorted(p.slug for p in visible)) or "none"
+        names = ", ".join(sorted(p.slug for p in visible)[:MOST_NAMED]) or "none"
+        if len(visible) > MOST_NAMED:
+            names += f" and {len(visible) - MOST_NAMED} more (gpuaas project list)"
         raise CliError("Which project?", f"Add --project with one of: {names}.", failures.USAGE)
 
     def instance(self, name_or_id: str, *, deleted: bool = False) -> InstanceView:

@@ -1346,6 +1346,7 @@ class ProjectView(msgspec.Struct, kw_only=True):
     tenant_id: str
     slug: str
     name: str
+    roles: list[str] = []
     created_at: str
 
 
@@ -1844,6 +1845,7 @@ class WhoamiView(msgspec.Struct, kw_only=True):
     principal: PrincipalView
     tenants: list[TenantView]
     projects: list[ProjectMembership]
+    more_projects: bool = False
     roles: list[HeldRole]
 
 

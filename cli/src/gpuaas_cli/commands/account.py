@@ -120,6 +120,8 @@ def whoami(*, common: Looking = Looking()) -> None:
         print()
         rows = [(p.slug, p.name, tenants.get(p.tenant_id, ""), ", ".join(p.roles) or "-", p.id) for p in me.projects]
         show.table(("PROJECT", "NAME", "TENANT", "YOUR ROLES", "ID"), rows)
+        if me.more_projects:
+            print(f"\nThese are the first {len(me.projects)}; see them all: gpuaas project list")
     else:
         print("You can see no project yet.")
 

@@ -114,7 +114,7 @@ def list_projects(*, common: Looking = Looking()) -> None:
     Example: gpuaas project list
     """
     with session(common) as at:
-        found = list(at.client.every(sdk.Calls.list_projects))
+        found = list(at.client.every(sdk.Calls.list_projects, limit=200))
     if common.json:
         return show.as_json(found)
     rows = [(p.slug, p.name, p.tenant_id, show.ago(p.created_at), p.id) for p in found]

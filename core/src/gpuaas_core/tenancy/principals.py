@@ -1,5 +1,6 @@
 """Who somebody is to the evaluator: a principal with the roles bound to it, and with what is lent to it for a time."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,16 +23,25 @@ _HELD_BY = (
         custom_roles,
         (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role),
     )
-    .where(role_bindings.c.principal_id == bindparam("principal"))
+    .where(role_bindings.c.principal_id.in_(bindparam("principals", expanding=True)))
     .order_by(role_bindings.c.id)
 )
 
 
 def principal_of(tx: Connection, row: Row[Any], key_id: str | None = None) -> Principal:
     """With what it holds by itself; that is all it can lend, and all it can give to others."""
-    held = tx.execute(_HELD_BY, {"principal": row.id})
-    bindings = tuple(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)) for b in held)
-    return Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, bindings, key_id=key_id)
+    return replace(_principals_of(tx, [row])[row.id], key_id=key_id)
+
+
+def _principals_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Principal]:
+    """All of them at once: one question, however many lend something to one caller."""
+    held: dict[str, list[Binding]] = {row.id: [] for row in rows}
+    for b in tx.execute(_HELD_BY, {"principals": [*held]}):
+        held[b.principal_id].append(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)))
+    return {
+        row.id: Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, tuple(held[row.id]))
+        for row in rows
+    }
 
 
 def with_grants(tx: Connection, principal: Principal, now: int) -> Principal:
@@ -42,14 +52,20 @@ def with_grants(tx: Connection, principal: Principal, now: int) -> Principal:
 def _delegated(tx: Connection, grantee: Principal, now: int) -> list[Grant]:
     live = (delegations.c.revoked_at.is_(None)) & (delegations.c.expires_at > now)
     query = select(delegations).where(delegations.c.grantee_id == grantee.id, live).order_by(delegations.c.id)
-    found = [(row, lender_of(tx, row)) for row in tx.execute(query).all()]
-    return [delegated(row, lender) for row, lender in found if lender]
+    rows = tx.execute(query).all()
+    lenders = _lenders(tx, {row.grantor_id for row in rows})
+    return [delegated(row, lenders[row.grantor_id]) for row in rows if row.grantor_id in lenders]
 
 
 def lender_of(tx: Connection, row: Row[Any]) -> Principal | None:
     """Nobody, once they are disabled or gone: then nothing is lent."""
-    lender = tx.execute(select(principals).where(principals.c.id == row.grantor_id)).one()
-    return None if lender.disabled_at is not None or lender.deleted_at is not None else principal_of(tx, lender)
+    return _lenders(tx, {row.grantor_id}).get(row.grantor_id)
+
+
+def _lenders(tx: Connection, ids: set[str]) -> dict[str, Principal]:
+    able = principals.c.disabled_at.is_(None) & principals.c.deleted_at.is_(None)
+    rows = tx.execute(select(principals).where(principals.c.id.in_(sorted(ids)), able)).all()
+    return _principals_of(tx, rows) if rows else {}
 
 
 def delegated(row: Row[Any], lender: Principal) -> Grant:

@@ -1,20 +1,21 @@
 """HTTP in, HTTP out: tenants, projects, people and their invitations."""
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
-from sqlalchemy import select
+from fastapi import APIRouter, Query, Response
+from sqlalchemy import Row, select
 
+from ..access.context import Context
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
-from ..kit.paging import slice_of
 from ..kit.wire import Page
-from . import identity, invitations, people, schemas, service
+from . import identity, invitations, people, schemas, service, visibility
 from .reads import project_row
-from .tables import principals, tenants
+from .tables import principals, projects, tenants
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
+Tenant = Annotated[str | None, Query(max_length=40, description="only projects of this tenant")]
 
 
 @router.post("/tenants", status_code=201, response_model=schemas.TenantView, **needs("platform.tenant.create"))
@@ -44,23 +45,29 @@ async def get_tenant(call: Caller, tenant_id: str) -> schemas.TenantView:
 )
 async def create_project(call: Caller, tenant_id: str, body: schemas.CreateProject) -> Response:
     return await call.write(
-        lambda ctx: _project(service.create_project(ctx, tenant_id, body)),
+        lambda ctx: _project(ctx, service.create_project(ctx, tenant_id, body)),
         status=201,
         location=lambda view: f"/v1/projects/{view.id}",
     )
 
 
 @router.get("/projects", **needs("identity.self.use"))
-async def list_projects(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.ProjectView]:
-    """Every project the caller can see."""
-    seen = await call.read(lambda ctx: service.visible_projects(ctx.tx, ctx.principal))
-    rows, following = slice_of(seen, "projects", limit=limit, cursor=cursor)
-    return Page(items=[_project(row) for row in rows], next_cursor=following)
+async def list_projects(
+    call: Caller, limit: Limit = 50, cursor: Cursor = None, tenant_id: Tenant = None
+) -> Page[schemas.ProjectView]:
+    """Every project the caller can see, or those of one tenant."""
+
+    def look(ctx: Context) -> Page[schemas.ProjectView]:
+        query = visibility.projects_seen(ctx.tx, ctx.principal, tenant_id)
+        roles_of = visibility.Roles(ctx.principal)
+        return page(ctx, query, projects.c.id, limit, cursor, lambda row: visibility.view(roles_of, row))
+
+    return await call.read(look)
 
 
 @router.get("/projects/{project_id}", **needs("tenancy.project.read", "project"))
 async def get_project(call: Caller, project_id: str) -> schemas.ProjectView:
-    return await call.read(lambda ctx: _project(project_row(ctx.tx, project_id)))
+    return await call.read(lambda ctx: _project(ctx, project_row(ctx.tx, project_id)))
 
 
 @router.post(
@@ -163,5 +170,5 @@ def _tenant(row: Any) -> schemas.TenantView:
     return schemas.TenantView.model_validate(row)
 
 
-def _project(row: Any) -> schemas.ProjectView:
-    return schemas.ProjectView.model_validate(row)
+def _project(ctx: Context, row: Row[Any]) -> schemas.ProjectView:
+    return visibility.view(visibility.Roles(ctx.principal), row)

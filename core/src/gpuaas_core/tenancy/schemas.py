@@ -114,6 +114,7 @@ class ProjectView(View):
     tenant_id: str
     slug: str
     name: str
+    roles: list[str] = Field([], description="the caller's own roles there, by name")
     created_at: Moment
 
 
@@ -377,5 +378,6 @@ class HeldRole(View):
 class WhoamiView(View):
     principal: PrincipalView
     tenants: list[TenantView]
-    projects: list[ProjectMembership]
-    roles: list[HeldRole]
+    projects: list[ProjectMembership] = Field(description="the first hundred the caller sees, by id")
+    more_projects: bool = Field(False, description="there are more: GET /v1/projects pages through all of them")
+    roles: list[HeldRole] = Field(description="at the platform, in tenants, and in the projects listed here")

@@ -8,13 +8,12 @@ from sqlalchemy.exc import IntegrityError
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Principal, Scope
 from ..access.permissions import PLATFORM_ADMIN
-from ..access.rules import decide
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger import audit
 from ..ledger.events import declare
-from . import roles, schemas
+from . import roles, schemas, visibility
 from .errors import EmailTaken, RoleNotBindable, SlugTaken
 from .reads import project_scope, tenant_scope
 from .tables import principals, projects, role_bindings, tenants
@@ -107,19 +106,7 @@ def bind(tx: Connection, who: str, role: str, kind: str, where: str, tenant_id: 
 
 
 def whoami(tx: Connection, principal: Principal) -> schemas.WhoamiView:
-    row = _one(tx, principals, principal.id)
-    seen = visible_projects(tx, principal)
-    tenant_ids = {p.tenant_id for p in seen} | {b.place[1] for b in principal.bindings if b.place[0] == "tenant"}
-    return schemas.WhoamiView(
-        principal=principal_view(row),
-        tenants=[schemas.TenantView.model_validate(_one(tx, tenants, t)) for t in sorted(tenant_ids)],
-        projects=[_membership(principal, p) for p in seen],
-        roles=[schemas.HeldRole(role=b.role, scope_kind=b.place[0], scope_id=b.place[1]) for b in principal.bindings],
-    )
-
-
-def visible_projects(tx: Connection, principal: Principal) -> list[Row[Any]]:
-    return [p for p in tx.execute(select(projects).order_by(projects.c.id)) if _sees(tx, principal, p)]
+    return visibility.whoami(tx, principal, principal_view(_one(tx, principals, principal.id)))
 
 
 def principal_view(row: Row[Any]) -> schemas.PrincipalView:
@@ -140,20 +127,6 @@ def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) ->
     bind(tx, user_id, PLATFORM_ADMIN, *PLATFORM, None, now)
     audit.by_operator(tx, "platform.admin.create", f"{'new' if row is None else 'new password for'} {user_id}", now)
     return user_id
-
-
-def _sees(tx: Connection, principal: Principal, project: Row[Any]) -> bool:
-    chain = (("project", project.id), ("tenant", project.tenant_id), PLATFORM)
-    scope = Scope(chain, tenant_id=project.tenant_id, project_id=project.id)
-    return decide(tx, principal, "tenancy.project.read", scope).allowed
-
-
-def _membership(principal: Principal, project: Row[Any]) -> schemas.ProjectMembership:
-    here = {("project", project.id), ("tenant", project.tenant_id)}
-    roles = sorted({b.role for b in principal.bindings if b.place in here})
-    return schemas.ProjectMembership(
-        id=project.id, tenant_id=project.tenant_id, slug=project.slug, name=project.name, roles=roles
-    )
 
 
 def _project_of(tx: Connection, tenant_id: str, project_id: str) -> Scope:

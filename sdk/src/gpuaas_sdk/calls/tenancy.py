@@ -34,9 +34,11 @@ class TenancyCalls:
         return post(ProjectView, "/v1/tenants/{}/projects", tenant_id, slug=slug, name=name)
 
     @call
-    def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[ProjectView]]:
-        """Every project you can see, over all your tenants."""
-        return get(Page[ProjectView], "/v1/projects", limit=limit, cursor=cursor)
+    def list_projects(
+        self, *, tenant_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[ProjectView]]:
+        """Every project you can see, over all your tenants or in one of them."""
+        return get(Page[ProjectView], "/v1/projects", tenant_id=tenant_id, limit=limit, cursor=cursor)
 
     @call
     def get_project(self, project_id: str) -> Request[ProjectView]:
