@@ -1,17 +1,18 @@
 """HTTP in, HTTP out: signing in and out, and what callers see and change of themselves."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Query, Response
-from sqlalchemy import Row, select
+from sqlalchemy import Connection, Row, select
 
 from ..access.context import Context
 from ..edge import console
 from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page, canonical
-from . import explain, guesses, identity, machines, people, schemas, service
+from . import explain, identity, login_throttle, machines, people, schemas, service
 from .errors import AssertionRefused, PasswordWrong, SignInRefused, TenantNeeded
 from .suspicion import watched
 from .tables import principals, sessions
@@ -24,11 +25,14 @@ Where = Annotated[str | None, Query(max_length=40)]
 
 @router.post("/sign-in", response_model=schemas.TokenView, **public())
 async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
-    """A person signs in with e-mail and password. Ten wrong tries in 15 minutes, then 429 for the rest of them."""
-    bucket, person_id = await _recognise(call, body)
+    """A person signs in with e-mail and password. Ten wrong tries in 15 minutes, then 429 for the rest of them.
+
+    An e-mail that was tried often from other addresses is answered later, by ten seconds at most.
+    """
+    tried, person_id = await _recognise(call, body)
 
     def enter(ctx: Context) -> schemas.TokenView:
-        guesses.forget(ctx.tx, bucket)
+        _throttle(call).succeed(ctx.tx, tried, person_id, ctx.now)
         return _open(ctx, person_id, identity.USER_TOKEN_S, address=address_of(call))
 
     return await call.write(enter, repeats=False, audited=False)
@@ -38,11 +42,11 @@ async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
 async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
     """As sign-in, for browsers: the token is a cookie no script reads; what changes something needs `csrf_token`."""
     console.check_origin(call.request, call.platform.public_url, required=False)
-    bucket, person_id = await _recognise(call, body)
+    tried, person_id = await _recognise(call, body)
     opened: list[str] = []
 
     def enter(ctx: Context) -> schemas.ConsoleSessionView:
-        guesses.forget(ctx.tx, bucket)
+        _throttle(call).succeed(ctx.tx, tried, person_id, ctx.now)
         opened[:] = [open_console(ctx, person_id, address_of(call))]
         return console_view(call, person_id, opened[0])
 
@@ -126,7 +130,8 @@ async def revoke_session(call: Caller, session_id: str) -> Response:
 async def change_password(call: Caller, body: schemas.ChangePassword) -> Response:
     """A new password for me; every other session of mine ends."""
     token = call.token
-    bucket = await _may_guess(call, "password", call.principal.id)
+    bucket = call.vault.mac(canonical(["guess", "password", call.principal.id]))
+    login_throttle.refuse(await call.platform.db.write(lambda tx: login_throttle.take(tx, bucket, call.now)))
     row = await call.read(lambda ctx: ctx.tx.execute(_me(ctx)).one())
     good = await asyncio.to_thread(identity.password_matches, row.password_hash, body.current_password)
     hashed = await asyncio.to_thread(identity.hash_password, body.new_password) if good else ""
@@ -134,28 +139,43 @@ async def change_password(call: Caller, body: schemas.ChangePassword) -> Respons
     def change(ctx: Context) -> schemas.SessionsEnded:
         if not good:  # said here, after a repeat of the same request was recognised
             raise PasswordWrong("The present password is another one.")
-        guesses.forget(ctx.tx, bucket)
+        login_throttle.forget(ctx.tx, bucket)
         return people.change_password(ctx, token, hashed)
 
     return await call.write(change)
 
 
-async def _recognise(call: Call, body: schemas.SignIn) -> tuple[str, str]:
-    """The person with this address and password, and the bucket their wrong guesses are counted in."""
-    bucket = await _may_guess(call, "sign-in", body.email, address_of(call) or "")
-    known = await call.read(lambda ctx: people.with_address(ctx.tx, body.email, body.tenant))
-    matching = await asyncio.to_thread(_matching, known, body.password)
+async def _recognise(call: Call, body: schemas.SignIn) -> tuple[login_throttle.Try, str]:
+    """The person with this address and password, and the try that the throttle counted."""
+
+    def begin(tx: Connection) -> login_throttle.Try:
+        known = people.with_address(tx, body.email, body.tenant)
+        return _throttle(call).begin(tx, body.email, known, address_of(call), call.now)
+
+    tried = await call.platform.db.write(begin)
+    if tried.wait_s:  # no transaction and no thread waits with it
+        await login_throttle.pause(tried.wait_s)
+        call.now = call.platform.clock()
+    comparisons = people.MOST_ACCOUNTS if body.tenant is None else 1
+    asked = select(principals).where(principals.c.id.in_(tried.compared))
+    compared = await call.read(lambda ctx: ctx.tx.execute(asked).all())  # as they are after the wait
+    matching = await asyncio.to_thread(_matching, compared, body.password, comparisons)
     if len(matching) > 1:
         raise TenantNeeded("This address and password belong to accounts of several tenants.")
     if not matching or matching[0].disabled_at is not None:
-        raise SignInRefused("E-mail or password is wrong, or the account is disabled.")
-    return bucket, matching[0].id
+        raise SignInRefused("E-mail or password is wrong, or the account is disabled or was tried too often from here.")
+    return tried, matching[0].id
 
 
-def _matching(known: list[Row[Any]], password: str) -> list[Row[Any]]:
-    if not known:
-        identity.password_matches(None, password)  # as long as for somebody who exists
-    return [row for row in known if identity.password_matches(row.password_hash, password)]
+def _matching(compared: Sequence[Row[Any]], password: str, comparisons: int) -> list[Row[Any]]:
+    """As many comparisons whatever accounts there are: the time must not tell."""
+    for _ in range(comparisons - len(compared)):
+        identity.password_matches(None, password)
+    return [row for row in compared if identity.password_matches(row.password_hash, password)]
+
+
+def _throttle(call: Call) -> login_throttle.Throttle:
+    return login_throttle.Throttle(call.vault.mac)
 
 
 def open_console(ctx: Context, principal_id: str, address: str | None) -> str:
@@ -166,13 +186,6 @@ def open_console(ctx: Context, principal_id: str, address: str | None) -> str:
 def console_view(call: Call, principal_id: str, token: str) -> schemas.ConsoleSessionView:
     csrf = console.csrf_token(call.vault, token) if token.startswith(console.PREFIX) else None
     return schemas.ConsoleSessionView(principal_id=principal_id, csrf_token=csrf)
-
-
-async def _may_guess(call: Call, *what: str) -> str:
-    """Counts the try before the password is looked at: a thousand tries at once are ten as well."""
-    bucket = call.vault.mac(canonical(["guess", *what]))
-    guesses.refuse(await call.platform.db.write(lambda tx: guesses.take(tx, bucket, call.now)))
-    return bucket
 
 
 def _me(ctx: Context):

@@ -23,7 +23,7 @@ declare(
 )
 
 
-MOST_ACCOUNTS = 3  # that one sign-in compares the password with
+MOST_ACCOUNTS = 2  # that one sign-in without a tenant compares the password with
 
 
 def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) -> Row[Any]:
@@ -63,12 +63,13 @@ def sign_out(ctx: Context, token: str) -> None:
 
 
 def with_address(tx: Connection, email: str, tenant: str | None) -> list[Row[Any]]:
-    """An address may have one account per tenant; more than a few are told apart by the tenant's name only."""
-    mine = select(principals).where(principals.c.email == email).order_by(principals.c.id)
+    """An e-mail may have one account per tenant. Without the tenant's name only the first few count: the platform's own
+    account, which no tenant names, and then the oldest. So nobody shuts an account out by making others like it."""
+    first = (principals.c.tenant_id.is_not(None), principals.c.id)
+    mine = select(principals).where(principals.c.email == email).order_by(*first)
     if tenant is not None:
         mine = mine.join(tenants, tenants.c.id == principals.c.tenant_id).where(tenants.c.slug == tenant)
-    found = list(tx.execute(mine.limit(MOST_ACCOUNTS + 1)))
-    return found if len(found) <= MOST_ACCOUNTS else []
+    return list(tx.execute(mine.limit(MOST_ACCOUNTS)))
 
 
 def my_sessions(ctx: Context) -> Select[Any]:

@@ -34,6 +34,7 @@ projects = Table(
     Column("name", String(120), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("tenant_id", "slug"),
+    Index("ix_projects_tenant", "tenant_id", "id"),
 )
 
 principals = Table(
@@ -107,6 +108,15 @@ wrong_guesses = Table(  # counted under a keyed fingerprint, for accounts that e
     Column("bucket", String(64), primary_key=True),
     Column("tries", Integer, nullable=False),
     Column("since", BigInteger, nullable=False),
+)
+
+sign_in_addresses = Table(  # from where an account signed in with its password, as keyed fingerprints; the latest few
+    "sign_in_addresses",
+    metadata,
+    Column("principal_id", String(40), ForeignKey("principals.id"), primary_key=True),
+    Column("fingerprint", String(64), primary_key=True),
+    Column("last_at", BigInteger, nullable=False),
+    Index("ix_sign_in_addresses_last", "last_at"),
 )
 
 role_bindings = Table(

@@ -19,7 +19,7 @@ from ..kit.db import try_name
 from ..ledger.correlation import correlate
 from ..ledger.requests import forget_old
 from ..tasks import service as tasks
-from ..tenancy import break_glass, guesses, machines, oidc
+from ..tenancy import break_glass, login_throttle, machines, oidc
 from ..tenancy.identity import forget_old_sessions
 from ..triage.service import forget_old as forget_old_telemetry
 
@@ -66,7 +66,7 @@ def tidy(tx: Connection, now: int) -> set[str]:
     forget_old(tx, now)
     tasks.forget_old(tx, now)
     forget_old_sessions(tx, now)
-    guesses.forget_old(tx, now)
+    login_throttle.forget_old(tx, now)
     machines.forget_old_keys(tx, now)
     oidc.forget_old(tx, now)
     forget_old_telemetry(tx, now)

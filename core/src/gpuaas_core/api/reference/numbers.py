@@ -16,7 +16,7 @@ from ...ledger import requests
 from ...tasks import kinds
 from ...tasks import schemas as task_schemas
 from ...tasks import service as tasks
-from ...tenancy import accounts, guesses, identity, invitations, machines
+from ...tenancy import accounts, identity, invitations, login_throttle, machines
 from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
 from ...workers import anchoring
@@ -55,8 +55,13 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("Clock difference forgiven", _time(identity.SKEW_S), "in client assertions"),
         (
             "Wrong passwords",
-            f"{guesses.MOST} in {_time(guesses.WINDOW_MS / 1000)}",
+            f"{login_throttle.MOST} in {_time(login_throttle.WINDOW_MS / 1000)}",
             "per account and address, then 429",
+        ),
+        (
+            "A try with an e-mail that was tried often elsewhere",
+            f"waits up to {_time(login_throttle.LONGEST_WAIT_S)}",
+            "not from an address the account signed in from before",
         ),
         ("Keys of a service account", str(accounts.MOST_KEYS), "retire one to add another"),
         ("An invitation", _time(invitations.INVITATION_MS / 1000), "then invite again"),
