@@ -49,6 +49,11 @@ export function Switcher({ me }: { me: Me }) {
                   {mine.name}
                 </Menu.Item>
               ))}
+            {me.more_projects && (
+              <Menu.Item c="dimmed" onClick={() => go(`/tenants/${one.id}/projects`)}>
+                All projects of {one.name}
+              </Menu.Item>
+            )}
           </Box>
         ))}
       </Menu.Dropdown>

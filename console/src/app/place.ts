@@ -1,7 +1,8 @@
 // Where the person is: the project and tenant of the address, or those they looked at last.
 
 import { useParams } from "react-router";
-import { queries } from "../api/client";
+import { api, queries } from "../api/client";
+import { useEvery } from "../api/usePages";
 import { type Me, useMe } from "../session/session";
 
 const REMEMBERED = "gpuaas.project";
@@ -17,7 +18,9 @@ export function usePlace(): Place {
   const me = useMe().data;
   const remembered = localStorage.getItem(REMEMBERED);
   const projects = me?.projects ?? [];
-  const project = projects.find((one) => one.id === (projectId ?? remembered)) ?? (projectId ? undefined : projects[0]);
+  const listed = projects.find((one) => one.id === (projectId ?? remembered));
+  const further = useFurther(me, listed ? undefined : (projectId ?? remembered));
+  const project = listed ?? further ?? (projectId ? undefined : projects[0]);
   if (project && project.id === projectId) localStorage.setItem(REMEMBERED, project.id);
   const wanted = tenantId ?? project?.tenant_id ?? (projectId ? undefined : me?.tenants[0]?.id);
   const mine = me?.tenants.find((one) => one.id === wanted);
@@ -28,6 +31,31 @@ export function usePlace(): Place {
     { enabled: Boolean(me && wanted && !mine), staleTime: 60_000 }, // the platform's people look into tenants, too
   );
   return { project, tenant: mine ?? (wanted ? other.data : undefined) };
+}
+
+/** A project beyond those that whoami lists. */
+function useFurther(me: Me | null | undefined, id: string | null | undefined): Project | undefined {
+  const found = queries.useQuery(
+    "get",
+    "/v1/projects/{project_id}",
+    { params: { path: { project_id: id ?? "" } } },
+    { enabled: Boolean(id && me?.more_projects), staleTime: 60_000, retry: false },
+  );
+  return id ? found.data : undefined;
+}
+
+/** The projects of a tenant that one can see, for choosing among them; all of them, also where whoami lists a part. */
+export function useProjects(tenantId: string | undefined): Project[] {
+  const me = useMe().data;
+  const query = { tenant_id: tenantId, limit: 200 };
+  const every = useEvery(
+    "/whoami/projects", // what makes whoami old, makes these old too
+    query,
+    (cursor) => api.GET("/v1/projects", { params: { query: { ...query, cursor } } }),
+    Boolean(tenantId && me?.more_projects),
+  );
+  const some = (me?.projects ?? []).filter((one) => one.tenant_id === tenantId);
+  return every.data ?? some;
 }
 
 /** On pages of a project: its id, from the address. */

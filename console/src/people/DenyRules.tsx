@@ -4,12 +4,13 @@ import { Button, Card, Group, Select, Stack, TagsInput, Text, TextInput } from "
 import { IconShieldOff } from "@tabler/icons-react";
 import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
+import { useProjects } from "../app/place";
 import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
 import { Empty, Shown } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { Begin } from "../session/Refused";
-import { useMay, useMe } from "../session/session";
+import { useMay } from "../session/session";
 
 export function DenyRules({ tenantId }: { tenantId: string }) {
   const [making, make] = useState(false);
@@ -41,7 +42,7 @@ export function DenyRules({ tenantId }: { tenantId: string }) {
 function One({ rule, tenantId }: { rule: Schemas["DenyView"]; tenantId: string }) {
   const [lifting, lift] = useState(false);
   const may = useMay({ tenant_id: tenantId });
-  const project = useMe().data?.projects.find((one) => one.id === rule.scope_id);
+  const project = useProjects(tenantId).find((one) => one.id === rule.scope_id);
   return (
     <Card>
       <Group justify="space-between" align="flex-start">
@@ -84,7 +85,7 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
   const [keys, setKeys] = useState<string[]>([]);
   const [where, setWhere] = useState("");
   const [reason, setReason] = useState("");
-  const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenantId);
+  const projects = useProjects(tenantId);
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
   return (
     <Asking

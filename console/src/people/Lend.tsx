@@ -4,9 +4,9 @@ import { MultiSelect, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api, queries } from "../api/client";
 import { useEvery } from "../api/usePages";
-import { usePlace } from "../app/place";
+import { usePlace, useProjects } from "../app/place";
 import { Asking } from "../parts/Asking";
-import { useMay, useMe } from "../session/session";
+import { useMay } from "../session/session";
 
 const ENDS = [
   ["3600", "In an hour"],
@@ -25,7 +25,7 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
   const [ends, setEnds] = useState<string>("86400");
   const [reason, setReason] = useState("");
   const { tenant } = usePlace();
-  const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenant?.id);
+  const projects = useProjects(tenant?.id);
   const accounts = useAccounts(home);
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: { project_id: projectId } } });
   return (

@@ -2,7 +2,8 @@
 
 import { Select } from "@mantine/core";
 import { queries } from "../api/client";
-import { useMay, useMe } from "../session/session";
+import { useProjects } from "../app/place";
+import { useMay } from "../session/session";
 
 export interface RoleDraft {
   where: string; // a project, or "" for the whole tenant
@@ -19,12 +20,13 @@ interface Props {
 }
 
 export function RoleFields({ tenantId, draft, say, label = "Role", hint, everywhere }: Props) {
-  const projects = (useMe().data?.projects ?? []).filter((one) => one.tenant_id === tenantId);
+  const projects = useProjects(tenantId);
   return (
     <>
       {!everywhere && projects.length > 0 && (
         <Select
           label="Where"
+          searchable
           data={[
             { value: "", label: "In the whole tenant" },
             ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),

@@ -2,7 +2,8 @@
 
 import { api, type Schemas } from "../api/client";
 import { useEvery } from "../api/usePages";
-import { useMay, useMe } from "../session/session";
+import { usePlace, useProjects } from "../app/place";
+import { useMay } from "../session/session";
 
 export type Binding = Schemas["BindingView"];
 export type Person = Schemas["PrincipalView"];
@@ -32,7 +33,7 @@ export function useBindings(tenantId: string) {
 
 /** Where a binding holds, in words. */
 export function usePlaceOf(): (one: Pick<Binding, "scope_kind" | "scope_id" | "role">) => string {
-  const projects = useMe().data?.projects ?? [];
+  const projects = useProjects(usePlace().tenant?.id);
   return (one) => {
     if (one.scope_kind === "tenant") return "the whole tenant";
     if (one.role === AGENT) return "itself";

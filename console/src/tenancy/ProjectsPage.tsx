@@ -1,25 +1,27 @@
 // The projects of a tenant that one can see, and making one.
 
-import { Anchor, Group, Table, Text } from "@mantine/core";
+import { Anchor, Group, Stack, Table, Text } from "@mantine/core";
 import { IconFolders } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { api } from "../api/client";
+import { usePages } from "../api/usePages";
 import type { Project } from "../app/place";
 import { Asking } from "../parts/Asking";
 import { Copy } from "../parts/Copy";
 import { Label } from "../parts/Label";
 import { Listed } from "../parts/Listed";
-import { Empty, Page, Shown } from "../parts/Page";
+import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { Begin } from "../session/Refused";
-import { useMe } from "../session/session";
 import { NamedFields } from "./NamedFields";
 import { type Named, named } from "./naming";
 
 export function ProjectsPage() {
   const { tenantId = "" } = useParams();
   const [making, make] = useState(false);
-  const me = useMe();
+  const found = usePages("/whoami/projects", [tenantId], (cursor) =>
+    api.GET("/v1/projects", { params: { query: { tenant_id: tenantId, limit: 50, cursor } } }),
+  );
   return (
     <Page
       title="Projects"
@@ -30,9 +32,8 @@ export function ProjectsPage() {
         </Begin>
       }
     >
-      <Shown of={me}>
-        {(known) => {
-          const mine = known?.projects.filter((one) => one.tenant_id === tenantId) ?? [];
+      <Shown of={found}>
+        {(mine) => {
           if (!mine.length)
             return (
               <Empty icon={<IconFolders size={32} />} title="You see no project here">
@@ -40,11 +41,14 @@ export function ProjectsPage() {
               </Empty>
             );
           return (
-            <Listed label="Projects" columns={["Name", ["Id", "md"], "Your roles"]}>
-              {mine.map((one) => (
-                <Row key={one.id} one={one} />
-              ))}
-            </Listed>
+            <Stack>
+              <Listed label="Projects" columns={["Name", ["Id", "md"], "Your roles"]}>
+                {mine.map((one) => (
+                  <Row key={one.id} one={one} />
+                ))}
+              </Listed>
+              <Pager of={found.turning} />
+            </Stack>
           );
         }}
       </Shown>
