@@ -46,7 +46,9 @@ def counted(platform: Platform) -> Iterator[list[tuple[str, int]]]:
     def seen(_connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         asked.append((statement, cursor.rowcount))
 
-    engines = {platform.db._read_engine, platform.db._write_engine}  # pyright: ignore[reportPrivateUsage]
+    engines = {platform.db.engine}
+    if platform.db.is_sqlite:  # on PostgreSQL reads go through the same engine
+        engines.add(platform.db._read_engine)  # pyright: ignore[reportPrivateUsage]
     for engine in engines:
         event.listen(engine, "after_cursor_execute", seen)
     try:
