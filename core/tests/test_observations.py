@@ -86,6 +86,8 @@ async def test_detail_is_told_by_name_and_null_takes_it_away(world: World) -> No
 
 async def test_the_last_of_two_controllers_wins_and_neither_is_hurt(world: World) -> None:
     instance = await world.running()
+    await world.deploy(world.allocations[1], "other")
+    assert await world.claim(by=world.second), "now both have worked for the app"
     mended = {"status": "healthy", "sentence": "All is well."}
     assert (await look(world, instance)).status_code == 200
     assert (await look(world, instance, by=world.second, health=mended)).status_code == 200

@@ -90,15 +90,19 @@ export function ServiceAccountsPage() {
   );
 }
 
+const OPERATOR = "app_operator"; // root on the machines of its instances, so not every administrator appoints one
 const ROLES = [
-  ["app_operator", "Work on operations, as an app's controller does"],
+  [OPERATOR, "Work on operations, as an app's controller does"],
   ["project_viewer", "Look at everything in the project"],
   ["project_admin", "Everything that is done in a project"],
 ] as const;
 
 function NewAccount({ projectId, close }: { projectId: string; close: () => void }) {
   const [name, setName] = useState("");
-  const [role, setRole] = useState<string>("app_operator");
+  const appoints = useMay({ project_id: projectId })("iam.operator.appoint");
+  const offered = ROLES.filter(([value]) => appoints || value !== OPERATOR);
+  const [chosenRole, setRole] = useState<string | null>(null);
+  const role = chosenRole ?? (appoints ? OPERATOR : "project_viewer");
   return (
     <Asking
       title="New service account"
@@ -117,7 +121,7 @@ function NewAccount({ projectId, close }: { projectId: string; close: () => void
       />
       <Select
         label="What it may do"
-        data={ROLES.map(([value, label]) => ({ value, label }))}
+        data={offered.map(([value, label]) => ({ value, label }))}
         value={role}
         onChange={(chosen) => chosen && setRole(chosen)}
         allowDeselect={false}

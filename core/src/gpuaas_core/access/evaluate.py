@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .permissions import BREAK_THE_GLASS, EVERYBODY, ROLES, UNDENIABLE
+from .permissions import APPOINT_OPERATOR, BREAK_THE_GLASS, EVERYBODY, OPERATOR_KEYS, ROLES, UNDENIABLE
 
 Place = tuple[str, str]  # ("project", "prj_…")
 PLATFORM: Place = ("platform", "*")
@@ -124,7 +124,8 @@ def _still_lends(grant: Grant, key: str, scope: Scope) -> bool:
     """Deny rules need no second look here: they are the same for everybody, and were asked first."""
     if grant.kind == BREAK_GLASS:
         return evaluate(grant.lender, BREAK_THE_GLASS, Scope()).allowed
-    return evaluate(grant.lender, key, scope).allowed
+    appoints = key not in OPERATOR_KEYS or evaluate(grant.lender, APPOINT_OPERATOR, scope).allowed
+    return appoints and evaluate(grant.lender, key, scope).allowed
 
 
 def _loan(grant: Grant) -> str:

@@ -37,6 +37,7 @@ PERMISSIONS: dict[str, str] = {
     "iam.delegation.read": "see what is lent in a project",
     "iam.delegation.revoke": "end what is lent in a project",
     "iam.tenant_admin.appoint": "give a tenant an administrator",
+    "iam.operator.appoint": "make an account an operator of a project, and give an operator keys: root on its machines",
     "iam.service_account.create": "create a service account in a project",
     "iam.service_account.read": "see the service accounts of a project",
     "iam.service_account.disable": "disable and enable a service account",
@@ -151,6 +152,13 @@ PERMISSIONS: dict[str, str] = {
     "scheduler.node.operate": "drain, cordon, uncordon, label scheduler nodes",
 }
 
+# What leads to root on the machines of a project, by a claim, an observation or a task. Giving an account any of these
+# (by a role, a delegation or a key to sign in with) is appointing an operator, and needs the key below as well.
+OPERATOR_KEYS = frozenset(
+    {"apps.operation.work", "apps.access.grant", "apps.task.ask", "apps.secret.use", "custody.credential.use"}
+)
+APPOINT_OPERATOR = "iam.operator.appoint"
+
 BREAK_THE_GLASS = "platform.break_glass.open"  # whoever loses it loses what was opened with it
 
 _SCHEDULER_READ = {"scheduler.catalog.read", "scheduler.instance.read", "scheduler.queue.read", "scheduler.node.read"}
@@ -214,14 +222,7 @@ _PROJECT_ADMIN = (
     }
 )
 
-_APP_OPERATOR = _VIEWER | {
-    "apps.operation.work",
-    "apps.access.grant",
-    "apps.task.ask",
-    "apps.secret.use",
-    "custody.credential.use",
-    "ledger.telemetry.write",
-}
+_APP_OPERATOR = _VIEWER | OPERATOR_KEYS | {"ledger.telemetry.write"}
 
 _TENANT_ADMIN = (
     _PROJECT_ADMIN
@@ -240,6 +241,7 @@ _TENANT_ADMIN = (
         "iam.binding.create",
         "iam.binding.read",
         "iam.binding.remove",
+        APPOINT_OPERATOR,
         "iam.role.create",
         "iam.role.read",
         "iam.role.delete",
@@ -400,7 +402,7 @@ BINDABLE: dict[str, frozenset[str]] = {
 # how a tenant gets its first administrator, and a controller its working role.
 APPOINTED_BY: dict[str, str] = {
     "tenant_admin": "iam.tenant_admin.appoint",
-    "app_operator": "iam.service_account.create",
+    "app_operator": APPOINT_OPERATOR,
 }
 
 assert PERMISSIONS.keys() >= UNDENIABLE, "an undeniable key does not exist"

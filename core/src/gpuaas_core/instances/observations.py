@@ -64,7 +64,7 @@ def _observable(ctx: Context, project_id: str, instance_id: str, *, lock: bool =
     if ctx.principal.kind != "service_account":
         raise ObserverNotController("Only a service account says what it sees of an instance.")
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
-    operators.check_operates(ctx, instance)
+    operators.check_serves(ctx, instance)
     check_not_expired(ctx.tx, project_id, instance.app_slug, ctx.now)
     if instance.state != "running":
         raise NotObservable(f"The instance is {instance.state}.")

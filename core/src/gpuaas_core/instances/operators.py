@@ -1,7 +1,9 @@
-"""Who operates an instance: any controller of its app in the project, unless its deploy named one service account.
+"""Which service accounts serve an instance: claim its operations, and observe it between them.
 
-Then only that account claims the instance's operations and looks at it between them. An account that is disabled or
-deleted binds nobody: otherwise nobody could tear its instances down.
+If its deploy named an operator, only that account does both, unless it was disabled or deleted since: otherwise no
+account could tear its instances down. If none was named, every operator of the project claims its operations, and
+those that have claimed an operation of its app in the project observe it. When none of them may work on operations any
+more, any operator of the project observes it: a new account takes over without waiting for an operation.
 """
 
 from typing import Any
@@ -44,9 +46,26 @@ def somebody_elses(ctx: Context) -> Any:
     return exists().where(mine, principals.c.id == named.operator_id, principals.c.disabled_at.is_(None))
 
 
-def check_operates(ctx: Context, instance: Row[Any]) -> None:
-    if instance.operator_id not in (None, ctx.principal.id) and _binds(ctx.tx, instance.operator_id):
-        raise ObserverNotController("This instance is operated by another service account.")
+def check_serves(ctx: Context, instance: Row[Any]) -> None:
+    if instance.operator_id is not None and _binds(ctx.tx, instance.operator_id):
+        if instance.operator_id != ctx.principal.id:
+            raise ObserverNotController("This instance is operated by another service account.")
+    elif not _works_for_app(ctx, instance):
+        app = instance.app_slug
+        raise ObserverNotController(
+            f"{ctx.principal.name} has claimed no operation of {app!r} in this project; other accounts operate the app."
+        )
+
+
+def _works_for_app(ctx: Context, instance: Row[Any]) -> bool:
+    o = operations.c
+    of_app = (o.project_id == instance.project_id, o.app_slug == instance.app_slug)
+    if ctx.tx.execute(select(o.id).where(*of_app, o.claimant_id == ctx.principal.id).limit(1)).first():
+        return True
+    accounts = select(principals.c.id).where(principals.c.kind == "service_account", principals.c.disabled_at.is_(None))
+    others = select(o.claimant_id).where(*of_app, o.claimant_id.in_(accounts)).distinct()
+    may_work = (explain_other(ctx.tx, other, WORKS, ctx.scope, ctx.now) for other in ctx.tx.execute(others).scalars())
+    return not any(found.allowed for found in may_work)
 
 
 def _binds(tx: Connection, account_id: str) -> bool:

@@ -5,12 +5,16 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from ..access.context import Context
+from ..access.evaluate import Place, Scope
+from ..access.permissions import OPERATOR_KEYS
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from ..ledger.events import declare
 from . import identity, roles, schemas
 from .errors import KeyTaken, TooManyKeys
+from .principals import principal_of, with_grants
+from .reads import project_scope, tenant_scope
 from .service import bind, principal_view
 from .tables import principal_keys, principals, role_bindings, sessions
 
@@ -47,6 +51,8 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
     ctx.resource_id = account_id
     if enabled == (row.disabled_at is None):
         return row
+    if enabled:
+        _check_appoints(ctx, row)
     mine = principals.c.id == account_id
     ctx.tx.execute(update(principals).where(mine).values(disabled_at=None if enabled else ctx.now))
     if enabled:
@@ -73,6 +79,7 @@ def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Ro
 
 def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey) -> Row[Any]:
     account = account_row(ctx.tx, project_id, account_id)
+    _check_appoints(ctx, account)
     jwk = identity.check_public_jwk(body.public_jwk)
     known = keys_of(ctx.tx, account_id)
     if any(canonical(key.public_jwk) == canonical(jwk) for key in known):
@@ -93,6 +100,25 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
         identity.close_sessions(ctx.tx, sessions.c.key_id == key_id, now=ctx.now)
         ctx.emit("tenancy.service_account.key_retired", account_id, {"key_id": key_id})
     return _key(ctx.tx, account_id, key_id)
+
+
+def _check_appoints(ctx: Context, account: Row[Any]) -> None:
+    """A key of an operator is worth what the operator is: wherever it operates apps, the caller must appoint operators.
+
+    Taking away (a key, the account) needs no such right.
+    """
+    holder = with_grants(ctx.tx, principal_of(ctx.tx, account), ctx.now)
+    for held in (*holder.bindings, *holder.grants):
+        if held.keys & OPERATOR_KEYS:
+            scope = _scope(ctx.tx, held.place)
+            roles.check_appoints(ctx.tx, ctx.principal, scope, f"Signing in as {account.name}")
+
+
+def _scope(tx: Connection, place: Place) -> Scope:
+    kind, where = place
+    if kind == "project":
+        return project_scope(tx, where)
+    return tenant_scope(tx, where) if kind == "tenant" else Scope()
 
 
 def accounts_of(project_id: str) -> Select[Any]:

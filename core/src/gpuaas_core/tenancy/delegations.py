@@ -11,12 +11,12 @@ from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import evaluate
-from ..access.permissions import PERMISSIONS, UNLENDABLE
+from ..access.permissions import OPERATOR_KEYS, PERMISSIONS, UNLENDABLE
 from ..access.rules import rules_at
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import schemas
+from . import roles, schemas
 from .errors import GrantExceedsOwn, NotLendable, PermissionUnknown
 from .principals import delegated, lender_of
 from .reads import project_scope
@@ -103,6 +103,8 @@ def _check_keys(ctx: Context, keys: list[str]) -> None:
     mine = [key for key in keys if evaluate(myself, key, ctx.scope, denies).allowed]
     if missing := sorted(set(keys) - set(mine)):
         raise GrantExceedsOwn(f"You do not hold these permissions here: {', '.join(missing[:5])}.")
+    if OPERATOR_KEYS.intersection(keys):
+        roles.check_appoints(ctx.tx, myself, ctx.scope, "This delegation")
 
 
 def _check_grantee(ctx: Context, account_id: str) -> None:

@@ -67,6 +67,11 @@ class GrantExceedsOwn(Denied):
     way_out = "Ask somebody who holds these permissions to bind the role."
 
 
+class OperatorAppointmentNeeded(Denied):
+    status, code, title = 403, "operator_appointment_needed", "Only a tenant administrator appoints operators"
+    way_out = "Ask an administrator of the tenant to do it: an operator is root on the machines of its instances."
+
+
 class NotLendable(Problem):
     status, code, title = 422, "permission_not_lendable", "This permission cannot be lent"
     way_out = "Lend what the account needs for its work; `unlendable` in contracts/permissions.json says what stays."

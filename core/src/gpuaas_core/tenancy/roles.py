@@ -7,13 +7,20 @@ from sqlalchemy.exc import IntegrityError
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope, keys_at
-from ..access.permissions import APPOINTED_BY, BINDABLE, PERMISSIONS, ROLES
+from ..access.permissions import APPOINT_OPERATOR, APPOINTED_BY, BINDABLE, OPERATOR_KEYS, PERMISSIONS, ROLES
 from ..access.rules import decide
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
 from . import schemas
-from .errors import GrantExceedsOwn, PermissionUnknown, RoleInUse, RoleNotBindable, RoleTaken
+from .errors import (
+    GrantExceedsOwn,
+    OperatorAppointmentNeeded,
+    PermissionUnknown,
+    RoleInUse,
+    RoleNotBindable,
+    RoleTaken,
+)
 from .tables import custom_roles, role_bindings
 
 declare(
@@ -99,6 +106,19 @@ def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope)
     appoint = APPOINTED_BY.get(role)
     if appoint and decide(tx, grantor, appoint, scope).allowed:
         return
-    missing = role_keys(tx, scope.tenant_id, role) - keys_at(grantor, scope)
+    given = role_keys(tx, scope.tenant_id, role)
+    if given & OPERATOR_KEYS:
+        check_appoints(tx, grantor, scope, f"The role {role!r}")
+    missing = given - keys_at(grantor, scope)
     if missing:
         raise GrantExceedsOwn(f"{role!r} holds permissions you do not hold here: {', '.join(sorted(missing)[:5])}.")
+
+
+def check_appoints(tx: Connection, grantor: Principal, scope: Scope, what: str) -> None:
+    """Of whatever makes an account an operator: a role, a loan, a key of an account that is one already."""
+    if not decide(tx, grantor, APPOINT_OPERATOR, scope).allowed:
+        raise OperatorAppointmentNeeded(
+            f"{what} gives root on the machines of a project, and {grantor.name} lacks the permission "
+            f"{APPOINT_OPERATOR!r} there.",
+            extra={"permission": APPOINT_OPERATOR},
+        )
