@@ -245,3 +245,21 @@ def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path)
     with pytest.raises(copying.NotCopied, match="no journal"):
         copying.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
     assert not (tmp_path / "typo").exists()
+
+
+def test_the_journal_is_readable_by_its_own_user_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    before = os.umask(0o022)
+    try:
+        for _ in ("a new journal", "one that others could read"):
+            journal = store.opened(tmp_path / "journal.db", TABLES)
+            journal.execute("PRAGMA user_version=1")
+            modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()}
+            assert modes == dict.fromkeys(("journal.db", "journal.db-wal", "journal.db-shm"), "0o600")
+            journal.close()
+            (tmp_path / "journal.db").chmod(0o644)
+        deeper = store.opened(tmp_path / "new" / "journal.db", TABLES)
+        assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+        deeper.close()
+    finally:
+        os.umask(before)

@@ -156,6 +156,7 @@ def contracts(
     release
         Make today's contract the one that later ones are compared with.
     """
+    os.umask(0o022)  # these files are for every reader of the repository
     stale = write_contracts(folder, docs, check=check)
     if release:
         write_release(folder)
@@ -211,6 +212,7 @@ def _configure_logs(export: OtlpExport | None) -> None:
 
 
 def main() -> None:
+    os.umask(0o077)  # the store, its copies, checkpoints and artifacts are this user's alone
     try:
         app()
     except Problem as problem:  # a person reads this, not a client

@@ -37,6 +37,7 @@ def run(
     from gpuaas_slurm import controller, logs
     from gpuaas_slurm.state.store import StateAway
 
+    os.umask(0o077)  # what the controller writes is its user's alone
     for path in identity:
         if not path.is_file():
             sys.exit(f"There is no identity file {path}. Make one with ServiceAccount.generate() of gpuaas_sdk.")

@@ -8,7 +8,9 @@ See docs/decisions/0002-data-path.md and 0008-postgresql.md.
 """
 
 import asyncio
+import contextlib
 import hashlib
+import os
 import random
 import sqlite3
 import time
@@ -16,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, select
+from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, make_url, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -46,6 +48,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = full_url(url)
         self.is_sqlite = self.url.startswith("sqlite")
+        keep_private(self.url)
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, thread_name_prefix="db-write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
         self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _postgresql(self.url)
@@ -116,6 +119,20 @@ def full_url(url: str) -> str:
     """`postgresql://…` and `postgres://…`, as others write it, mean the driver that we ship."""
     scheme, separator, rest = url.partition("://")
     return f"postgresql+psycopg://{rest}" if separator and scheme in ("postgresql", "postgres") else url
+
+
+def keep_private(url: str) -> None:
+    """The files of a SQLite store are its core's alone, also in a folder that others can read.
+
+    SQLite gives the write-ahead log the mode of the store, so the store exists with the right one before it is opened.
+    """
+    path = make_url(url).database if url.startswith("sqlite") else None
+    if not path or path == ":memory:":
+        return
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    for file in (path, f"{path}-wal", f"{path}-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(file, 0o600)
 
 
 def hold_name(tx: Connection, name: str) -> None:

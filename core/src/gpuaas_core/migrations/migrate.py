@@ -12,7 +12,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
-from ..kit.db import full_url, hold_name
+from ..kit.db import full_url, hold_name, keep_private
 from ..ledger.events import ensure_store_epoch
 
 
@@ -36,6 +36,7 @@ def downgrade(url: str, revision: str) -> None:
 
 @contextlib.contextmanager
 def _alone(url: str) -> Iterator[Connection]:
+    keep_private(full_url(url))
     engine = create_engine(full_url(url))
     try:
         if engine.dialect.name == "sqlite":

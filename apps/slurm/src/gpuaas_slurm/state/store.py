@@ -4,6 +4,7 @@ Both speak the same SQL, commit every statement by itself, and end in one error,
 called. The one that is shared is in shared.py, with a library that only its users need.
 """
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,8 @@ class OneFile:
     def __init__(self, path: Path, tables: Sequence[str]) -> None:
         self.name = str(path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _keep_private(path)
             self._db = sqlite3.connect(path, isolation_level=None)
         except (OSError, sqlite3.Error) as error:
             raise StateAway(self.name, str(error)) from error
@@ -84,3 +86,11 @@ class OneFile:
         if self._db.in_transaction:
             self._db.execute("COMMIT")
         self._db.close()
+
+
+def _keep_private(path: Path) -> None:
+    """For this user alone, also in a folder that others can read; SQLite gives the write-ahead log the same mode."""
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if file.exists():
+            file.chmod(0o600)
