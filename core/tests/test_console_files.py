@@ -37,6 +37,25 @@ async def test_whoever_navigates_gets_the_page(http: httpx2.AsyncClient, path: s
     assert "/assets/a-1.js" in answer.text
 
 
+@pytest.mark.parametrize("headers", [{}, {"Accept": "*/*"}, {"Accept": "application/json"}])
+async def test_the_first_address_is_the_page_for_every_client(
+    http: httpx2.AsyncClient, headers: dict[str, str]
+) -> None:
+    answer = await http.get("/", headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "/assets/a-1.js" in answer.text
+
+
+async def test_what_the_api_answers_is_stored_and_guessed_at_by_no_browser(http: httpx2.AsyncClient) -> None:
+    tried = [("GET", "/v1"), ("GET", "/healthz"), ("GET", "/v1/whoami"), ("GET", "/v1/nothing"), ("PUT", "/v1/whoami")]
+    for method, path in tried:
+        answer = await http.request(method, path)
+        told = answer.headers["cache-control"], answer.headers["x-content-type-options"]
+        assert told == ("no-store", "nosniff"), (method, path, answer.status_code)
+    huge = await http.post("/v1/sign-in", content=b"x" * (2 << 20))
+    assert (huge.status_code, huge.headers["cache-control"]) == (413, "no-store")
+
+
 async def test_no_script_but_our_own_runs_and_every_answer_has_a_nonce_of_its_own(http: httpx2.AsyncClient) -> None:
     seen = set()
     for _ in range(2):

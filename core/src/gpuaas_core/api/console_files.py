@@ -1,7 +1,7 @@
 """The web console's files, served beside the API: built once, kept in memory, under a policy that runs no other script.
 
-An address below the API is never answered here. Any other address a browser navigates to gets the page, which reads the
-address by itself; whatever else asks for something unknown gets the API's own 404.
+An address below the API is never answered here. `/` is the page for every client; any other address that a browser
+navigates to gets it as well, and reads the address by itself. Other requests for something unknown get the API's 404.
 """
 
 import gzip
@@ -56,7 +56,7 @@ class Console:
             return None
         if found := self.files.get(path):
             return _file(found, headers)
-        return self._navigation() if _navigates(headers) else None
+        return self._navigation() if path == "/" or _navigates(headers) else None
 
     def _navigation(self) -> Response:
         nonce = secrets.token_urlsafe(18)

@@ -1,4 +1,8 @@
-"""Every request gets its correlation and trace id, every answer carries them, every request leaves a log line."""
+"""Every request gets its correlation and trace id, every answer carries them, every request leaves a log line.
+
+No answer of the API is kept by a browser or a proxy, or read as another type than it says. The console's own files are
+answered before this, with caching headers of their own.
+"""
 
 import time
 from collections.abc import Sequence
@@ -35,6 +39,8 @@ class Correlate:
                 marked = MutableHeaders(scope=message)
                 marked["X-Correlation-Id"] = ids.correlation_id
                 marked["X-Trace-Id"] = ids.trace_id
+                marked["Cache-Control"] = "no-store"
+                marked["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
         try:

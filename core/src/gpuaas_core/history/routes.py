@@ -177,5 +177,5 @@ def _page(ctx: Context, tenant_id: str, start: int, limit: int, subject: str | N
 async def _stream(call: Call, after: str | None) -> StreamingResponse:
     tenant_id = str(call.scope.tenant_id)
     start = await call.read(lambda ctx: events.read_cursor(ctx.tx, tenant_id, after))
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(follow(call, tenant_id, start), media_type="text/event-stream", headers=headers)
