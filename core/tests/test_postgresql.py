@@ -11,6 +11,9 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
+from gpuaas_core.history import stream
+from gpuaas_core.kit import wakeups
+from gpuaas_core.kit.bell import heard_by_others
 from gpuaas_core.kit.db import Database
 from gpuaas_core.ledger import heads
 from pace import promised
@@ -21,7 +24,9 @@ from world import (
     MovableClock,
     Store,
     World,
+    add_user,
     apply_trust,
+    asleep,
     caller,
     database_url,
     join,
@@ -164,7 +169,7 @@ async def _wait_on(platform: Any, store: Store, head: int) -> int:
         now = await platform.db.read(lambda tx: tx.execute(text("select max(sequence) from events")).scalar())
         if now > head:
             return now
-        await platform.wakeups.wait(f"events:{store.world.tenant}", 20, since=heard)
+        await platform.wakeups.wait(f"events:{store.world.tenant}", timeout_s=20, since=heard)
 
 
 async def test_connections_cut_again_and_again_cost_no_request_its_effect(
@@ -322,3 +327,49 @@ def test_ours_makes_the_second_writer_wait_for_the_first(db: Database, store: St
         go_on.set()
         first.result(timeout=60)
         assert second.result(timeout=60) == numbers[0] + 1
+
+
+async def test_a_session_ended_in_one_core_ends_its_stream_in_the_other(
+    store: Store, store_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the notification can tell the other core: the looks that would find it anyway are switched off."""
+    monkeypatch.setattr(stream, "RECHECK_MS", 600_000)
+    monkeypatch.setattr(stream, "LOOK_AGAIN_S", 600.0)
+    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", 600.0)
+    clock = MovableClock(store.made)
+    with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
+        async with heard_by_others(one.db, one.wakeups), heard_by_others(other.db, other.wakeups):
+            async with caller(other) as api:
+                there = store.world.through(api.http)
+                ann, _ = await add_user(there, "ann@acme.example", "project_viewer", project=there.red)
+            async with caller(one) as api:
+                path = f"/v1/projects/{there.red}/events/stream"
+                streamed = asyncio.create_task(api.as_(ann.token).get(path, timeout=600))
+                await asleep(one, f"events:{there.tenant}")
+            async with caller(other) as api:
+                there = store.world.through(api.http)
+                await Api(api.http, ann.token).ok("/v1/sign-out")
+                await there.deploy()
+            async with asyncio.timeout(5):
+                assert "apps.instance" not in (await streamed).text
+
+
+async def test_after_a_lost_listening_connection_every_waiter_looks_at_once(
+    store: Store, store_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "RECHECK_MS", 600_000)
+    monkeypatch.setattr(stream, "LOOK_AGAIN_S", 600.0)
+    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", 600.0)
+    clock = MovableClock(store.made)
+    with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
+        async with heard_by_others(one.db, one.wakeups), caller(one) as api:
+            here = store.world.through(api.http)
+            ann, ann_id = await add_user(here, "ann@acme.example", "project_viewer", project=here.red)
+            streamed = asyncio.create_task(ann.get(f"/v1/projects/{here.red}/events/stream", timeout=600))
+            await asleep(one, f"events:{here.tenant}")
+            end = text("update sessions set revoked_at = 1 where principal_id = :ann")
+            other.db.write_now(lambda tx: tx.execute(end, {"ann": ann_id}))  # by a core whose notification was lost
+            cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gpuaas-core ear'"
+            other.db.write_now(lambda tx: tx.execute(text(cut)))
+            async with asyncio.timeout(10):
+                assert (await streamed).status_code == 200

@@ -436,6 +436,16 @@ async def service_account(world: World, project: str) -> tuple[str, Api, OKPKey]
     return account["id"], await machine_token(world.api, key, account["id"], world.now()), key
 
 
+async def asleep(platform: Platform, topic: str, requests: int = 1) -> None:
+    """Until so many requests wait for the topic."""
+    waiting = platform.wakeups._waiting  # pyright: ignore[reportPrivateUsage]
+    for _ in range(1000):
+        if len(waiting.get(topic, ())) >= requests:
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(f"{requests} requests should wait for {topic!r}; what is waited for: {sorted(waiting)}")
+
+
 PASSING = {"sessions", "used_assertions", "seen_requests"}  # rows that say who asked, not what is
 
 

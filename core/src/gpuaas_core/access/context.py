@@ -40,6 +40,10 @@ def _exit(key: str, decision: Decision) -> str:
     return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
 
 
+def rights_topic(principal_or_place_id: str) -> str:
+    return f"rights:{principal_or_place_id}"
+
+
 @dataclass
 class Context:
     tx: Connection
@@ -92,6 +96,10 @@ class Context:
 
     def ring(self, *topics: str) -> None:
         self.topics.update(topics)
+
+    def rights_changed(self, *ids: str) -> None:
+        """Of a principal, or of all who act at a place: what they wait for is checked again at once, not delivered."""
+        self.topics.update(rights_topic(one) for one in ids)
 
     def flush(self, *, audited: bool = True) -> None:
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}

@@ -65,6 +65,7 @@ class Principal:
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
     key_id: str | None = None  # the key it is signed in with, of those that sign in with one
+    session_ends_at: int | None = None  # when its session runs out by itself
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
     change = {"state": NODE.after(node.state, "suspend"), "standing_reason": shown.detail}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     records.suspend_machine_principal(ctx.tx, node.id, ctx.now)
+    ctx.rights_changed(node.id)
     ctx.emit(
         "capacity.node.suspended", node.id, {"node_name": node.name, "reason": shown.detail} | {"state": "suspended"}
     )
@@ -94,6 +95,7 @@ def rejoin(
     others = [enrolments.c.node_id == node.id, enrolments.c.id != invitation.id, enrolments.c.used_by_node.is_(None)]
     ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # one invitation, one return
     records.reopen_machine_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
+    ctx.rights_changed(node.id)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
     told = {"node_name": node.name, "address": change["address"], "state": change["state"]}
     ctx.emit("capacity.node.rejoined", node.id, told)

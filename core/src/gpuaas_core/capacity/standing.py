@@ -58,6 +58,7 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
     change = {"state": NODE.after(node.state, "retire"), "standing_reason": reason or None}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(**change))
     records.close_machine_principal(ctx.tx, node_id, ctx.now)
+    ctx.rights_changed(node_id)
     ctx.resource_id = node_id
     ctx.emit("capacity.node.retired", node_id, {"node_name": node.name, "state": "retired", "reason": reason})
     ctx.ring(f"node:{node_id}")
@@ -134,6 +135,7 @@ def replace(ctx: Context, node: Row[Any], by: str) -> None:
     change = {"state": NODE.after(node.state, "replace"), "standing_reason": f"replaced by {by}"}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     records.close_machine_principal(ctx.tx, node.id, ctx.now)
+    ctx.rights_changed(node.id)
     told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
     ctx.emit("capacity.node.retired", node.id, told)
     ctx.ring(f"node:{node.id}")

@@ -114,6 +114,7 @@ def expire_entitlements(ctx: Context) -> int:
         ctx.tx.execute(update(entitlements).where(mine).values(enabled=0, updated_at=ctx.now))
         where, subject = project_scope(ctx.tx, row.project_id), f"{row.project_id}/{row.app_slug}"
         ctx.emit("catalog.entitlement.expired", subject, {"app_slug": row.app_slug}, scope=where)
+        ctx.rights_changed(row.project_id)
         ctx.note_own(where, subject, "its time is over")
     return len(rows)
 
@@ -126,4 +127,5 @@ def _set_entitlement(ctx: Context, project_id: str, slug: str, **change: Any) ->
     key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
     new = insert_into(ctx.tx, entitlements).values(**key, **change)
     ctx.tx.execute(new.on_conflict_do_update(index_elements=["project_id", "app_slug"], set_=change))
+    ctx.rights_changed(project_id)
     return entitlement_row(ctx.tx, project_id, slug)

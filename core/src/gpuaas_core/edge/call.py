@@ -6,7 +6,7 @@ holds the change, its events, its audit row and the remembered answer.
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -15,7 +15,7 @@ from fastapi.params import Depends as DependsParam
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
-from ..access.context import Context, Denied, Unauthenticated
+from ..access.context import Context, Denied, Unauthenticated, rights_topic
 from ..access.evaluate import Grant, Principal, Scope
 from ..kit.clock import Clock
 from ..kit.db import Database
@@ -78,6 +78,7 @@ class Call:
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
+        self._again = False  # the next read also authenticates and authorizes, in its own transaction
         self.seen = seen_in(request.scope)
         if self.seen:
             self.seen.route, self.seen.permission = request.scope["route"].path, self.permission
@@ -101,11 +102,7 @@ class Call:
         if self.permission == PUBLIC:
             return
         token = self.token
-        try:
-            await self.platform.db.read(lambda tx: self._admit(tx, token))
-        except Denied as refusal:
-            await self._record_refusal(refusal.detail)
-            raise
+        await self._recorded(self.platform.db.read(lambda tx: self._admit(tx, token)))
 
     async def note_visit(self) -> None:
         """Once per request, also if it is a stream that asks for admission again and again."""
@@ -132,13 +129,28 @@ class Call:
         return "idempotency-key" in self.request.headers
 
     async def wait(self, topic: str, seconds: float) -> None:
-        """Until the topic rings or it is time to look again; a caller disabled meanwhile is refused."""
-        await self.platform.wakeups.wait(topic, seconds, since=self.heard)
-        self.now = self.platform.clock()
-        await self.admit()
+        """Until the topic rings, the caller's rights change or it is time to look again.
+
+        The read that follows refuses a caller who has lost the right meanwhile, before it shows anything.
+        """
+        await self.platform.wakeups.wait(topic, *self.rights_topics, timeout_s=seconds, since=self.heard)
+        self.check_again()
+
+    def check_again(self) -> None:
+        self._again = True
+
+    @property
+    def rights_topics(self) -> list[str]:
+        """What rings when the caller's rights here may have changed: its own, of who lends to it, of this place."""
+        lenders = [grant.lender.id for grant in self.principal.grants]
+        return [rights_topic(one) for one in {self.principal.id, *lenders, *(place[1] for place in self.scope.chain)}]
 
     async def _record_refusal(self, reason: str) -> None:
         await self.platform.db.write(lambda tx: self._record_denial(tx, reason))
+
+    def _admit_again(self, tx: Connection) -> None:
+        self.now = self.platform.clock()
+        self._admit(tx, self.token)
 
     def _admit(self, tx: Connection, token: str) -> None:
         self.principal = self.platform.authenticate(tx, token, self.now)
@@ -181,9 +193,21 @@ class Call:
             via=self.via,
         )
 
-    async def read(self, fn: Callable[[Context], T]) -> T:
-        self.heard = self.platform.wakeups.rings  # what rings while we look must not be missed
-        return await self.platform.db.read(lambda tx: fn(self.context(tx)))
+    async def read(self, fn: Callable[[Context], T], *, deliver: bool = False) -> T:
+        """`deliver`: long after the request was admitted. What is found goes only to a caller who may see it now."""
+        self.heard = self.platform.wakeups.rings  # what rings during this read must not be missed
+
+        def transaction(tx: Connection) -> T:
+            if self._again:
+                self._admit_again(tx)
+            found = fn(self.context(tx))
+            if deliver and found and not self._again:
+                self._admit_again(tx)
+            return found
+
+        result = await self._recorded(self.platform.db.read(transaction))
+        self._again = False
+        return result
 
     async def write(
         self,
@@ -226,13 +250,14 @@ class Call:
             topics.update(ctx.topics)
             return answer
 
-        answer = await self._run(transaction)
+        answer = await self._recorded(self.platform.db.write(transaction))
         self.platform.wakeups.ring(topics)
         return answer.response(finish)
 
-    async def _run(self, transaction: Callable[[Connection], "_Answer"]) -> "_Answer":
+    async def _recorded(self, work: Awaitable[T]) -> T:
+        """A refusal undoes its transaction, so its audit row gets one of its own."""
         try:
-            return await self.platform.db.write(transaction)
+            return await work
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise

@@ -159,7 +159,7 @@ async def _list(call: Call, after: str | None, limit: int, wait_s: int, subject:
     deadline = call.now + wait_s * 1000
     start = await call.read(lambda ctx: events.read_cursor(ctx.tx, tenant_id, after))
     while True:
-        found = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit, subject))
+        found = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit, subject), deliver=wait_s > 0)
         left = (deadline - call.platform.clock()) / 1000
         if found.items or left <= 0 or await call.request.is_disconnected():
             return found

@@ -1,52 +1,60 @@
 """The event stream: everything after a sequence, in order, no hole, until the reader leaves or loses the right to read.
 
-The rows are the record, so a stream is only a patient reader of the table; wake-ups make it fast, not correct.
+The rows are the record, so a stream is only a patient reader of the table; wake-ups make it fast, not correct. Events
+are read together with the reader's right to them, in one transaction: what was created after a session, a key or a role
+ended is not delivered. The end itself rings, and the stream closes.
 """
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
+from ..access.context import Context
 from ..edge.call import Call
 from ..kit.problems import Problem
 from ..ledger import events
 
 PING_MS = 15_000
-RECHECK_MS = 5_000
+RECHECK_MS = 5_000  # only where a wake-up was lost
+LOOK_AGAIN_S = 1.0
 BATCH = 200
 
 
 async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str]:
-    clock = call.platform.clock
+    clock, wakeups = call.platform.clock, call.platform.wakeups
     epoch = await call.read(lambda ctx: events.store_epoch(ctx.tx))
     pinged = checked = clock()
+    heard = wakeups.rings
     yield "retry: 1000\n\n"
     while not await call.request.is_disconnected():
-        start, heard = sequence, call.platform.wakeups.rings
-        batch = await call.read(
-            lambda ctx, start=start: events.after(
-                ctx.tx, tenant_id, start, project_id=ctx.scope.project_id, limit=BATCH
-            )
-        )
+        if _due(call, checked, heard):
+            checked = clock()
+            call.check_again()
+        heard = wakeups.rings
+        try:
+            batch = await _next(call, tenant_id, sequence)
+        except Problem:
+            return
         for event in batch:
             sequence = event["sequence"]
             yield f"id: {epoch}.{sequence}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
-        if clock() - checked > RECHECK_MS:
-            checked = clock()
-            if not await _still_allowed(call):
-                return
         if batch:
             pinged = clock()
             continue
         if clock() - pinged > PING_MS:
             pinged = clock()
             yield f": at {sequence}\n\n"
-        await call.platform.wakeups.wait(f"events:{tenant_id}", 1.0, since=heard)
+        await wakeups.wait(f"events:{tenant_id}", *call.rights_topics, timeout_s=LOOK_AGAIN_S, since=heard)
 
 
-async def _still_allowed(call: Call) -> bool:
-    call.now = call.platform.clock()
-    try:
-        await call.admit()
-    except Problem:
-        return False
-    return True
+def _due(call: Call, checked: int, heard: int) -> bool:
+    now, ends_at = call.platform.clock(), call.principal.session_ends_at
+    over = ends_at is not None and ends_at <= now
+    return over or now - checked > RECHECK_MS or call.platform.wakeups.rang(call.rights_topics, heard)
+
+
+async def _next(call: Call, tenant_id: str, sequence: int) -> list[dict[str, Any]]:
+    def look(ctx: Context) -> list[dict[str, Any]]:
+        return events.after(ctx.tx, tenant_id, sequence, project_id=ctx.scope.project_id, limit=BATCH)
+
+    return await call.read(look, deliver=True)

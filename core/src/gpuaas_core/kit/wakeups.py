@@ -16,6 +16,7 @@ class Wakeups:
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
         self._rung: dict[str, int] = {}
         self.rings = 0  # how often somebody rang; whoever looks remembers it, to notice what rang meanwhile
+        self._forgotten = 0  # up to here it is not known which topics rang, so each of them may have
         self.tell_others: Callable[[Iterable[str]], None] | None = None
 
     def ring(self, topics: Iterable[str]) -> None:
@@ -26,7 +27,7 @@ class Wakeups:
 
     def ring_here(self, topics: Iterable[str]) -> None:
         if len(self._rung) > MOST_REMEMBERED:
-            self._rung.clear()
+            self._forget()
         for topic in topics:
             self.rings += 1
             self._rung[topic] = self.rings
@@ -34,20 +35,34 @@ class Wakeups:
                 waiter.set()
 
     def ring_all_here(self) -> None:
-        self.ring_here(list(self._waiting))
+        """Everything may have rung while this process did not hear the others: every waiter looks at once."""
+        self.rings += 1
+        self._forget()
+        for waiters in self._waiting.values():
+            for waiter in waiters:
+                waiter.set()
 
-    async def wait(self, topic: str, timeout_s: float, *, since: int | None = None) -> None:
-        """Until somebody rings, at most `timeout_s`; at once if somebody rang after `since`, while you were looking."""
-        if since is not None and self._rung.get(topic, 0) > since:
+    def rang(self, topics: Iterable[str], since: int) -> bool:
+        return any(self._rung.get(topic, self._forgotten) > since for topic in topics)
+
+    def _forget(self) -> None:
+        self._rung.clear()
+        self._forgotten = self.rings
+
+    async def wait(self, *topics: str, timeout_s: float, since: int | None = None) -> None:
+        """Until one of them rings, at most `timeout_s`; at once if one rang after `since`, during the caller's look."""
+        if since is not None and self.rang(topics, since):
             return
         waiter = asyncio.Event()
-        self._waiting[topic].add(waiter)
+        for topic in topics:
+            self._waiting[topic].add(waiter)
         try:
             async with asyncio.timeout(min(timeout_s, LOOK_AGAIN_S)):
                 await waiter.wait()
         except TimeoutError:
             pass
         finally:
-            self._waiting[topic].discard(waiter)
-            if not self._waiting[topic]:
-                del self._waiting[topic]
+            for topic in topics:
+                self._waiting[topic].discard(waiter)
+                if not self._waiting[topic]:
+                    del self._waiting[topic]

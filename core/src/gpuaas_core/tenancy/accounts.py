@@ -60,6 +60,7 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
     else:
         identity.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
         ctx.emit("tenancy.service_account.disabled", account_id, {"name": row.name})
+        ctx.rights_changed(account_id)
     return account_row(ctx.tx, project_id, account_id)
 
 
@@ -74,6 +75,7 @@ def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Ro
     ctx.tx.execute(update(principal_keys).where(mine).values(retired_at=ctx.now))
     identity.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
     ctx.emit("tenancy.service_account.deleted", account_id, {"name": row.name})
+    ctx.rights_changed(account_id)
     return ctx.tx.execute(select(principals).where(principals.c.id == account_id)).one()
 
 
@@ -99,6 +101,7 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
         ctx.tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(retired_at=ctx.now))
         identity.close_sessions(ctx.tx, sessions.c.key_id == key_id, now=ctx.now)
         ctx.emit("tenancy.service_account.key_retired", account_id, {"key_id": key_id})
+        ctx.rights_changed(account_id)
     return _key(ctx.tx, account_id, key_id)
 
 

@@ -76,6 +76,7 @@ def expire_due(ctx: Context) -> None:
         ended = {"state": BREAK_GLASS.after(row.state, "expire"), "ended_at": row.expires_at}
         ctx.tx.execute(update(break_glass).where(break_glass.c.id == row.id).values(**ended))
         ctx.emit("tenancy.break_glass.expired", row.id, _facts(row), scope=scope)
+        ctx.rights_changed(row.opened_by)
         actor = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
         what = {"outcome": "allowed", "reason": f"the time of break-glass {row.id} is over", "resource_id": row.id}
         ctx.note(Entry(**actor, **what, tenant_id=row.tenant_id, project_id=None, via=row.id))
@@ -97,6 +98,7 @@ def _move(ctx: Context, row: Row[Any], action: str, told: str, changes: dict[str
     ctx.tx.execute(update(break_glass).where(break_glass.c.id == row.id).values(state=state, **changes))
     after = _one(ctx.tx, row.id)
     _tell(ctx, after, told)
+    ctx.rights_changed(row.opened_by)
     return after
 
 

@@ -53,6 +53,7 @@ def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegat
     )
     facts = {"grantor_id": ctx.principal.id, "grantee_id": body.grantee_id, "permissions": keys}
     ctx.emit("tenancy.delegation.created", delegation_id, facts | {"reason": body.reason, "subject": body.subject})
+    ctx.rights_changed(body.grantee_id)
     return _one(ctx.tx, project_id, delegation_id)
 
 
@@ -65,6 +66,7 @@ def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> Row[
         ctx.tx.execute(update(delegations).where(delegations.c.id == delegation_id).values(**gone))
         facts = {"grantor_id": row.grantor_id, "grantee_id": row.grantee_id}
         ctx.emit("tenancy.delegation.revoked", delegation_id, facts)
+        ctx.rights_changed(row.grantee_id)
     return _one(ctx.tx, project_id, delegation_id)
 
 

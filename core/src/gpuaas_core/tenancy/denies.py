@@ -41,6 +41,7 @@ def create_deny(ctx: Context, body: schemas.CreateDeny, project_id: str | None =
     row = {"id": rule_id, "scope_kind": kind, "scope_id": where, "permissions": keys, "reason": body.reason}
     ctx.tx.execute(insert(deny_rules).values(**row, created_by=ctx.principal.id, created_at=ctx.now))
     ctx.emit("tenancy.deny.created", rule_id, {"permissions": keys, "reason": body.reason}, scope=scope)
+    ctx.rights_changed(where)
     return ctx.tx.execute(select(deny_rules).where(deny_rules.c.id == rule_id)).one()
 
 
@@ -51,6 +52,7 @@ def remove_deny(ctx: Context, rule_id: str) -> Row[Any]:
     ctx.resource_id = rule_id
     ctx.tx.execute(delete(deny_rules).where(deny_rules.c.id == rule_id))
     ctx.emit("tenancy.deny.removed", rule_id, {"permissions": row.permissions})
+    ctx.rights_changed(row.scope_id)
     return row
 
 

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from argon2 import PasswordHasher
@@ -122,7 +123,8 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
         raise Unauthenticated(f"{row.name} is disabled.")
     if row.revoked_at is not None or row.expires_at <= now or (row.idle_until or row.expires_at) <= now:
         raise TokenExpired("This access token has expired or was revoked.")
-    principal = principal_of(tx, row, row.key_id)
+    ends_at = min(row.expires_at, row.idle_until or row.expires_at)
+    principal = replace(principal_of(tx, row, row.key_id), session_ends_at=ends_at)
     return with_grants(tx, principal, now) if row.has_grants else principal
 
 

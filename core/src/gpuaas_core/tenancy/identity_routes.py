@@ -74,6 +74,7 @@ async def get_token(
 
     def redeem(ctx: Context) -> schemas.TokenView:
         row, key_id = machines.sign_in(ctx.tx, call.vault, client_assertion, ctx.now)
+        ctx.rights_changed(row.id)  # a machine's former key may have ended with the first use of this one
         return _open(ctx, row.id, identity.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
 
     return await watched(call, call.write(redeem, repeats=False, audited=False))

@@ -40,6 +40,7 @@ def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) ->
     else:
         identity.close_sessions(ctx.tx, sessions.c.principal_id == user_id, now=ctx.now)
         ctx.emit("tenancy.user.disabled", user_id, {})
+        ctx.rights_changed(user_id)
     return _user(ctx.tx, tenant_id, user_id)
 
 
@@ -51,6 +52,7 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
     others = (sessions.c.principal_id == me) & (sessions.c.token_hash != identity.token_hash(token))
     ended = identity.close_sessions(ctx.tx, others, sessions.c.expires_at > ctx.now, now=ctx.now)
     ctx.emit("tenancy.user.password_changed", me, {"ended_sessions": ended})
+    ctx.rights_changed(me)
     return schemas.SessionsEnded(ended_sessions=ended)
 
 
@@ -60,6 +62,7 @@ def sign_out(ctx: Context, token: str) -> None:
     ctx.resource_id = ctx.tx.execute(query).scalar_one()
     identity.close_session(ctx.tx, token, ctx.now)
     ctx.emit("tenancy.session.closed", str(ctx.resource_id), {"principal_id": ctx.principal.id})
+    ctx.rights_changed(ctx.principal.id)
 
 
 def with_address(tx: Connection, email: str, tenant: str | None) -> list[Row[Any]]:
@@ -85,6 +88,7 @@ def revoke_session(ctx: Context, session_id: str) -> Row[Any]:
     ctx.resource_id = session_id
     identity.close_sessions(ctx.tx, sessions.c.token_hash == row.token_hash, now=ctx.now)
     ctx.emit("tenancy.session.revoked", session_id, {})
+    ctx.rights_changed(ctx.principal.id)
     return row
 
 

@@ -74,6 +74,7 @@ def create_binding(ctx: Context, tenant_id: str, body: schemas.CreateBinding) ->
     binding_id = ctx.resource_id = bind(ctx.tx, body.principal_id, body.role, kind, where, tenant_id, ctx.now)
     facts = {"principal_id": body.principal_id, "role": body.role, "scope_kind": kind, "scope_id": where}
     ctx.emit("tenancy.binding.created", binding_id, facts, scope=scope)
+    ctx.rights_changed(body.principal_id)
     return _one(ctx.tx, role_bindings, binding_id)
 
 
@@ -88,6 +89,7 @@ def remove_binding(ctx: Context, tenant_id: str, binding_id: str) -> Row[Any]:
     facts = {"principal_id": row.principal_id, "role": row.role, "scope_kind": row.scope_kind, "scope_id": row.scope_id}
     scope = ctx.scope if row.scope_kind == "tenant" else project_scope(ctx.tx, row.scope_id)
     ctx.emit("tenancy.binding.removed", binding_id, facts, scope=scope)
+    ctx.rights_changed(row.principal_id)
     return row
 
 
