@@ -100,7 +100,7 @@ async def test_a_missing_or_malformed_key_is_refused(world: World, key: str) -> 
 
 
 async def test_the_same_key_of_another_caller_is_another_request(world: World) -> None:
-    body = {"name": "twin", "public_jwk": world.controller_key.as_dict(private=False)}
+    body = {"name": "twin", "public_jwk": world.controller_key.as_dict(private=False), "roles": ["project_viewer"]}
     path = f"/v1/projects/{world.red}/service-accounts"
     mine = await world.boss.ok(path, body, key=KEY)
     stranger = await world.viewer.post(path, body, key=KEY)

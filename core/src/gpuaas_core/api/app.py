@@ -61,6 +61,7 @@ from ..workers.housekeeping import housekeeping
 from ..workers.sweeping import sweeping
 from ..workers.trust_keeping import trust_keeping
 from . import about
+from .owners import owner_of
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
 # Routes are tried one after the other: those that are asked all the time come first.
@@ -128,6 +129,7 @@ def build_platform(
         Reader(artifacts) if artifacts else None,
         suspect,
         public_url,
+        owner_of,
     )
 
 

@@ -7,7 +7,7 @@ holds the change, its events, its audit row and the remembered answer.
 import json
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response
@@ -26,10 +26,13 @@ from ..ledger import audit, requests
 from ..ledger.correlation import Correlation, current
 from . import console
 from .seen import seen_in
+from .strangers import Strangers
 
 T = TypeVar("T")
 ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
 PUBLIC = "public"
+READING = ("GET", "HEAD")
+RESOURCE = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # what an audit row names as aimed at
 KEYLESS = "x-without-idempotency-key"
 
 
@@ -49,6 +52,8 @@ class Platform:
     artifacts: Any = None  # the store of artifacts, and what reads from their sources
     suspicion: Any = None  # what is done when a former key of a machine is shown
     public_url: str = ""  # where people and their browsers find the platform
+    owner_of: Callable[[Connection, str], Scope | None] | None = None  # where the thing with this id is
+    strangers: Strangers = field(default_factory=Strangers)
 
 
 def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> dict[str, Any]:
@@ -78,6 +83,7 @@ class Call:
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
+        self._admitted = self._told_owner = False
         self._again = False  # the next read also authenticates and authorizes, in its own transaction
         self.seen = seen_in(request.scope)
         if self.seen:
@@ -168,6 +174,7 @@ class Call:
             ctx.allow(self.permission)
         finally:
             self.via, self.reason = ctx.via, ctx.reason
+        self._admitted = True
         self._show_scope()
 
     def _show_scope(self) -> None:
@@ -261,6 +268,44 @@ class Call:
         except Denied as refusal:
             await self._record_refusal(refusal.detail)
             raise
+        except NotFound:
+            self._tell_owner_later()
+            raise
+
+    def _tell_owner_later(self) -> None:
+        """A change that met nothing its caller may see: if something is there, its owner finds the attempt."""
+        changes = self.principal is not ANONYMOUS and self.request.method not in READING
+        if changes and self.seen and not self._told_owner:
+            self._told_owner = True
+            self.seen.afterwards.append(self._tell_owner)
+
+    async def _tell_owner(self) -> None:
+        where = await self.platform.db.read(self._aimed_at)
+        if where is None or where.tenant_id is None:
+            return
+        reason = self.platform.strangers.reason(self.principal, self.permission, where, self.now)
+        if reason is None:
+            return
+        named = [str(part) for part in self.request.path_params.values()]
+        aimed_at = named[-1] if named and RESOURCE.fullmatch(named[-1]) else None
+        who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
+        place = {"tenant_id": where.tenant_id, "project_id": where.project_id, "resource_id": aimed_at}
+        entry = audit.Entry(**who, **place, outcome="denied", reason=reason)
+        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        await self.platform.db.write(lambda tx: audit.append(tx, entry, now=self.now, **ids))
+
+    def _aimed_at(self, tx: Connection) -> Scope | None:
+        """The place in the path; or, below a place the caller does see, the first thing that is somewhere else."""
+        if not self._admitted:
+            return self.scope
+        find = self.platform.owner_of
+        inner = [str(part) for name, part in self.request.path_params.items() if name != f"{self._scope_kind}_id"]
+        found = [find(tx, part) for part in inner if RESOURCE.fullmatch(part)] if find else []
+        return next((one for one in found if one and not self._is_here(one)), None)
+
+    def _is_here(self, other: Scope) -> bool:
+        mine = self.scope.project_id
+        return other.tenant_id == self.scope.tenant_id and (mine is None or other.project_id in (None, mine))
 
     def check_key(self) -> str:
         """Wherever the contract asks for a key one is needed, also where repeating is harmless: one rule for all."""

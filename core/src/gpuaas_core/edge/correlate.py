@@ -49,6 +49,7 @@ class Correlate:
             seen.ms = round((time.perf_counter() - started) * 1000, 1)
             log.info("request", method=seen.method, path=seen.path, status=seen.status, ms=seen.ms)
             self._tell(seen)
+            await _do(seen)
             structlog.contextvars.clear_contextvars()
             current.reset(token)
 
@@ -58,3 +59,11 @@ class Correlate:
                 watcher(seen)
             except Exception as error:  # a watcher that fails must not fail the request
                 log.error("a watcher failed", exc_info=error)
+
+
+async def _do(seen: Seen) -> None:
+    for act in seen.afterwards:
+        try:
+            await act()
+        except Exception as error:  # the answer is sent, so there is no one else to tell
+            log.error("what was left to do after the answer failed", exc_info=error)

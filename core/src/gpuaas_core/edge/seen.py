@@ -1,7 +1,7 @@
 """What the edge saw of one request, told to those who watch (log lines for triage, metrics) once it is answered."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..ledger.correlation import Correlation
@@ -23,6 +23,7 @@ class Seen:
     status: int = 0
     ms: float = 0.0
     problem: dict[str, str] | None = None
+    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # done once the answer is sent
 
 
 Watcher = Callable[[Seen], None]

@@ -16,6 +16,8 @@ from .events import PLATFORM
 from .heads import advance
 from .tables import audit, event_heads
 
+# Of a change across a boundary: the caller was answered as if there were nothing, and is not shown this row either.
+NOT_VISIBLE = "what it was aimed at is not visible to the caller"
 NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
 
 # Part of every change, so built once.

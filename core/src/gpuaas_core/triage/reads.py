@@ -4,7 +4,7 @@ Each row is shown to whoever may read its project's (or tenant's) events, and to
 right to read the audit trail, unless they are one's own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..access.context import Context
 from ..access.evaluate import Scope
 from ..instances.tables import instances, operations
 from ..kit.problems import UNSEEN, NotFound, Problem
+from ..ledger.audit import NOT_VISIBLE
 from ..ledger.events import PLATFORM
 from ..ledger.tables import audit, events
 from ..tenancy.reads import project_scope, tenant_scope
@@ -32,7 +33,7 @@ def timeline(ctx: Context, correlation_id: str) -> schemas.TriageView:
     found = sight.only(_operations(ctx, correlation_id), "apps.instance.read", "requested_by")
     lines, truncated = _newest(ctx, log_lines, log_lines.c.at, correlation_id)
     lines = sight.only(lines, "ledger.event.read", "principal_id")
-    decisions = sight.only(_decisions(ctx, correlation_id), "ledger.audit.read", "actor_id")
+    decisions = sight.only(_decisions(ctx, correlation_id), "ledger.audit.read", "actor_id", hidden=_hidden)
     happened = sight.only(_events(ctx, correlation_id, found), "ledger.event.read")
     stretches = sight.only(_newest(ctx, spans, spans.c.started_at, correlation_id)[0], "ledger.event.read")
     traces = _traces([*lines, *decisions, *happened, *stretches])
@@ -60,8 +61,20 @@ class _Sight:
         self._ctx = ctx
         self._may = cache(self._ask)
 
-    def only(self, rows: Iterable[Row[Any]], key: str, cause: str | None = None) -> list[Row[Any]]:
-        return [row for row in rows if self._own(row, cause) or self._may(key, _tenant(row), row.project_id)]
+    def only(
+        self,
+        rows: Iterable[Row[Any]],
+        key: str,
+        cause: str | None = None,
+        hidden: Callable[[Row[Any]], bool] = lambda _row: False,
+    ) -> list[Row[Any]]:
+        """`hidden`: rows that are shown to those who hold the key, and not to their cause."""
+
+        def shown(row: Row[Any]) -> bool:
+            own = self._own(row, cause) and not hidden(row)
+            return own or self._may(key, _tenant(row), row.project_id)
+
+        return [row for row in rows if shown(row)]
 
     def _own(self, row: Row[Any], cause: str | None) -> bool:
         return cause is not None and row._mapping[cause] == self._ctx.principal.id
@@ -77,6 +90,11 @@ class _Sight:
         if project_id:
             return project_scope(self._ctx.tx, project_id)
         return tenant_scope(self._ctx.tx, tenant_id) if tenant_id else Scope()
+
+
+def _hidden(row: Row[Any]) -> bool:
+    """The caller was answered as if there were nothing: seeing the row would tell it otherwise."""
+    return row.reason.startswith(NOT_VISIBLE)
 
 
 def _tenant(row: Row[Any]) -> str | None:

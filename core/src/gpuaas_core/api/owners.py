@@ -1,0 +1,43 @@
+"""Where a thing is, by its id alone: asked when a change was aimed at something outside the project or tenant named.
+
+Only what ids in paths name and what says by itself to which tenant or project it belongs. Called by the edge.
+"""
+
+from sqlalchemy import Connection, select
+
+from ..access.evaluate import Scope
+from ..kit.db import metadata
+from ..tenancy.reads import project_scope, tenant_scope
+
+TABLES = {
+    "alloc": "allocations",
+    "bind": "role_bindings",
+    "cred": "credentials",
+    "dlg": "delegations",
+    "grant": "access_grants",
+    "idp": "identity_providers",
+    "inst": "instances",
+    "inv": "invitations",
+    "node": "nodes",
+    "op": "operations",
+    "orph": "orphans",
+    "sa": "principals",
+    "sec": "runtime_secrets",
+    "task": "node_tasks",
+    "usr": "principals",
+}
+
+
+def owner_of(tx: Connection, thing_id: str) -> Scope | None:
+    name = TABLES.get(thing_id.partition("_")[0])
+    if name is None:
+        return None
+    table = metadata.tables[name]
+    places = [table.c[column] for column in ("tenant_id", "project_id") if column in table.c]
+    row = tx.execute(select(*places).where(table.c.id == thing_id)).first()
+    if row is None:
+        return None
+    if project_id := row._mapping.get("project_id"):
+        return project_scope(tx, project_id)
+    tenant_id = row._mapping.get("tenant_id")
+    return tenant_scope(tx, tenant_id) if tenant_id else None
