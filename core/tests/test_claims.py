@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pace import promised
-from world import HOST_KEY, MovableClock, World, dump
+from world import CLEAN, HOST_KEY, MovableClock, World, dump
 
 ERROR = {"code": "it_broke", "message": "It broke.", "way_out": "Mend it.", "retryable": True}
 REPORTS: dict[str, dict[str, Any]] = {
@@ -309,7 +309,7 @@ async def test_a_member_of_another_instance_cannot_be_reported(world: World) -> 
     assert dump(world.platform) == before
 
 
-@pytest.mark.parametrize("evidence", [None, {}, {"alloc_other": {"clean": True}}])
+@pytest.mark.parametrize("evidence", [None, {}, {"alloc_other": CLEAN}])
 async def test_a_teardown_needs_evidence_for_each_machine(world: World, evidence: dict | None) -> None:
     instance = await world.running()
     await world.decommission(instance["id"])

@@ -7,6 +7,8 @@ from test_instances import check_problem
 from test_members import add, holds, wide, worker
 from world import HOST_KEY, World, dump, rows
 
+NOT_CLEANED = {"cleaned": False, "checks": [{"check": "host", "ok": False, "detail": "not reached"}]}
+
 WHY = {"host_is_gone": True, "reason": "it burned"}
 
 
@@ -46,7 +48,7 @@ async def test_a_member_on_a_dead_machine_is_fenced_and_leaves_a_record_instead_
     unproven = {"claim_epoch": 1, "members": [{"member_id": dead["id"], "state": "removed"}]}
     refused = await world.controller.post(world.operation(claim["operation"]["id"], "complete"), unproven)
     check_problem(refused, 422, "teardown_evidence_missing")
-    await world.done(claim, evidence={dead["allocation_id"]: {"cleaned": False}})
+    await world.done(claim, evidence={dead["allocation_id"]: NOT_CLEANED})
     (orphan,) = (await world.boss.get(f"/v1/projects/{world.red}/orphans")).json()["items"]
     assert (orphan["member_id"], orphan["node_id"], orphan["reason"]) == (dead["id"], dead["node_id"], "it burned")
     assert dead["allocation_id"] not in holds(world)
@@ -74,7 +76,7 @@ async def test_the_old_member_of_a_replacement_can_be_on_a_dead_machine(world: W
     claim = await world.claim()
     check_problem(await access(world, claim, dead["allocation_id"]), 409, "host_fenced")
     assert (await access(world, claim, spare[0])).status_code < 300
-    await world.done(claim, evidence={dead["allocation_id"]: {"cleaned": False}})
+    await world.done(claim, evidence={dead["allocation_id"]: NOT_CLEANED})
     (orphan,) = (await world.boss.get(f"/v1/projects/{world.red}/orphans")).json()["items"]
     assert orphan["member_id"] == dead["id"]
     after = await world.instance(instance["id"])
@@ -139,7 +141,7 @@ async def test_an_instance_that_failed_because_of_a_dead_machine_gets_rid_of_it_
     await world.fail(first, "it_broke")
     again = await world.boss.ok(world.operation(first["operation"]["id"], "retry"))
     assert again["operation"]["params"] == {"host_is_gone": True, "reason": "it burned"}
-    await world.done(await world.claim(), evidence={dead["allocation_id"]: {"cleaned": False}})
+    await world.done(await world.claim(), evidence={dead["allocation_id"]: NOT_CLEANED})
     await world.boss.ok(world.operation(failed["operation"]["id"], "retry"))
     await world.done(await world.claim())
     assert (await world.instance(instance["id"]))["state"] == "running"

@@ -4,10 +4,13 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
 from test_instances import check_problem
+from test_members import add
 from world import HOST_KEY, World, add_node, apply_trust, dump, hold
 
 CLEAN = {"host": "node-1", "checks": [{"check": "key", "ok": True, "detail": "the key is gone"}], "mo": 1.5, "ü": "é"}
+SHORT = {"checks": [{"check": "port", "ok": True}]}
 
 
 async def certificates(world: World, who: Any = None, **wanted: str) -> list[Any]:
@@ -25,7 +28,7 @@ async def leaving(world: World) -> tuple[Any, Any]:
 async def test_a_decommission_leaves_one_certificate_per_machine(world: World) -> None:
     instance, claim = await leaving(world)
     first, second = world.allocations[:2]
-    await world.complete(claim, members=[], evidence={first: CLEAN, second: {"clean": True}})
+    await world.complete(claim, members=[], evidence={first: CLEAN, second: SHORT})
     found = {one["allocation_id"]: one for one in await certificates(world, instance_id=instance["id"])}
     assert found.keys() == {first, second}
     said = found[first]["statement"]
@@ -36,7 +39,7 @@ async def test_a_decommission_leaves_one_certificate_per_machine(world: World) -
     assert (said["operation"]["kind"], said["operation"]["requested_by"]) == ("decommission", me)
     assert said["checks"] == CLEAN["checks"]
     assert said["evidence"] == CLEAN
-    assert found[second]["statement"]["checks"] == [], "evidence of another shape is kept as it is"
+    assert found[second]["statement"]["checks"] == [{"check": "port", "ok": True, "detail": ""}]
     told = (await world.boss.get(f"/v1/tenants/{world.tenant}/events?limit=1000")).json()["items"]
     told = [one for one in told if one["type"] == "apps.departure.certified"]
     assert {one["data"]["digest"] for one in told} == {one["digest"] for one in found.values()}
@@ -63,6 +66,51 @@ async def test_evidence_that_says_something_is_left_ends_nothing_and_names_it(wo
     }
     await world.complete(claim, members=[], evidence=dict.fromkeys(world.allocations[:2], CLEAN))
     assert len(await certificates(world)) == 2
+
+
+UNVERIFIABLE = [
+    ({}, "has no `checks`"),
+    ({"clean": True}, "has no `checks`"),
+    ("clean", "has no `checks`"),
+    ({"checks": []}, "has no `checks`"),
+    ({"checks": ["clean"]}, "`checks[0].check`"),
+    ({"checks": [CLEAN["checks"][0], {"ok": True}]}, "`checks[1].check`"),
+    ({"checks": [{"check": "port"}]}, "'port'"),
+    ({"checks": [{"check": "port", "ok": "yes"}]}, "`checks[0].ok` must be true or false"),
+]
+
+
+@pytest.mark.parametrize(("entry", "problem"), UNVERIFIABLE)
+async def test_evidence_that_cannot_be_verified_is_rejected_and_the_claim_stays(
+    world: World, entry: Any, problem: str
+) -> None:
+    _, claim = await leaving(world)
+    path = world.operation(claim["operation"]["id"], "complete")
+    body = {"claim_epoch": 1, "members": [], "evidence": {world.allocations[0]: CLEAN, world.allocations[1]: entry}}
+    rejected = check_problem(await world.controller.post(path, body), 422, "teardown_evidence_unverifiable")
+    assert world.allocations[1] in rejected["detail"]
+    assert problem in rejected["detail"]
+    assert "`checks`" in rejected["way_out"]
+    assert not await certificates(world)
+    await world.complete(claim, members=[], evidence=dict.fromkeys(world.allocations[:2], CLEAN))
+    assert len(await certificates(world)) == 2
+
+
+@pytest.mark.parametrize("verb", ["remove", "replace"])
+async def test_a_member_leaves_its_machine_only_with_evidence_that_can_be_verified(world: World, verb: str) -> None:
+    instance = await world.several(world.allocations[1])
+    old = next(m for m in instance["members"] if m["component_key"] == "worker")
+    spare = await world.more_machines(1)
+    if verb == "remove":
+        await add(world, instance, *spare)
+        await world.done(await world.claim())
+    body = {"allocation_id": spare[0]} if verb == "replace" else {}
+    await world.boss.ok(world.of(instance, "members", old["id"], verb), body)
+    claim = await world.claim()
+    path = world.operation(claim["operation"]["id"], "complete")
+    empty = {"claim_epoch": claim["claim_epoch"], "evidence": {old["allocation_id"]: {}}}
+    check_problem(await world.controller.post(path, empty), 422, "teardown_evidence_unverifiable")
+    await world.done(claim, evidence={old["allocation_id"]: CLEAN})
 
 
 async def test_a_removed_and_a_replaced_member_leave_a_certificate_of_their_machine(world: World) -> None:

@@ -151,3 +151,13 @@ async def test_a_deploy_cannot_be_undone_by_saying_so(world: World) -> None:
     made = await world.deploy()
     await world.fail(await world.claim(), undone=True)
     assert (await world.instance(made["instance"]["id"]))["state"] == "failed"
+
+
+@pytest.mark.parametrize("verb", ["stop", "restart", "rotate-keys"])
+async def test_an_action_without_a_reconciler_never_turns_a_running_instance_failed(
+    world: World, running: Any, verb: str
+) -> None:
+    await world.boss.ok(world.of(running, verb))
+    ended = await world.fail(await world.claim(), undone=True)
+    now = await world.instance(running["id"])
+    assert (ended["status"], now["state"]) == ("failed", "running")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from echo_app import MANIFEST
-from world import World, dump, rows
+from world import CLEAN, World, dump, rows
 
 
 def check_problem(answer: Any, status: int, code: str) -> Any:
@@ -273,6 +273,6 @@ async def test_teardown_evidence_is_needed_for_members_reported_removed_too(worl
     body = {"claim_epoch": 1, "members": removed}
     path = world.operation(claim["operation"]["id"], "complete")
     check_problem(await world.controller.post(path, body), 422, "teardown_evidence_missing")
-    await world.complete(claim, members=removed, evidence={world.allocations[0]: {"clean": True}})
+    await world.complete(claim, members=removed, evidence={world.allocations[0]: CLEAN})
     assert (await world.instance(instance["id"]))["state"] == "deleted"
     assert rows(world.platform, "select * from allocation_holds") == []

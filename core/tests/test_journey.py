@@ -6,7 +6,7 @@ import http.client
 import time
 
 from served import Served, calling
-from world import World
+from world import CLEAN, World
 
 
 async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
@@ -42,7 +42,7 @@ async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
         world.operation(claim["operation"]["id"], "complete"), {"claim_epoch": claim["claim_epoch"]}
     )
     assert refused.json()["code"] == "teardown_evidence_missing"
-    await world.complete(claim, members=[], evidence={world.allocations[0]: {"clean": True}})
+    await world.complete(claim, members=[], evidence={world.allocations[0]: CLEAN})
     gone = (await world.boss.get(f"/v1/projects/{world.red}/instances/{instance['id']}")).json()
     assert gone["state"] == "deleted"
     assert {m["state"] for m in gone["members"]} == {"removed"}

@@ -32,7 +32,7 @@ from hypothesis.stateful import (
 from life_model import MEMBER_WAYS, WAYS, Model
 from sqlalchemy import and_, func, select
 from test_instances import publish
-from world import MovableClock, Store, World, caller, copy_store, open_platform
+from world import CLEAN, MovableClock, Store, World, caller, copy_store, open_platform
 
 # On PostgreSQL each look costs a round trip, and the model is the same; more by flag.
 EXAMPLES = int(os.environ.get("GPUAAS_EXAMPLES", "40" if postgres.CHOSEN else "2000"))
@@ -167,7 +167,7 @@ class Life(RuleBasedStateMachine):
     def complete(self, lie: str, which: int) -> None:
         op, _ = self._pick(which)
         members = reads.members_of(self.tx, self.instance_id)
-        content: Any = {"evidence": {member.allocation_id: {"clean": True} for member in members}}
+        content: Any = {"evidence": {member.allocation_id: CLEAN for member in members}}
         if op["kind"] == "deploy":
             content = {"members": [schemas.MemberReport(member_id=m.id, state="ready") for m in members]}
         if op := self._report(claims.complete, schemas.Complete, lie, which, **content):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from test_instances import actions, check_problem
-from world import HOST_KEY, World, dump, rows
+from world import CLEAN, HOST_KEY, World, dump, rows
 
 
 async def wide(world: World) -> tuple[Any, list[str]]:
@@ -134,7 +134,7 @@ async def test_a_removed_member_leaves_evidence_frees_its_machine_and_goes_into_
     path = world.operation(claim["operation"]["id"], "complete")
     removed = {"claim_epoch": 1, "members": [{"member_id": gone["id"], "state": "removed"}]}
     check_problem(await world.controller.post(path, removed), 422, "teardown_evidence_missing")
-    await world.done(claim, evidence={gone["allocation_id"]: {"clean": True}})
+    await world.done(claim, evidence={gone["allocation_id"]: CLEAN})
     assert gone["allocation_id"] not in holds(world)
     listed = (await world.boss.get(world.of(instance, "members"))).json()["items"]
     assert gone["id"] not in {one["id"] for one in listed}
@@ -162,7 +162,7 @@ async def test_the_last_worker_cannot_be_removed_but_replaced(world: World) -> N
     claim = await world.claim()
     refused = await world.controller.post(world.operation(asked["id"], "complete"), {"claim_epoch": 1})
     check_problem(refused, 422, "teardown_evidence_missing")
-    await world.done(claim, evidence={old["allocation_id"]: {"clean": True}})
+    await world.done(claim, evidence={old["allocation_id"]: CLEAN})
     fresh = worker(await world.instance(instance["id"]))
     assert (fresh["replaces"], fresh["state"], fresh["allocation_id"]) == (old["id"], "ready", spare[0])
     assert old["allocation_id"] not in holds(world)
@@ -298,3 +298,50 @@ async def test_a_member_of_another_instance_does_not_exist(world: World, verb: s
     path = world.of(instance, "members", other["members"][0]["id"])
     assert (await world.boss.post(f"{path}/{verb}")).status_code == 404
     assert (await world.boss.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("before", "verb", "state"),
+    [
+        ("ready", "drain", "ready"),
+        ("ready", "restart", "ready"),
+        ("ready", "remove", "ready"),
+        ("drained", "undrain", "drained"),
+    ],
+)
+async def test_a_member_operation_that_changed_nothing_leaves_the_member_as_it_was(
+    world: World, before: str, verb: str, state: str
+) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.done(await world.claim())
+    member = worker(instance)
+    path = world.of(instance, "members", member["id"])
+    if before == "drained":
+        await world.boss.ok(f"{path}/drain")
+        await world.done(await world.claim())
+    await world.boss.ok(f"{path}/{verb}")
+    ended = await world.fail(await world.claim(), undone=True)
+    assert ended["status"] == "failed"
+    assert (await world.boss.get(path)).json()["state"] == state
+    now = await world.instance(instance["id"])
+    assert (now["state"], now["health"]) == ("running", instance["health"])
+    again = await world.boss.ok(world.operation(ended["id"], "retry"))
+    assert again["operation"]["retry_of"] == ended["id"]
+
+
+@pytest.mark.parametrize("verb", ["add", "replace"])
+async def test_a_new_member_that_was_refused_before_anything_changed_is_not_left_behind(
+    world: World, verb: str
+) -> None:
+    instance, spare = await wide(world)
+    old = worker(instance)
+    if verb == "add":
+        await add(world, instance, spare[0])
+    else:
+        await world.boss.ok(world.of(instance, "members", old["id"], "replace"), {"allocation_id": spare[0]})
+    await world.fail(await world.claim(), undone=True)
+    now = await world.instance(instance["id"])
+    assert now["state"] == "running"
+    assert {m["id"]: m["state"] for m in now["members"]} == {m["id"]: "ready" for m in instance["members"]}
+    assert spare[0] not in holds(world)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from gpuaas_core.workers.trust_keeping import keep
 from test_bad_input import check_problem
-from world import HOST_KEY, Api, World, dump, one, rows
+from world import CLEAN, HOST_KEY, Api, World, dump, one, rows
 
 SEEN = {"status": "degraded", "sentence": "One of two workers does not answer."}
 
@@ -169,7 +169,7 @@ async def _worked_on(world: World, instance: Any, worker: Any) -> str:
 async def _removed(world: World, instance: Any, worker: Any) -> str:
     await world.boss.ok(world.of(instance, "members", worker["id"], "remove"))
     claim = await world.claim()
-    await world.done(claim, evidence={worker["allocation_id"]: {"clean": True}})
+    await world.done(claim, evidence={worker["allocation_id"]: CLEAN})
     return "its machine is no longer part of the instance"
 
 

@@ -34,6 +34,7 @@ from sqlalchemy import Connection, event, select, text
 ADMIN = "admin@example.com"
 PUBLIC_URL = "http://127.0.0.1:8080"
 PASSWORD = "correct horse battery"
+CLEAN = {"checks": [{"check": "processes", "ok": True, "detail": "none left"}]}  # teardown evidence of one machine
 HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"
 
 
@@ -360,7 +361,7 @@ class World:
         return await self.boss.ok(f"/v1/projects/{self.red}/instances/{instance_id}/decommission")
 
     async def torn_down(self, claim: Any) -> Any:
-        evidence = {member["allocation_id"]: {"clean": True} for member in claim["instance"]["members"]}
+        evidence = {member["allocation_id"]: CLEAN for member in claim["instance"]["members"]}
         return await self.complete(claim, members=[], evidence=evidence)
 
     def operation(self, operation_id: str, verb: str = "") -> str:

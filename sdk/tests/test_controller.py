@@ -122,14 +122,14 @@ async def test_a_result_that_the_platform_refuses_becomes_a_failure_that_says_so
     assert error["code"] == "teardown_evidence_missing"
 
 
-async def test_a_kind_nobody_handles_fails_instead_of_hanging(platform: Platform) -> None:
+async def test_a_kind_without_a_reconciler_fails_and_reports_that_nothing_was_changed(platform: Platform) -> None:
     async def reconcile(work: Work) -> Done:
         raise AssertionError
 
     platform.queue("upgrade")
     async with controlling(platform, reconcile):
-        error = (await until(lambda: platform.reports("fail")))[0].body["error"]
-    assert error["code"] == "kind_not_supported"
+        report = (await until(lambda: platform.reports("fail")))[0].body
+    assert (report["error"]["code"], report["undone"]) == ("kind_not_supported", True)
 
 
 @pytest.mark.usefixtures("short_waits")

@@ -61,6 +61,7 @@ STEPS = {
     "remove_member": ["Closing notebooks", "Removing the runner"],
     "decommission": ["Closing every notebook", "Removing runners and hub", "Looking for anything left"],
 }
+CLEAN = {"checks": [{"check": "runner", "ok": True, "detail": "no runner and no notebook left"}]}
 AFTERWARDS = {"drain_member": "drained", "remove_member": "removed"}
 TROUBLE = (
     "image_not_there",
@@ -86,7 +87,7 @@ class App:
             if number == 2 and self._troubled(work):
                 return Failed(*TROUBLE, retryable=True)
         if kind in ("decommission", "remove_member"):
-            return Done("Gone.", evidence={one.allocation_id: {"clean": True} for one in work.instance.members})
+            return Done("Gone.", evidence={one.allocation_id: CLEAN for one in work.instance.members})
         return self._done(work)
 
     def _troubled(self, work: Work) -> bool:
@@ -117,8 +118,7 @@ class App:
                 Condition(type="hub", status="True", reason="proven", message="It answered in 12 ms."),
                 Condition(type="runners", status="True", reason="proven", message=f"{runners} of {runners} have one."),
             ],
-            evidence={one.allocation_id: {"clean": True} for one in work.instance.members if one.id == replaced}
-            or None,
+            evidence={one.allocation_id: CLEAN for one in work.instance.members if one.id == replaced} or None,
             members=reports if work.operation.kind != "stop" else [],
         )
 

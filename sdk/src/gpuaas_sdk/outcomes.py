@@ -27,7 +27,9 @@ class Done:
     runtime_version: str | None = None
     adapter_detail: dict[str, Any] | None = None
     conditions: Sequence[Any] | None = None
-    evidence: dict[str, Any] | None = None  # required for a decommission: what was removed, per allocation
+    evidence: dict[str, Any] | None = (
+        None  # per machine that was left: {allocation_id: {"checks": [{"check", "ok", "detail"}]}}
+    )
     members: Sequence[MemberReport] = ()
 
 

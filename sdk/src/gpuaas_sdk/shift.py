@@ -169,7 +169,9 @@ class Shift:
     async def _call(self, refresh: bool) -> Outcome:
         if self._reconcile is None:
             kind = self.work.operation.kind
-            return Failed("kind_not_supported", f"This controller cannot do {kind!r}.", "Upgrade the app's controller.")
+            why = f"The app's controller does not support {kind!r}. Nothing was changed."
+            way_out = "Ask the app team to support it, or to remove the action from the app's manifest."
+            return Failed("kind_not_supported", why, way_out, undone=True)
         if refresh:
             await self.work.refresh()
         outcome = await self._reconcile(self.work)

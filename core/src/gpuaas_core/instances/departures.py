@@ -21,7 +21,7 @@ from ..kit.clock import rfc3339
 from ..kit.ids import new_id
 from ..kit.wire import canonical
 from .departure_schemas import DepartureCertificateView
-from .errors import EvidenceMissing, EvidenceNotClean
+from .errors import EvidenceMissing, EvidenceNotClean, EvidenceUnverifiable
 from .granting import PERSON
 from .record import instance_facts
 from .tables import departure_certificates
@@ -30,30 +30,44 @@ FORMAT = 1  # of the statement: another number when a field comes or goes, or co
 Evidence = dict[str, Any] | None
 
 
-def check_present(allocations: set[str], evidence: Evidence) -> None:
-    missing = allocations - set(evidence or {})
+def check_verifiable(allocations: set[str], evidence: Evidence) -> None:
+    """Every machine has at least one check, and every check has a name and a result."""
+    reported = evidence or {}
+    missing = sorted(allocations - set(reported))
     if missing:
-        raise EvidenceMissing(f"No evidence for {', '.join(sorted(missing))}.")
+        raise EvidenceMissing(f"No evidence for {', '.join(missing)}.")
+    for allocation_id in sorted(allocations):
+        if problem := _unverifiable(reported[allocation_id]):
+            raise EvidenceUnverifiable(f"The evidence for {allocation_id} {problem}."[:1000])
 
 
 def check_evidence(allocations: set[str], evidence: Evidence) -> None:
-    """Something for every machine, and nothing that contradicts it."""
-    check_present(allocations, evidence)
+    """Every machine has checks, and every check passed."""
+    check_verifiable(allocations, evidence)
     for allocation_id in sorted(allocations):
-        left = [one for one in checks_in((evidence or {})[allocation_id]) if not one["ok"]]
-        if left:
-            words = "; ".join(f"{one['check']}: {one['detail']}" for one in left)
-            raise EvidenceNotClean(f"Of {allocation_id} the evidence itself says: {words}."[:1000])
+        failed = [check for check in checks_in((evidence or {})[allocation_id]) if not check["ok"]]
+        if failed:
+            results = "; ".join(f"{check['check']}: {check['detail']}" for check in failed)
+            raise EvidenceNotClean(f"Failed checks for {allocation_id}: {results}."[:1000])
 
 
-def checks_in(said: Any) -> list[dict[str, Any]]:
-    """Rows of `check`, `ok` and `detail`, which apps are free to send; anything else is kept as it is, unread."""
-    rows = said.get("checks") if isinstance(said, dict) else None
-    return [
-        {"check": str(row["check"]), "ok": row.get("ok") is True, "detail": str(row.get("detail") or "")}
-        for row in (rows if isinstance(rows, list) else [])
-        if isinstance(row, dict) and "check" in row
-    ]
+def _unverifiable(entry: Any) -> str:
+    """Why the core cannot check this entry; empty if it can."""
+    rows = entry.get("checks") if isinstance(entry, dict) else None
+    if not isinstance(rows, list) or not rows:
+        return "has no `checks`"
+    for number, row in enumerate(rows):
+        name = row.get("check") if isinstance(row, dict) else None
+        if not isinstance(name, str) or not name.strip():
+            return f"has no name in `checks[{number}].check`"
+        if not isinstance(row.get("ok"), bool):
+            return f"has no result for the check {name!r}: `checks[{number}].ok` must be true or false"
+    return ""
+
+
+def checks_in(entry: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of `check`, `ok` and `detail` of evidence that `check_verifiable` accepted."""
+    return [{"check": row["check"], "ok": row["ok"], "detail": str(row.get("detail") or "")} for row in entry["checks"]]
 
 
 def leave_machines(ctx: Context, row: Row[Any]) -> None:
@@ -126,7 +140,7 @@ def _statement(
             "correlation_id": row.correlation_id,
         },
         "checks": checks_in(said),
-        "evidence": said if isinstance(said, dict) else {"said": said},
+        "evidence": said,
     }
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Row
 
 from ..access.context import Context
 from .actions import fences
-from .departures import Evidence, certify, check_evidence, check_present
+from .departures import Evidence, certify, check_evidence, check_verifiable
 from .errors import MembersNotReady
 from .holds import release_unused
 from .reads import member_row, members_of
@@ -54,7 +54,7 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: 
 def _left(ctx: Context, instance: Row[Any], row: Row[Any], member: Row[Any], evidence: Evidence) -> None:
     """Proven clean and certified. Of a machine that was fenced the evidence is about everything but the machine."""
     if fences(row):
-        check_present({member.allocation_id}, evidence)
+        check_verifiable({member.allocation_id}, evidence)
         record_orphan(ctx, instance, member, row.id, str(row.params["reason"]))
     else:
         check_evidence({member.allocation_id}, evidence)

@@ -346,7 +346,11 @@ class Complete(ClaimReport):
     access: Detail | None = None
     runtime_version: Short | None = None
     adapter_detail: Detail | None = None
-    evidence: Detail | None = None
+    evidence: Detail | None = Field(
+        None,
+        description="required for a decommission, a remove and a replace: per allocation an object with `checks`,"
+        " rows of `check`, `ok` and `detail`",
+    )
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
 
 
@@ -354,7 +358,7 @@ class Fail(ClaimReport):
     error: OperationError
     undone: YesNo = Field(
         False,
-        description="not of a deploy: nothing was changed, the instance is as it was before",
+        description="not for a deploy or decommission: nothing was changed, the instance or member is as it was before",
     )
     adapter_detail: Detail | None = None
     members: list[MemberReport] = Field(default_factory=list, max_length=500)

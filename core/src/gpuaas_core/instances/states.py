@@ -217,7 +217,7 @@ KINDS: dict[str, Kind] = {
     REPLACE: Kind(OF_MEMBER, "replace", None, "provision", "ready", "retry", "Ready", undo="cancel"),
 }
 NEW_VERSION = ("upgrade", "rollback")
-TAKEN_BACK = ("stop", "start", "restart", "reconfigure", *NEW_VERSION)  # can fail and leave all as it was
+TAKEN_BACK = tuple(kind for kind in KINDS if kind not in (DEPLOY, DECOMMISSION))  # can fail and leave all as it was
 APPLIES_SPEC = (DEPLOY, "reconfigure", *NEW_VERSION)  # afterwards the newest generation is what runs
 assert all(kind.target in (OF_INSTANCE, OF_MEMBER) for kind in KINDS.values())
 
