@@ -295,7 +295,7 @@ def test_a_worker_whose_host_is_gone_is_taken_out_and_comes_back_a_stranger(
         )
     living = {node(alive), put_in_its_place(ground, cluster, THIRD)}
     before = key_of(ground, HEAD)
-    words = ("member", "remove", cluster.name, member.id, "--host-is-gone", "--reason", "it burned")
+    words = ("member", "remove", cluster.name, member.id, "--host-is-gone", "--reason", "it burned", "--yes")
     done = ground.cli(*words, "--project", "research")
     assert done.returncode == 0, f"{done.stderr}\n{ground.stack.log_tail('slurm-controller', 30)}"
     removed = boss.get_member(project, cluster.id, member.id)

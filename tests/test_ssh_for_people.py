@@ -233,7 +233,7 @@ def test_whoever_is_revoked_is_out_with_everything_they_hid(ground: Ground, ops:
     live = [g for g in ground.cli_json("grant", "list", "-p", "research") if g["principal_id"] == ops.id]
     newest = max(live, key=lambda g: g["id"])
     assert newest["purpose"] == "person"
-    done = ground.cli("grant", "revoke", newest["id"], "--reason", "a laptop was stolen", "--project", "research")
+    done = ground.cli("grant", "revoke", newest["id"], "--yes", "--reason", "a laptop was stolen", "-p", "research")
     assert done.returncode == 0, done.stderr
     _put_out(ground, session, since=time.monotonic())
 

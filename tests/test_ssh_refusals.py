@@ -252,7 +252,7 @@ async def test_revoking_ends_its_sessions_and_no_others_within_seconds(held: Hel
         await asyncio.to_thread(
             wait_until, lambda: "sleep 4711" in _processes(ground), PATIENCE_S, "the command to run"
         )
-        done = ground.cli("grant", "revoke", view.id, "--reason", "a laptop was stolen", "--project", "research")
+        done = ground.cli("grant", "revoke", view.id, "--yes", "--reason", "a laptop was stolen", "-p", "research")
         revoked_at = time.monotonic()
         assert done.returncode == 0, done.stderr
         with pytest.raises(MachineUnreachable):  # not a command that failed: whoever still holds the claim tries again

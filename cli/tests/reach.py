@@ -22,7 +22,7 @@ from gpuaas_cli.main import main
 from gpuaas_sdk import generate, models
 from gpuaas_sdk.request import Request
 from scene import Scene
-from test_commands import LOOKING
+from test_commands import LOOKING, confirmed
 
 CONTRACT = json.loads(generate.CONTRACT.read_text())
 Route = tuple[str, str]
@@ -199,7 +199,10 @@ def walk(folder: Path) -> Iterator[tuple[tuple[str, ...], int, list[Call]]]:
     try:
         Scene(platform)
         answer_everything(platform)
-        for words, typed in [*((words, "") for words in LOOKING), *MORE]:
+        for words, typed in [
+            *((words, "") for words in LOOKING),
+            *((confirmed(words), typed) for words, typed in MORE),
+        ]:
             before = len(platform.calls)
             filled = [word.replace("{tmp}", str(folder)).replace("{host}", host) for word in words]
             with mock.patch.dict(os.environ, said), mock.patch.object(sys, "stdin", io.StringIO(typed)):

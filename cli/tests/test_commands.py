@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 from fake_platform import problem
+from gpuaas_cli.destructive import CONSEQUENCES
 from scene import Gpuaas, Scene
 
-LOOKING = [
+
+def confirmed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The command as a script runs it: without a terminal, a destructive command needs --yes."""
+    asks = " ".join(words[:2]) in CONSEQUENCES and "--plan" not in words
+    return (*words, "--yes") if asks else words
+
+
+COMMANDS = [
     ("whoami",),
     ("catalog",),
     ("entitlement", "list"),
@@ -136,6 +144,7 @@ LOOKING = [
     ("service-account", "delete", "robot"),
     ("logout",),
 ]
+LOOKING = [confirmed(words) for words in COMMANDS]
 
 
 @pytest.mark.usefixtures("scene")

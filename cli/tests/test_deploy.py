@@ -8,11 +8,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fake_platform import problem
+from fake_platform import problem, wire
+from gpuaas_cli.destructive import CONSEQUENCES
 from gpuaas_cli.moments import Moment
 from gpuaas_cli.progress import Living, Steps
 from gpuaas_cli.show import lasting
-from scene import Gpuaas, Scene
+from gpuaas_sdk.models import TriageView
+from scene import LONG_AGO, Gpuaas, Scene
+from test_commands import LOOKING
+from test_entry import every_command
+from test_reach import options
 
 DEPLOY = ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a")
 ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "Stop that program.", "retryable": True}
@@ -269,3 +274,99 @@ def test_a_plan_shows_what_an_hour_costs_where_it_is_known(
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[-1] for line in lines if "node-a" in line] == ["EUR", "-"]
     assert "23.50 EUR" in "".join(lines)
+
+
+def test_a_stuck_operation_has_not_ended_and_says_why_it_waits(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    scene.plays("Installing")
+    scene.steps = [{"type": "stuck", "reason": "unclaimed"}, {"type": "unstuck"}, *scene.steps]
+    waiting = {"reason": "unclaimed", "message": "No controller has claimed it.", "since": LONG_AGO}
+    stuck = [None, waiting, None]
+
+    def operation(_):
+        if stuck:
+            return 200, scene.make_operation(status="queued", stuck=stuck.pop(0))
+        return 200, scene.operation
+
+    scene.platform.on("GET", "/v1/projects/prj_1/operations/op_1", operation)
+    assert gpuaas(*DEPLOY) == 0
+    printed = capsys.readouterr()
+    assert "No controller has claimed it." in printed.out
+    assert "1/1 Installing" in printed.out
+    assert "Error" not in printed.err
+
+
+def test_a_name_means_the_newest_operation_also_of_a_member(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene
+) -> None:
+    """`last_operation_id` of the instance is still the deploy."""
+    newest = scene.make_operation(
+        id="op_2", kind="add_member", member_id="mem_2", status="failed", error=ERROR, correlation_id="cor-of-add"
+    )
+    page = {"items": [newest], "next_cursor": None, "event_sequence": 0}
+    scene.platform.on("GET", "/v1/projects/prj_1/operations", lambda _: (200, page))
+    assert gpuaas("operation", "show", "train") == 0
+    assert "Port 6817 is taken." in capsys.readouterr().out
+    asked = scene.platform.seen("GET", "/v1/projects/prj_1/operations")[-1].query
+    assert asked == {"instance_id": "inst_1", "newest_first": "true", "limit": "1"}
+    found = wire(TriageView, correlation_id="cor-of-add")
+    scene.platform.on("GET", "/v1/triage/train", lambda _: problem(404, "not_found"))
+    scene.platform.on("GET", "/v1/triage/cor-of-add", lambda _: (200, found))
+    assert gpuaas("triage", "train") == 0
+    assert scene.platform.seen("GET", "/v1/triage/cor-of-add")
+
+
+# --- destructive commands
+
+
+def test_every_destructive_command_is_in_the_table_and_nothing_else_is() -> None:
+    asking = {" ".join(words) for words in every_command() if "--yes" in options(words)}
+    assert asking == set(CONSEQUENCES)
+    verbs = [
+        "decommission",
+        "remove",
+        "delete",
+        "revoke",
+        "disable",
+        "retire",
+        "wipe",
+        "release",
+        "withdraw",
+        "tombstone",
+        "abandon",
+        "unbind",
+    ]
+    destroys = {name for words in every_command() if (name := " ".join(words)).split()[-1].split("-")[0] in verbs}
+    assert destroys - asking == {"context remove"}, "it only forgets a sign-in on this computer"
+
+
+@pytest.mark.parametrize("words", [words for words in LOOKING if "--yes" in words], ids=" ".join)
+def test_without_a_terminal_a_destructive_command_needs_yes(
+    gpuaas: Gpuaas,
+    capsys: pytest.CaptureFixture[str],
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+    assert gpuaas(*(word for word in words if word != "--yes")) == 2
+    assert "Add --yes" in capsys.readouterr().err
+    assert not [call for call in scene.platform.calls if call.method != "GET"]
+
+
+@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("", 2), ("n", 2)])
+def test_on_a_terminal_a_destructive_command_says_what_happens_and_asks(
+    gpuaas: Gpuaas,
+    capsys: pytest.CaptureFixture[str],
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr("sys.stdin", type("Tty", (io.StringIO,), {"isatty": lambda self: True})(typed + "\n"))
+    assert gpuaas("service-account", "delete", "robot", "-o", "json") == code
+    printed = capsys.readouterr()
+    assert "service-account delete robot: The account is deleted with its keys, tokens and roles." in printed.err
+    assert "Continue?" not in printed.out
+    assert len(scene.platform.seen("POST", ".*/delete")) == (1 if code == 0 else 0)

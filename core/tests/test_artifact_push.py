@@ -46,7 +46,7 @@ async def test_a_file_is_pushed_from_the_command_line_and_lies_in_the_store(
     assert (listed["id"], listed["allowed"]) == (made["id"], True)
     shown = await asyncio.to_thread(gpuaas, served, world, "artifact", "show", "packages:22.05.8+b1")
     assert shown["id"] == made["id"]
-    gone = await asyncio.to_thread(gpuaas, served, world, "artifact", "withdraw", "packages:22.05.8+b1")
+    gone = await asyncio.to_thread(gpuaas, served, world, "artifact", "withdraw", "packages:22.05.8+b1", "--yes")
     assert gone["state"] == "withdrawn"
     assert (await asyncio.to_thread(gpuaas, served, world, "artifact", "list")) == []
 
@@ -71,7 +71,7 @@ async def test_a_source_is_added_and_disabled_from_the_command_line(served: Serv
         "w.bin",
     )
     artifact = await asyncio.to_thread(gpuaas, served, world, *words, "--sha256", "0" * 64, "--size", "5")
-    disabled = await asyncio.to_thread(gpuaas, served, world, "artifact-source", "disable", "models")
+    disabled = await asyncio.to_thread(gpuaas, served, world, "artifact-source", "disable", "models", "--yes")
     assert disabled["state"] == "disabled"
     shown = await asyncio.to_thread(gpuaas, served, world, "artifact", "show", artifact["id"])
     assert (shown["allowed"], shown["reason"]) == (False, "The source 'acme.models' is disabled.")

@@ -315,11 +315,15 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     from functools import partial
 
     from . import show, whereabouts
+    from .destructive import confirm
 
-    command, bound, _ = build_app().parse_args(arguments)
+    app = build_app()
+    command, bound, _ = app.parse_args(arguments)
     common = bound.arguments.get("common")
     show.speak(getattr(common, "output", "table"))
     whereabouts.remember(common)
+    if not getattr(common, "yes", False) and not bound.arguments.get("plan"):
+        confirm(app.parse_commands(arguments)[0], bound.args)
     look = partial(command, *bound.args, **bound.kwargs)
     if not getattr(common, "watch", False):
         return look

@@ -48,7 +48,8 @@ class Moment:
     @classmethod
     def of_operation(cls, operation: OperationView) -> Moment:
         progress = operation.progress
-        return cls(operation.status, progress.step, progress.of, progress.message, datetime.now(UTC))
+        message = operation.stuck.message if operation.stuck else progress.message
+        return cls(operation.status, progress.step, progress.of, message, datetime.now(UTC))
 
 
 def sequence_now(client: Client, project_id: str) -> int:
@@ -92,7 +93,8 @@ def _from_events(
     for event in sdk.events.follow(client, project_id=project_id, after=after, on_line=on_line):
         whose = event.data.get("operation_id")
         if whose in waiting and event.type.startswith("apps.operation."):
-            moment = Moment.of_event(event)
+            known = "status" in event.data  # `stuck` and `unstuck` have none: the operation goes on
+            moment = Moment.of_event(event) if known else Moment.of_operation(client.get_operation(project_id, whose))
             if moment.ended:
                 waiting.discard(whose)
             yield whose, moment

@@ -1,7 +1,8 @@
-"""The options commands share. Each takes `common: Common = Common()`, or one of its two kinds.
+"""The options commands share. Each takes `common: Common = Common()`, or one of its kinds.
 
-`Looking` is for commands that only look: they can be watched. `Changing` is for commands that change something: they
-can be repeated safely under a key of your own. A test looks at what a command sends and says which it should be.
+`Looking` is for commands that only read: they can be watched. `Changing` is for commands that change something: they
+can be repeated safely under an idempotency key. A test reads what a command sends and names the kind it needs.
+`Destroying` is for those in destructive.py: they ask for a confirmation.
 """
 
 from __future__ import annotations
@@ -52,13 +53,20 @@ class Changing(Common):
     "A name for this one intention (16 characters or more): run again under it, the command acts once."
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Destroying(Changing):
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=(), show_default=False)] = False
+    "Do not ask. Required without a terminal."
+
+
 Flag = Parameter(negative=(), show_default=False)
 Many = Parameter(negative=(), show_default=False)
 
 # What many commands are told, with its words.
 Instance = Annotated[str, Parameter(help="Name or id.")]
 Member = Annotated[str, Parameter(help="component/number (worker/0), or its id.")]
-Operation = Annotated[str, Parameter(help="Its id, or an instance's name for the latest one of it.")]
+Operation = Annotated[str, Parameter(help="Its id, or an instance's name: its newest operation, also of a member.")]
 Reason = Annotated[str | None, Parameter(help="Why, for the record.")]
 Tenant = Annotated[
     str | None, Parameter(help="Name or id of the tenant; not needed if you belong to one only.", show_default=False)

@@ -60,14 +60,21 @@ class Session:
         return pick("instance", name_or_id, sorted(found, key=lambda i: i.state == "deleted"), "gpuaas instance list")
 
     def operation(self, id_or_instance: str) -> OperationView:
-        """By its id, or by an instance's name: then its latest one."""
+        """By its id, or by an instance's name: then the newest operation on the instance or any of its members."""
         if id_or_instance.startswith("op_"):
             return self.client.get_operation(self.project_id, id_or_instance)
         instance = self.instance(id_or_instance, deleted=True)
-        latest = instance.current_operation_id or instance.last_operation_id
-        if not latest:
-            raise CliError(f"{instance.name} has no operations yet.", "", failures.NOT_FOUND)
-        return self.client.get_operation(self.project_id, latest)
+        newest = self.newest_operation(instance)
+        if newest is None:
+            way_out = f"Operations are kept for 30 days. See all of them: {there('gpuaas operation list')}"
+            raise CliError(f"{instance.name} has no operations.", way_out, failures.NOT_FOUND)
+        return newest
+
+    def newest_operation(self, instance: InstanceView, *, live: bool = False) -> OperationView | None:
+        """`live`: only an operation that has not ended."""
+        wanted = {"instance_id": instance.id, "newest_first": True, "limit": 1}
+        page = self.client.list_operations(self.project_id, **wanted, history=False if live else None)
+        return page.items[0] if page.items else None
 
     def allocation_id(self, name_or_id: str, known: list[AllocationView]) -> str:
         """An allocation by id, by its own name, or by the name of its node."""

@@ -13,7 +13,7 @@ from cyclopts import App
 from .. import browser, failures, show
 from ..config import Config, Contexts
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Looking
+from ..options import Common, Destroying, Flag, Looking
 from ..session import connect, session
 
 session_app = App(name="session", help="Where you are signed in.")
@@ -190,7 +190,7 @@ def list_sessions(*, common: Looking = Looking()) -> None:
 
 
 @session_app.command
-def revoke(session_id: str, *, common: Changing = Changing()) -> None:
+def revoke(session_id: str, *, common: Destroying = Destroying()) -> None:
     """End one of your sessions; its token is dead at once.
 
     Example: gpuaas session revoke ses_01h…

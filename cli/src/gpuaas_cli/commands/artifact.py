@@ -12,7 +12,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Looking, Reason, Tenant
+from ..options import Changing, Common, Destroying, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def withdraw(
     reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> None:
     """Deliver it to nobody any more. Its version is never used again.
 
@@ -362,7 +362,7 @@ def disable(
     reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> None:
     """Nothing is delivered from it any more, also not what was promised.
 
@@ -410,7 +410,7 @@ def remove(
     reason: Reason = None,
     level: Level = "tenant",
     tenant: Tenant = None,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> None:
     """For good, with its credential; only once nothing registered comes from it.
 

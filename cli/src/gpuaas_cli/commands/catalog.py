@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
 
 from .. import show
-from ..options import Changing, Common, Looking, Many
+from ..options import Changing, Common, Destroying, Looking, Many
 from ..placement import read_object
 from ..session import session
 from .policy import rules_of, spoken
@@ -167,7 +167,7 @@ def deprecate(name: str, version: str, *, reason: str = "", common: Changing = C
 
 
 @app.command
-def withdraw(name: str, version: str, *, reason: str = "", common: Changing = Changing()) -> None:
+def withdraw(name: str, version: str, *, reason: str = "", common: Destroying = Destroying()) -> None:
     """Stop new deploys of a version and upgrades to it, for good; what runs stays.
 
     Example: gpuaas app withdraw slurm 1.1.0 --reason "loses accounting records"
@@ -251,7 +251,7 @@ def enable(
 
 
 @entitlement.command
-def disable(name: str, *, common: Changing = Changing()) -> None:
+def disable(name: str, *, common: Destroying = Destroying()) -> None:
     """Stop new deploys of an app in the project; says what keeps running.
 
     Example: gpuaas entitlement disable slurm --project red

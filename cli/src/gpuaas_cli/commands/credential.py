@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Flag, Instance, Looking
+from ..options import Changing, Common, Destroying, Flag, Instance, Looking
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def complete_rotation(name: str, /, *, common: Changing = Changing()) -> None:
 
 
 @app.command
-def revoke(name: str, /, *, reason: str, common: Changing = Changing()) -> None:
+def revoke(name: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
     """For good: nobody is given it any more, and its private keys are gone.
 
     Example: gpuaas credential revoke storage --reason "a laptop was stolen"
@@ -235,7 +235,7 @@ def bind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> 
 
 
 @app.command
-def unbind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> None:
+def unbind(name: str, instance: Instance, /, *, common: Destroying = Destroying()) -> None:
     """Do not let the controller of an instance use it any more. What it was given it has: rotate if that matters.
 
     Example: gpuaas credential unbind storage train

@@ -6,7 +6,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Looking
+from ..options import Changing, Destroying, Looking
 from ..session import session
 
 app = App(name="delegation", help="What service accounts may do on somebody's behalf.")
@@ -58,7 +58,7 @@ def list_delegations(*, common: Looking = Looking()) -> None:
 
 
 @app.command
-def revoke(delegation: str, *, common: Changing = Changing()) -> None:
+def revoke(delegation: str, *, common: Destroying = Destroying()) -> None:
     """End a delegation; the account loses what it was lent at once.
 
     Example: gpuaas delegation revoke dlg_01h…

@@ -8,7 +8,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Looking, Tenant
+from ..options import Changing, Destroying, Looking, Tenant
 from ..session import Session, session
 
 app = App(name="deny-rule", help="What nobody may do, whatever their role.")
@@ -82,7 +82,7 @@ def create(
 
 
 @app.command
-def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Changing = Changing()) -> None:
+def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Take a deny rule away; roles count again at once.
 
     Example: gpuaas deny-rule remove deny_01h…

@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking
+from ..options import Destroying, Flag, Looking
 from ..session import session
 
 app = App(
@@ -52,7 +52,7 @@ def _state(grant: sdk.models.AccessGrantView) -> str:
 
 
 @app.command
-def revoke(grant: str, /, *, reason: str, common: Changing = Changing()) -> None:
+def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
     """Take a certificate back: its machine refuses it and ends its sessions within seconds.
 
     Example: gpuaas grant revoke grant_01m7… --reason "a laptop was stolen"

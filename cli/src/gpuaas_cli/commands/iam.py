@@ -11,7 +11,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking, Tenant
+from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import Session, pick, session
 from .tenant_iam import hang_on
 
@@ -159,7 +159,7 @@ def bind(
 
 
 @app.command
-def unbind(binding: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def unbind(binding: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Take a role away; effective at once.
 
     Example: gpuaas iam unbind bind_01h…

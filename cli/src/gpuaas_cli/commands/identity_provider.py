@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Looking, Tenant
+from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import pick, session
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def update(
 
 
 @app.command
-def delete(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def delete(name: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Nobody signs in through it any more; accounts and sessions stay.
 
     Example: gpuaas identity-provider delete Acme

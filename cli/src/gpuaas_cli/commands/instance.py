@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +10,11 @@ import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
 
 from .. import failures, findings, show
+from ..destructive import ask
 from ..endings import say_end, say_next, wait_for_end
 from ..failures import CliError
 from ..moments import LIVE, sequence_now
-from ..options import Changing, Common, Flag, Instance, Looking, Many, NoWait, Reason
+from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Many, NoWait, Reason
 from ..placement import read_inputs, read_places
 from ..session import Session, pick, session
 
@@ -199,7 +199,7 @@ def watch(instance: Instance, /, *, common: Common = Common()) -> int:
     """
     with session(common) as at:
         found = at.instance(instance, deleted=True)
-        operation = at.operation(found.id)
+        operation = at.newest_operation(found, live=True) or at.operation(found.id)
         if operation.status in LIVE:
             joined = sdk.models.AcceptedView(instance=found, operation=operation)
             return wait_for_end(at, joined, after=None, json=common.json)
@@ -360,12 +360,11 @@ def decommission(
     /,
     *,
     reason: Reason = None,
-    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
     plan: Annotated[bool, Flag] = False,
     no_wait: NoWait = False,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> int | None:
-    """Take an instance down and clean its hosts. On a terminal it asks first.
+    """Remove an instance from its machines and clean them. Asks first; without a terminal it needs --yes.
 
     Example: gpuaas instance decommission train
     Example: gpuaas instance decommission train --plan
@@ -373,26 +372,24 @@ def decommission(
 
     Parameters
     ----------
-    yes
-        Do not ask.
     plan
-        Only say what would be taken down, and where.
+        Only print what would be removed, and from which machines.
     """
     with session(common) as at:
         found = at.instance(instance)
         if plan:
             return show_plan(at, at.client.plan_decommission(at.project_id, found.id), common)
-        if not yes and sys.stdin.isatty() and not _confirmed(found):
-            raise CliError("Nothing was done.", "", failures.USAGE)
+        if not common.yes:
+            _confirm(found)
         before = sequence_now(at.client, at.project_id)
         accepted = at.client.decommission(at.project_id, found.id, reason=reason)
         return follow(at, accepted, no_wait, common, after=before)
 
 
-def _confirmed(found: InstanceView) -> bool:
-    hosts = ", ".join(sorted({m.node_name for m in found.members})) or "no host"
-    print(f"This removes {found.name} ({found.app_slug}) from {hosts}. Jobs on it end.")
-    return input(f"Type {found.name} to go on: ").strip() == found.name
+def _confirm(found: InstanceView) -> None:
+    machines = ", ".join(sorted({m.node_name for m in found.members})) or "no machine"
+    consequence = f"This removes {found.name} ({found.app_slug}) from {machines}. Jobs on it end."
+    ask(consequence, f"Type {found.name} to continue: ", [found.name])
 
 
 def access(instance: Instance, /, *, common: Looking = Looking()) -> None:

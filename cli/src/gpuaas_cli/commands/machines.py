@@ -13,7 +13,7 @@ import gpuaas_sdk as sdk
 
 from .. import failures, joining, show
 from ..failures import CliError
-from ..options import Changing, Tenant
+from ..options import Changing, Destroying, Tenant
 from ..session import pick, session
 from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
 from .look import allocation, node
@@ -169,7 +169,7 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Cha
 
 
 @allocation.command
-def release(name: str, *, common: Changing = Changing()) -> None:
+def release(name: str, *, common: Destroying = Destroying()) -> None:
     """Give a machine back. Refused while an instance is on it.
 
     Example: gpuaas allocation release gpu-box-1 --project research

@@ -12,7 +12,7 @@ from ..batches import wait_for_batch
 from ..endings import say_next
 from ..failures import CliError
 from ..moments import sequence_now
-from ..options import Changing, Common, Flag, Instance, Looking, Member, NoWait, Reason
+from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
 from ..whereabouts import there
 from .instance import follow, show_plan
@@ -201,7 +201,7 @@ def remove(
     host_is_gone: Annotated[bool, Flag] = False,
     plan: Annotated[bool, Flag] = False,
     no_wait: NoWait = False,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> int | None:
     """Take a member away and clean its host; its allocation is free then.
 
@@ -240,7 +240,7 @@ def replace(
     at_deadline: AtDeadline | None = None,
     host_is_gone: Annotated[bool, Flag] = False,
     no_wait: NoWait = False,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> int:
     """Put a new member on another allocation in place of an old one.
 
@@ -291,7 +291,7 @@ def retry(
 
 @app.command
 def tombstone(
-    instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Changing = Changing()
+    instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Destroying = Destroying()
 ) -> None:
     """Count a failed member as gone though nobody could clean up after it. Leaves an orphan record.
 

@@ -8,7 +8,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Looking, Tenant
+from ..options import Changing, Destroying, Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def set_quota(
 
 
 @sku.command(name="delete")
-def delete_sku(name: str, *, common: Changing = Changing()) -> None:
+def delete_sku(name: str, *, common: Destroying = Destroying()) -> None:
     """Take away a kind of machine of which there is none (platform administrators).
 
     Example: gpuaas sku delete h100-8x
@@ -213,7 +213,7 @@ def delete_sku(name: str, *, common: Changing = Changing()) -> None:
 
 
 @region.command(name="delete")
-def delete_region(name: str, *, common: Changing = Changing()) -> None:
+def delete_region(name: str, *, common: Destroying = Destroying()) -> None:
     """Take away a region where no machine stands (platform administrators).
 
     Example: gpuaas region delete eu-west
@@ -229,7 +229,7 @@ def delete_region(name: str, *, common: Changing = Changing()) -> None:
 
 
 @pool.command(name="delete")
-def delete_pool(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def delete_pool(name: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Take away an empty pool.
 
     Example: gpuaas pool delete night-shift

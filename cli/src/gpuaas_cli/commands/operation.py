@@ -11,7 +11,7 @@ from .. import findings, show
 from ..certificates import print_certificate, unaltered
 from ..endings import say_next
 from ..moments import sequence_now
-from ..options import Changing, Flag, Looking, NoWait, Operation, Reason
+from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
 from .instance import follow
 
@@ -189,7 +189,7 @@ def take_claim(operation: Operation, /, *, reason: Reason = None, common: Changi
 
 
 @app.command
-def abandon(operation: Operation, /, *, reason: str, common: Changing = Changing()) -> None:
+def abandon(operation: Operation, /, *, reason: str, common: Destroying = Destroying()) -> None:
     """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"

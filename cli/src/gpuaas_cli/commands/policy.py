@@ -13,7 +13,7 @@ from cyclopts import App
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Looking, Many
+from ..options import Changing, Destroying, Looking, Many
 from ..session import Session, session
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ def set_policy(
 
 
 @app.command
-def remove(name: str, *, level: Level = "project", tenant: str | None = None, common: Changing = Changing()) -> None:
+def remove(
+    name: str, *, level: Level = "project", tenant: str | None = None, common: Destroying = Destroying()
+) -> None:
     """Remove a policy; what the others refuse stays refused.
 
     Example: gpuaas policy remove no-a100 --project red

@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Flag, Instance, Looking
+from ..options import Changing, Destroying, Flag, Instance, Looking
 from ..session import session
 
 app = App(name="secret", help="Secrets of an instance; only its controller can read them.")
@@ -67,7 +67,7 @@ def issue(
 
 
 @app.command
-def delete(instance: Instance, name: str, /, *, common: Changing = Changing()) -> None:
+def delete(instance: Instance, name: str, /, *, common: Destroying = Destroying()) -> None:
     """Delete a secret in all its versions.
 
     Example: gpuaas secret delete train db_password

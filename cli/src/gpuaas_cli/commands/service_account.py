@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..failures import CliError
-from ..options import Changing, Common, Looking, Many
+from ..options import Changing, Common, Destroying, Looking, Many
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def rotate(
 
 
 @app.command(name="retire-key")
-def retire_key(name: str, key: str, *, common: Changing = Changing()) -> None:
+def retire_key(name: str, key: str, *, common: Destroying = Destroying()) -> None:
     """A key signs in no more, and the tokens it opened are dead at once.
 
     Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
@@ -167,7 +167,7 @@ def retire_key(name: str, key: str, *, common: Changing = Changing()) -> None:
 
 
 @app.command
-def disable(name: str, *, common: Changing = Changing()) -> None:
+def disable(name: str, *, common: Destroying = Destroying()) -> None:
     """Out at once: its tokens are dead and it gets no new ones.
 
     Example: gpuaas service-account disable slurm-controller --project red
@@ -197,7 +197,7 @@ def enable(name: str, *, common: Changing = Changing()) -> None:
 
 
 @app.command
-def delete(name: str, *, common: Changing = Changing()) -> None:
+def delete(name: str, *, common: Destroying = Destroying()) -> None:
     """Gone, with its keys, tokens and roles; its name stays in the history.
 
     Example: gpuaas service-account delete old-controller --project red

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 
 from .. import joining, show
-from ..options import Changing, Common, Flag, Looking, Reason, Tenant
+from ..options import Changing, Common, Destroying, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
 from .look import node
 
@@ -93,7 +93,7 @@ def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Ch
 
 
 @node.command
-def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Retire an empty machine for good: its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
@@ -115,7 +115,7 @@ def wipe(
     reason: str,
     by_hand: Annotated[bool, Flag] = False,
     tenant: Tenant = None,
-    common: Changing = Changing(),
+    common: Destroying = Destroying(),
 ) -> None:
     """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
 

@@ -13,7 +13,7 @@ from .. import failures, show
 from ..config import Config
 from ..endings import say_next
 from ..failures import CliError
-from ..options import Changing, Flag, Looking, Tenant
+from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import Session, connect, pick, session
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def create_user(
 
 
 @user_app.command
-def disable(who: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def disable(who: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Out at once: the person's sessions end and they get no new ones.
 
     Example: gpuaas user disable ada@example.com

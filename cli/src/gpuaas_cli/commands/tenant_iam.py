@@ -6,7 +6,7 @@ import gpuaas_sdk as sdk
 from cyclopts import App
 
 from .. import show
-from ..options import Changing, Looking, Tenant
+from ..options import Changing, Destroying, Looking, Tenant
 from ..session import session
 
 
@@ -51,7 +51,7 @@ def create_role(name: str, /, *permissions: str, tenant: Tenant = None, common: 
     return None
 
 
-def delete_role(name: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def delete_role(name: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Delete a role of the tenant's own.
 
     Example: gpuaas iam delete-role night-shift
@@ -82,7 +82,7 @@ def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows, empty="Nobody is invited.")
 
 
-def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
+def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
     """Take an invitation back; its token opens nothing any more.
 
     Example: gpuaas iam revoke-invitation inv_01h…
