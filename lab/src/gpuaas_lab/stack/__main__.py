@@ -49,7 +49,8 @@ def status() -> None:
         process = stack.folder.process(name)
         state = f"[green]running[/green] (pid {process.pid})" if process else "[red]not running[/red]"
         table.add_row(name, state, str(stack.folder.log(name)))
-    for host in Lab().status():
+    lab = flow.lab_name(_root())
+    for host in Lab(lab).status() if lab else []:
         table.add_row(f"host {host.name}", f"{host.state} at {host.address}", host.console)
     out.print(table)
 

@@ -20,6 +20,7 @@ from gpuaas_lab.stack.seed import Demo, entitle, seed
 
 INSTANCE, HOSTS = "demo", 5
 HEAD, WORKERS, SPARE, OTHER = "gpu1", ("gpu2", "gpu3"), "gpu4", "gpu5"
+LAB_FILE = "lab"  # in the stack's folder: the name of its lab
 out = Console(highlight=False, soft_wrap=True)
 
 
@@ -36,6 +37,7 @@ class Progress:
 def up_with_lab(root: Path, port: int) -> None:
     say = Progress(time.monotonic())
     lab = Lab(say=lambda line: say(line))
+    own_lab(root, lab.name)
     lab.up(HOSTS, api_ports=[port])
     say(f"{HOSTS} lab hosts are up, each with its own systemd, sshd and address")
     space = lab.controller_namespace("ctl")
@@ -155,11 +157,30 @@ def _console(api: str) -> str:
     return f"{api}/" if built else "not built (it needs Node 20): make console, then make down and make up"
 
 
+def own_lab(root: Path, name: str) -> None:
+    """Record which lab this stack uses, before the lab exists, so that `down` never removes another stack's lab."""
+    recorded = lab_name(root)
+    if recorded not in (None, name):
+        raise LabError(
+            f"The stack in {root} uses the lab {recorded!r}, not {name!r}.",
+            f"Set GPUAAS_LAB_NAME={recorded}, or run make down first.",
+        )
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (root / LAB_FILE).write_text(name + "\n")
+
+
+def lab_name(root: Path) -> str | None:
+    """The lab this stack was started with; None if it has no lab."""
+    file = root / LAB_FILE
+    return file.read_text().strip() if file.exists() else None
+
+
 def down(root: Path, *, lab: bool) -> None:
-    """Ends our processes by their recorded ids; with the lab also the hosts and the demo's files."""
+    """Ends our processes by their recorded ids; with the lab also its hosts and the demo's files."""
     Stack(root).stop()
     if lab:
-        Lab(say=lambda line: out.print(line)).down()
+        if name := lab_name(root):
+            Lab(name, say=lambda line: out.print(line)).down()
         _remove(root)
     out.print("GPUaaS is down." + ("" if lab else f" Its data stays in {root}."))
 
