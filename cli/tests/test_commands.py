@@ -407,7 +407,7 @@ def test_a_question_that_nobody_can_answer_is_no_bug(
 def test_an_empty_name_is_no_bug(
     gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:
-    assert gpuaas(*command, "") in (2, 5)
+    assert gpuaas(*confirmed((*command, ""))) in (2, 5)
     assert "empty" in capsys.readouterr().err
 
 
