@@ -114,7 +114,7 @@ def test_leaving_does_not_stop_the_operation_and_says_so(
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr("gpuaas_cli.endings.moments", leave)
+    monkeypatch.setattr("gpuaas_cli.wait.moments", leave)
     assert gpuaas("instance", "watch", "train") == 130
     assert "goes on without you" in capsys.readouterr().err
 

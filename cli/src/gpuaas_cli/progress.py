@@ -1,6 +1,6 @@
 """Shows an operation while it runs: a living list of steps on a terminal, a line per step in a pipe, nothing for JSON.
 
-Used by deploy, watch, decommission and retry. The steps come from moments.py; what to say at the end from endings.py.
+Used by deploy, watch, decommission and retry. The steps come from moments.py; what to say at the end from wait.py.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from cyclopts import App, Parameter
 
 from .. import failures, findings, show
 from ..destructive import ask
-from ..endings import say_end, say_next, wait_for_end
 from ..failures import CliError
 from ..moments import LIVE, sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Many, NoWait, Reason
 from ..placement import read_inputs, read_places
 from ..session import Session, pick, session
+from ..wait import say_end, say_next, wait_for_end
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedHost, PlannedView

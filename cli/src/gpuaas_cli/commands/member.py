@@ -9,11 +9,11 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..batches import wait_for_batch
-from ..endings import say_next
 from ..failures import CliError
 from ..moments import sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
+from ..wait import say_next
 from ..whereabouts import there
 from .instance import follow, show_plan
 

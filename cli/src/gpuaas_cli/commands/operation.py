@@ -9,10 +9,10 @@ from cyclopts import App
 
 from .. import findings, show
 from ..certificates import print_certificate, unaltered
-from ..endings import say_next
 from ..moments import sequence_now
 from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
+from ..wait import say_next
 from .instance import follow
 
 if TYPE_CHECKING:

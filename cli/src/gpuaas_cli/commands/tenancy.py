@@ -11,10 +11,10 @@ from cyclopts import App
 
 from .. import failures, show
 from ..config import Config
-from ..endings import say_next
 from ..failures import CliError
 from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import Session, connect, pick, session
+from ..wait import say_next
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import PrincipalView, TenantView
