@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fake_platform import problem, wire
 from gpuaas_cli.destructive import CONSEQUENCES
-from gpuaas_cli.moments import Moment
+from gpuaas_cli.operation_stream import Moment
 from gpuaas_cli.progress import Living, Steps
 from gpuaas_cli.show import lasting
 from gpuaas_sdk.models import TriageView
@@ -26,7 +26,7 @@ ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "St
 @pytest.fixture(autouse=True)
 def _no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuaas_sdk.events.Backoff.next", lambda self: 0.0)
-    monkeypatch.setattr("gpuaas_cli.moments.POLL_S", 0.01)
+    monkeypatch.setattr("gpuaas_cli.operation_stream.POLL_S", 0.01)
 
 
 def test_a_deploy_shows_its_steps_and_ends_with_health_and_what_next(

@@ -1,6 +1,6 @@
 """Several operations side by side, as `gpuaas member add` starts them: a bar for each, and how each ended.
 
-What moments.py is for one operation, its `moments_of` is for many; the words at the end are wait.py's.
+What operation_stream.py is for one operation, its `moments_of` is for many; the words at the end are wait.py's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import failures, show
-from .moments import Moment, moments_of
+from .operation_stream import Moment, moments_of
 from .progress import AWAY, Steps, bar
 from .wait import leave, say_bad, say_next
 

@@ -1,6 +1,6 @@
 """Shows an operation while it runs: a living list of steps on a terminal, a line per step in a pipe, nothing for JSON.
 
-Used by deploy, watch, decommission and retry. The steps come from moments.py; what to say at the end from wait.py.
+Used by deploy, watch, decommission and retry. Steps come from operation_stream.py, the closing text from wait.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .moments import LIVE, Moment
+from .operation_stream import LIVE, Moment
 from .show import console, lasting
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import failures, show
-from .moments import moments
+from .operation_stream import moments
 from .progress import view
 from .whereabouts import there
 

@@ -17,7 +17,7 @@ from gpuaas_sdk.errors import Denied, NotFound
 from .. import failures
 from ..commands.explain import explained
 from ..failures import CliError
-from ..moments import LIVE, sequence_now
+from ..operation_stream import LIVE, sequence_now
 from ..options import Common
 from ..session import Session, session
 from .plans import LIFE_S, Plan, Plans

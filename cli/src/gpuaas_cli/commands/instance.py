@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from .. import failures, findings, show
 from ..destructive import ask
 from ..failures import CliError
-from ..moments import LIVE, sequence_now
+from ..operation_stream import LIVE, sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Many, NoWait, Reason
 from ..placement import read_inputs, read_places
 from ..session import Session, pick, session

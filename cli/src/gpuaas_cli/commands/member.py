@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from .. import failures, show
 from ..batches import wait_for_batch
 from ..failures import CliError
-from ..moments import sequence_now
+from ..operation_stream import sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
 from ..wait import say_next

@@ -9,7 +9,7 @@ from cyclopts import App
 
 from .. import findings, show
 from ..certificates import print_certificate, unaltered
-from ..moments import sequence_now
+from ..operation_stream import sequence_now
 from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
 from ..wait import say_next
