@@ -314,14 +314,14 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     """What was asked for, ready to be called; what was not understood ends here with 2."""
     from functools import partial
 
-    from . import show, whereabouts
+    from . import context_flags, show
     from .destructive import confirm
 
     app = build_app()
     command, bound, _ = app.parse_args(arguments)
     common = bound.arguments.get("common")
     show.speak(getattr(common, "output", "table"))
-    whereabouts.remember(common)
+    context_flags.remember(common)
     if not getattr(common, "yes", False) and not bound.arguments.get("plan"):
         confirm(app.parse_commands(arguments)[0], bound.args)
     look = partial(command, *bound.args, **bound.kwargs)

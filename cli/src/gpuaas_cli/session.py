@@ -13,8 +13,8 @@ import gpuaas_sdk as sdk
 
 from . import failures
 from .config import Config
+from .context_flags import there
 from .failures import CliError
-from .whereabouts import there
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client

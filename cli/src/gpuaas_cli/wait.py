@@ -6,9 +6,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from . import failures, show
+from .context_flags import there
 from .operation_stream import moments
 from .progress import view
-from .whereabouts import there
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client

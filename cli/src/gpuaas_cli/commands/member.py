@@ -9,12 +9,12 @@ from cyclopts import App, Parameter
 
 from .. import failures, show
 from ..batches import wait_for_batch
+from ..context_flags import there
 from ..failures import CliError
 from ..operation_stream import sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
 from ..wait import say_next
-from ..whereabouts import there
 from .instance import follow, show_plan
 
 if TYPE_CHECKING:
