@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from gpuaas_cli import joining
+from gpuaas_cli import enrol_command
 from gpuaas_sdk import models as m
 
 TOKEN = "enr_1.secret"
@@ -20,7 +20,7 @@ def the_line(folder: Path, served: bytes) -> str:
     invited = m.EnrolmentView(id="enr_1", node_name="box", token=TOKEN, expires_in=600)
     digest = hashlib.sha256(INSTALLER).hexdigest()
     agent = m.AgentView(version="1", path="/", sha256="", size=1, installer_path="/install.py", installer_sha256=digest)
-    return joining.line(folder.as_uri(), invited, agent).replace("python3", sys.executable, 1)
+    return enrol_command.line(folder.as_uri(), invited, agent).replace("python3", sys.executable, 1)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])

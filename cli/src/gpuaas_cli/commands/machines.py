@@ -11,7 +11,7 @@ from typing import Any
 
 import gpuaas_sdk as sdk
 
-from .. import failures, joining, show
+from .. import enrol_command, failures, show
 from ..failures import CliError
 from ..options import Changing, Destroying, Tenant
 from ..session import pick, session
@@ -55,8 +55,8 @@ def enrol(
     """
     with session(common) as at:
         invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku, pool=pool)
-        line = joining.line(reached_at or at.api, invited, at.client.get_agent())
-    joining.tell(common, invited, line, f"Then: gpuaas node list, and gpuaas allocation create {name}")
+        line = enrol_command.line(reached_at or at.api, invited, at.client.get_agent())
+    enrol_command.tell(common, invited, line, f"Then: gpuaas node list, and gpuaas allocation create {name}")
 
 
 @allocation.command

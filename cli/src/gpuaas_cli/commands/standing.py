@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import gpuaas_sdk as sdk
 
-from .. import joining, show
+from .. import enrol_command, show
 from ..options import Changing, Common, Destroying, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
 from .look import node
@@ -185,8 +185,8 @@ def readmit(
     """
     with session(common) as at:
         invited = at.client.readmit_node(node_id(at, name, tenant), reason=reason)
-        line = joining.line(reached_at or at.api, invited, at.client.get_agent())
-    joining.tell(common, invited, line, f"Then: gpuaas node show {invited.node_name}")
+        line = enrol_command.line(reached_at or at.api, invited, at.client.get_agent())
+    enrol_command.tell(common, invited, line, f"Then: gpuaas node show {invited.node_name}")
 
 
 @node.command
