@@ -11,7 +11,7 @@ from typing import Annotated
 import gpuaas_sdk as sdk
 from cyclopts import Parameter
 
-from .. import connecting, failures, show
+from .. import failures, show, ssh_exec
 from ..failures import CliError
 from ..options import Changing, Flag, Instance, Member
 from ..session import session
@@ -46,20 +46,20 @@ def ssh(
         Connect by yourself: prints the command, and leaves the key and the certificate, which opens one session in the
         next five minutes.
     """
-    connecting.check_programs()
-    with connecting.private_folder(kept=print_) as folder:
+    ssh_exec.check_programs()
+    with ssh_exec.private_folder(kept=print_) as folder:
         with session(common) as at:
             where = at.project_id, *find(at, instance, member)
-            to = at.client.open_ssh_session(*where, ssh_public_key=connecting.new_key(folder))
-        words = connecting.command(folder, to, command, tty=tty)
+            to = at.client.open_ssh_session(*where, ssh_public_key=ssh_exec.new_key(folder))
+        words = ssh_exec.command(folder, to, command, tty=tty)
         if print_:
             if common.json:
                 show.as_json({"command": words, "folder": str(folder), "grant_id": to.id, "ends_at": to.ends_at})
             else:
                 print(shlex.join(words))
             return failures.OK
-        code = connecting.connect(words)
-    if code == connecting.REFUSED:
+        code = ssh_exec.connect(words)
+    if code == ssh_exec.REFUSED:
         _say_why(to.address, to.id)
     else:
         _hand_back(common, where[0], to.id)
@@ -77,7 +77,7 @@ def _hand_back(common: Changing, project_id: str, grant: str) -> None:
 
 def _say_why(address: str, grant: str) -> None:
     print(
-        f"ssh ended with {connecting.REFUSED}: it did not get in, or the connection broke.\n"
+        f"ssh ended with {ssh_exec.REFUSED}: it did not get in, or the connection broke.\n"
         f"What you can do: see above what ssh says. Is {address} reachable from here (a ProxyJump in your ssh settings "
         f"is used)? Was {grant} revoked (gpuaas grant list --revoked)? Is the machine's agent new enough (gpuaas node "
         "show)?",
