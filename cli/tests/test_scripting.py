@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_platform import Platform, problem
-from gpuaas_cli import failures, watching
+from gpuaas_cli import failures, watch
 from gpuaas_cli.batches import Living
 from gpuaas_cli.completing import SHELLS, candidates
 from gpuaas_sdk import errors
@@ -73,7 +73,7 @@ def nap(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         if len(naps) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(watching.watch, "__kwdefaults__", {"sleep": sleep})
+    monkeypatch.setattr(watch.watch, "__kwdefaults__", {"sleep": sleep})
     return naps
 
 
@@ -101,7 +101,7 @@ def test_on_a_terminal_the_page_is_redrawn(
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("COLUMNS", "200")
     assert gpuaas("instance", "list", "-w") == 130
-    assert terminal.getvalue().count(watching.CLEAR) == 2, "the same page is not drawn twice"
+    assert terminal.getvalue().count(watch.CLEAR) == 2, "the same page is not drawn twice"
 
 
 def test_watching_ends_with_an_error_that_looking_again_will_not_mend(gpuaas: Gpuaas, scene: Scene) -> None:

@@ -327,7 +327,7 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     look = partial(command, *bound.args, **bound.kwargs)
     if not getattr(common, "watch", False):
         return look
-    from .watching import watch
+    from .watch import watch
 
     return partial(watch, look, getattr(common, "every", 2.0))
 
