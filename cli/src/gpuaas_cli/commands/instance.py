@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gpuaas_sdk as sdk
 from cyclopts import App, Parameter
 
-from .. import failures, findings, show
+from .. import adapter_detail, failures, show
 from ..destructive import ask
 from ..failures import CliError
 from ..operation_stream import LIVE, sequence_now
@@ -170,7 +170,7 @@ def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None
         for m in found.members
     ]
     show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows, empty="It has no members.")
-    return findings.drift(found.adapter_detail)
+    return adapter_detail.drift(found.adapter_detail)
 
 
 def _facts(i: InstanceView) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import gpuaas_sdk as sdk
 from cyclopts import App
 
-from .. import findings, show
+from .. import adapter_detail, show
 from ..certificates import print_certificate, unaltered
 from ..operation_stream import sequence_now
 from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
@@ -100,9 +100,9 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
             ("correlation", found.correlation_id),
         ]
     )
-    findings.preflight(found.adapter_detail)
+    adapter_detail.preflight(found.adapter_detail)
     if error:
-        findings.failure(found.adapter_detail)
+        adapter_detail.failure(found.adapter_detail)
 
 
 @app.command
