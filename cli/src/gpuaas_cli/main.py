@@ -222,7 +222,7 @@ COMMANDS = {
     "login": "account:login",
     "logout": "account:logout",
     "whoami": "account:whoami",
-    "catalog": "look:catalog",
+    "catalog": "listing:catalog",
     "app": "catalog:app",
     "policy": "policy:app",
     "entitlement": "catalog:entitlement",

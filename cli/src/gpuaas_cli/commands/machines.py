@@ -1,7 +1,7 @@
 """Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
 
-They hang on the `node` and `allocation` groups of look.py, which main.py reaches through this file. What people decide
-about a machine afterwards is in standing.py, which hangs on the same group.
+Adds commands to the `node` and `allocation` groups of listing.py; main.py loads both groups from this module. The
+administration of an enrolled machine is in standing.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..failures import CliError
 from ..options import Changing, Destroying, Tenant
 from ..session import pick, session
 from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
-from .look import allocation, node
+from .listing import allocation, node
 
 __all__ = ["allocation", "node"]
 

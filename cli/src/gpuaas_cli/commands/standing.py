@@ -9,7 +9,7 @@ import gpuaas_sdk as sdk
 from .. import enrol_command, show
 from ..options import Changing, Common, Destroying, Flag, Looking, Reason, Tenant
 from ..session import Session, pick, session
-from .look import node
+from .listing import node
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import NodeView
