@@ -1,7 +1,7 @@
 """Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
 
 Adds commands to the `node` and `allocation` groups of listing.py; main.py loads both groups from this module. The
-administration of an enrolled machine is in standing.py.
+administration of an enrolled machine is in node.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .. import enrol_command, failures, show
 from ..failures import CliError
 from ..options import Changing, Destroying, Tenant
 from ..session import pick, session
-from . import standing as _standing  # noqa: F401 - hangs its commands on `node`
+from . import node as _standing  # noqa: F401 - hangs its commands on `node`
 from .listing import allocation, node
 
 __all__ = ["allocation", "node"]

@@ -10,7 +10,7 @@ from cyclopts import App
 from .. import show
 from ..options import Looking, Tenant
 from ..session import session
-from .standing import node_id
+from .node import node_id
 
 app = App(name="task", help="What machines were told to do.")
 
