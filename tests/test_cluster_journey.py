@@ -18,8 +18,8 @@ def cluster(ground: Ground):
         "alpha",
         "--project",
         "research",
-        "--controller",
-        ground.allocations["gpu1"],
+        "--place",
+        f"controller={ground.allocations['gpu1']}",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     found = {one.name: one for one in ground.demo.boss.list_instances(ground.research).items}

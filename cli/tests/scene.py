@@ -16,6 +16,22 @@ TENANT = wire(m.TenantView, id="ten_1", slug="acme", name="Acme")
 FACTS = {"cpus": 8, "memory_mb": 32768, "gpus": [{"path": "/dev/nvidia0", "model": "A100"}] * 2}
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 CHANGE = {"field": "/a", "old": None, "new": 1, "effect": "pushed", "sentence": "Applied while jobs run."}
+MANIFEST = {
+    "components": [{"key": "controller", "title": "Controller"}, {"key": "worker", "title": "Worker"}],
+    "topologies": [
+        {
+            "key": "single_node",
+            "components": {
+                "controller": {"min": 1, "max": 1, "shares_with": None},
+                "worker": {"min": 1, "max": 1, "shares_with": "controller"},
+            },
+        },
+        {
+            "key": "multi_node",
+            "components": {"controller": {"min": 1, "max": 1}, "worker": {"min": 1, "max": 64}},
+        },
+    ],
+}
 
 
 class Scene:
@@ -294,7 +310,8 @@ class Scene:
 
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
-        return wire(m.CatalogEntry, app=app, version="1.0.0", entitled=True, reason="ready to deploy")
+        said = {"entitled": True, "reason": "ready to deploy", "manifest": MANIFEST}
+        return wire(m.CatalogEntry, app=app, version="1.0.0", **said)
 
     def _row(self) -> dict[str, Any]:
         said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}

@@ -74,8 +74,8 @@ COMMANDS = [
     ("operation", "cancel", "op_1"),
     ("access", "train"),
     ("instance", "watch", "train"),
-    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--plan"),
-    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--no-wait"),
+    ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--plan"),
+    ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--no-wait"),
     ("instance", "decommission", "train", "--no-wait"),
     ("operation", "retry", "train", "--no-wait"),
     ("operation", "take-claim", "op_1"),
@@ -213,7 +213,7 @@ commands
   sinfo
   srun hostname
 """,
-    ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a", "--plan"): """\
+    ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--plan"): """\
 Deploy slurm 1.0.0 as 'train' on 1 machine.
 
 HOST    ADDRESS   RUNS

@@ -19,7 +19,7 @@ from test_commands import LOOKING
 from test_entry import every_command
 from test_reach import options
 
-DEPLOY = ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a")
+DEPLOY = ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a")
 ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "Stop that program.", "retryable": True}
 
 
@@ -125,7 +125,7 @@ def test_leaving_does_not_stop_the_operation_and_says_so(
 @pytest.mark.parametrize("where", ["node-a", "big", "alloc_1"])
 def test_a_machine_may_be_named_by_node_by_allocation_or_by_id(gpuaas: Gpuaas, scene: Scene, where: str) -> None:
     scene.plays("Installing")
-    assert gpuaas("instance", "deploy", "slurm", "--name", "train", "--controller", where) == 0
+    assert gpuaas("instance", "deploy", "slurm", "--name", "train", "--place", f"controller={where}") == 0
     assert scene.platform.seen("POST", ".*/instances")[0].body["placement_intent"] == {"controller": ["alloc_1"]}
 
 
@@ -133,13 +133,51 @@ def test_places_and_inputs_arrive_as_meant(gpuaas: Gpuaas, scene: Scene, tmp_pat
     scene.plays("Installing")
     file = tmp_path / "inputs.json"
     file.write_text('{"partition": "gpu", "nodes": 1}')
-    more = ("--place", "controller=alloc_1", "--place", "worker=alloc_2,alloc_3", "--topology", "multi_node")
+    more = ("--place", "controller=alloc_1", "--place", "worker=alloc_2,alloc_3")
     inputs = ("--inputs", str(file), "--input", "nodes=4", "--input", "debug=true", "--input", "motd=hello world")
     assert gpuaas("instance", "deploy", "slurm", "--name", "train", *more, *inputs) == 0
     body = scene.platform.seen("POST", ".*/instances")[0].body
     assert body["placement_intent"] == {"controller": ["alloc_1"], "worker": ["alloc_2", "alloc_3"]}
     assert body["inputs"] == {"partition": "gpu", "nodes": 4, "debug": True, "motd": "hello world"}
     assert body["topology"] == "multi_node"
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        (("worker=alloc_1",), "multi_node (1 controller, 1-64 worker)"),
+        (("controller=alloc_1", "workr=alloc_2"), "Components: controller, worker."),
+        (("controller=alloc_1", "--topology", "ring"), "Topologies: single_node (1 controller); multi_node"),
+    ],
+)
+def test_a_placement_that_the_app_does_not_know_is_refused_with_what_it_offers(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], places: tuple[str, ...], words: str
+) -> None:
+    options = [word for place in places for word in (("--place", place) if "=" in place else (place,))]
+    assert gpuaas("instance", "deploy", "slurm", "--name", "train", *options) == 2
+    assert words in capsys.readouterr().err
+    assert scene.platform.seen("POST", ".*") == []
+
+
+def test_the_topology_is_the_first_that_fits_unless_one_is_named(gpuaas: Gpuaas, scene: Scene) -> None:
+    wanted = {"single_node": (), "multi_node": ("--place", "worker=alloc_2")}
+    for topology, more in wanted.items():
+        scene.plays("Installing")
+        assert gpuaas(*DEPLOY, *more) == 0
+        assert scene.platform.seen("POST", ".*/instances")[-1].body["topology"] == topology
+
+
+def test_an_app_that_is_not_in_the_catalog_is_named_with_the_nearest_one(
+    gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gpuaas("instance", "deploy", "slrum", "--name", "train", "--place", "controller=big") == 5
+    assert "Did you mean slurm?" in capsys.readouterr().err
+
+
+def test_without_the_right_to_read_the_catalog_the_platform_checks_the_placement(gpuaas: Gpuaas, scene: Scene) -> None:
+    scene.plays("Installing")
+    scene.platform.on("GET", "/v1/projects/prj_1/catalog", lambda _: problem(403, "permission_denied"))
+    assert gpuaas(*DEPLOY) == 0
 
 
 def test_the_operator_is_named_by_name_and_sent_by_id(
@@ -164,8 +202,8 @@ def test_one_command_has_one_correlation_id(gpuaas: Gpuaas, scene: Scene) -> Non
     [
         (),
         ("--place", "controller"),
-        ("--controller", "node-a", "--input", "nokey"),
-        ("--controller", "node-a", "--inputs", "/no/such/file"),
+        ("--place", "controller=node-a", "--input", "nokey"),
+        ("--place", "controller=node-a", "--inputs", "/no/such/file"),
     ],
 )
 def test_what_cannot_be_understood_is_a_usage_error_before_anything_is_sent(

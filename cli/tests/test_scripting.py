@@ -113,7 +113,7 @@ def test_watching_ends_with_an_error_that_looking_again_will_not_mend(gpuaas: Gp
 
 
 def test_a_key_of_ones_own_goes_with_the_change_and_not_with_its_plan(gpuaas: Gpuaas, scene: Scene) -> None:
-    deploy = ("instance", "deploy", "slurm", "--name", "train", "--controller", "node-a")
+    deploy = ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a")
     mine = ("--idempotency-key", "deploy-train-2026-11-16")
     assert gpuaas(*deploy, "--plan", *mine) == 0
     assert gpuaas(*deploy, "--no-wait", *mine) == 0
@@ -287,7 +287,12 @@ def test_the_guide_lists_the_exit_codes_as_they_are() -> None:
         (["member", "add", "train", "worker", ""], ["big"]),
         (["ssh", "train", ""], ["controller/0"]),
         (["ssh", ""], ["train"]),
-        (["instance", "deploy", "slurm", "--controller", ""], ["big"]),
+        (["instance", "deploy", "slurm", "--place", ""], ["controller=big", "worker=big"]),
+        (["instance", "deploy", ""], ["slurm"]),
+        (["operation", "show", "tr"], ["train"]),
+        (["allocation", "release", ""], ["big"]),
+        (["node", "show", ""], ["node-a"]),
+        (["node", "enrol", ""], []),
         (["catalog", "--project", ""], ["red"]),
         (["instance", "show", "train", "--nope"], []),
         (["nope", ""], []),

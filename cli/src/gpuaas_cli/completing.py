@@ -1,7 +1,7 @@
-"""What could come next on the command line. The shell's completion script asks with `gpuaas __complete WORDS…`.
+"""Completion of the command line. The shell's completion script calls `gpuaas __complete WORDS…`.
 
-Commands and options come from the commands themselves; names of your instances, allocations and projects are asked of
-the platform, once and briefly. Whatever goes wrong, nothing is offered and nothing is said: somebody is typing.
+Commands and options come from the commands themselves; names of instances, machines and other resources come from the
+platform, with one short request. On any error it prints nothing, because a message would disturb the typed line.
 """
 
 from __future__ import annotations
@@ -104,21 +104,58 @@ def _allocations(at: Session, _: list[str]) -> list[str]:
     return [one.name for one in at.client.list_allocations(at.project_id).items if one.state != "released"]
 
 
+def _places(at: Session, before: list[str]) -> list[str]:
+    """`component=allocation`, with the components of the app that was named."""
+    entries = [entry for entry in at.client.get_catalog(at.project_id).items if entry.app.slug in before]
+    components = [one["key"] for entry in entries for one in (entry.manifest or {}).get("components", [])]
+    return [f"{component}={name}" for component in components for name in _allocations(at, before)]
+
+
 def _projects(at: Session, _: list[str]) -> list[str]:
     return [one.slug for one in at.client.list_projects().items]
 
 
+def _apps(at: Session, _: list[str]) -> list[str]:
+    return [entry.app.slug for entry in at.client.get_catalog(at.project_id).items]
+
+
+def _nodes(at: Session, _: list[str]) -> list[str]:
+    return [one.name for one in at.client.list_nodes(at.tenant_id(None)).items if one.state != "retired"]
+
+
+def _credentials(at: Session, _: list[str]) -> list[str]:
+    return [one.name for one in at.client.list_credentials(at.project_id).items]
+
+
+def _service_accounts(at: Session, _: list[str]) -> list[str]:
+    return [one.name for one in at.client.list_service_accounts(at.project_id).items]
+
+
+# By the parameter of the command; `name` means something else in each group, and nothing that exists where one is made.
 ASKED: dict[str, Callable[[Session, list[str]], list[str]]] = {
     "instance": _instances,
+    "operation": _instances,
+    "what": _instances,
     "member": _members,
     "allocation": _allocations,
     "allocations": _allocations,
-    "controller": _allocations,
+    "place": _places,
     "project": _projects,
+    "app_slug": _apps,
+    "node": _nodes,
+    "allocation name": _allocations,
+    "node name": _nodes,
+    "credential name": _credentials,
+    "service-account name": _service_accounts,
+    "app name": _apps,
+    "entitlement name": _apps,
 }
+MAKES = {"create", "enrol", "import"}
 
 
 def _names(wanted: str, before: list[str]) -> Iterable[str]:
+    if wanted == "name" and not MAKES & {*before[:2]}:
+        wanted = f"{before[0]} name"
     if wanted == "context":
         from .config import Contexts
 

@@ -27,7 +27,7 @@ Start here
   gpuaas allocation list                 where you can deploy it
 
 Instances
-  gpuaas instance deploy APP --name N --controller ALLOCATION
+  gpuaas instance deploy APP --name N --place COMPONENT=ALLOCATION
   gpuaas instance list                   what runs, and how it is
   gpuaas instance show NAME              all about one
   gpuaas instance watch NAME             join a running operation
@@ -215,7 +215,7 @@ Several platforms, scripts and shells
 
 Every command takes --help, -o json|yaml|table, --project, --api and --context; those that look take --watch, those that
 change something --idempotency-key. Names or ids, as you like.
-Example: gpuaas instance deploy slurm --name train --controller node-a
+Example: gpuaas instance deploy slurm --name train --place controller=node-a
 """
 
 COMMANDS = {

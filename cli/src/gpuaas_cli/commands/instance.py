@@ -14,7 +14,7 @@ from ..destructive import ask
 from ..failures import CliError
 from ..operation_stream import LIVE, sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Many, NoWait, Reason
-from ..placement import read_inputs, read_places
+from ..placement import choose_topology, read_inputs, read_manifest, read_places
 from ..session import Session, pick, session
 from ..wait import say_end, say_next, wait_for_end
 
@@ -30,10 +30,9 @@ def deploy(
     /,
     *,
     name: str,
-    controller: str | None = None,
     place: Annotated[list[str] | None, Many] = None,
     version: str | None = None,
-    topology: str = "single_node",
+    topology: str | None = None,
     input: Annotated[list[str] | None, Many] = None,
     inputs: Path | None = None,
     operator: str | None = None,
@@ -41,26 +40,24 @@ def deploy(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Deploy an app on machines you choose, and watch it come up.
+    """Deploy an app on the machines you choose, and show its progress.
 
-    Example: gpuaas instance deploy slurm --name train --controller node-a
-    Example: gpuaas instance deploy slurm --name train --topology multi_node --place controller=a --place worker=b,c
-    Example: gpuaas instance deploy slurm --name train --controller node-a --plan
+    Example: gpuaas instance deploy slurm --name train --place controller=node-a
+    Example: gpuaas instance deploy slurm --name train --place controller=node-a --place worker=node-b,node-c
+    Example: gpuaas instance deploy slurm --name train --place controller=node-a --plan
 
     Parameters
     ----------
     app_slug
-        The app, as `gpuaas catalog` calls it.
+        The app's name in `gpuaas catalog`.
     name
-        What to call the instance: small letters, digits and dashes.
-    controller
-        The allocation (or node) for the controller; short for --place controller=….
+        The instance's name: lowercase letters, digits and hyphens.
     place
-        component=allocation[,allocation], once per component. Names, node names or ids.
+        COMPONENT=ALLOCATION[,ALLOCATION…], once per component of the app. Allocation names, node names or ids.
     version
-        The app's version; the newest published one if left out.
+        The app's version. Default: the newest published version.
     topology
-        single_node, or what else the app offers.
+        A topology of the app's manifest. Default: the first that the placement fits.
     input
         key=value for the app; numbers, true, false and JSON are understood. May be repeated.
     inputs
@@ -70,10 +67,13 @@ def deploy(
     plan
         Only check, and say what would happen where.
     """
-    wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version, "topology": topology}
+    wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version}
     wanted["inputs"] = read_inputs(input or [], inputs)
     with session(common) as at:
-        wanted["placement_intent"] = read_places(at, controller, place or [])
+        manifest = read_manifest(at, app_slug, version)
+        wanted["placement_intent"] = read_places(at, place or [], manifest)
+        if chosen := choose_topology(topology, wanted["placement_intent"], manifest):
+            wanted["topology"] = chosen
         if operator:
             known = list(at.client.every(sdk.Calls.list_service_accounts, at.project_id))
             wanted["operator_id"] = pick("service account", operator, known, "gpuaas service-account list").id

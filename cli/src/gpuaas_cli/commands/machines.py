@@ -15,7 +15,7 @@ from .. import enrol_command, failures, show
 from ..failures import CliError
 from ..options import Changing, Destroying, Tenant
 from ..session import pick, session
-from . import node as _standing  # noqa: F401 - hangs its commands on `node`
+from . import node as _node_commands  # noqa: F401 - adds commands to the `node` group
 from .listing import allocation, node
 
 __all__ = ["allocation", "node"]

@@ -75,7 +75,7 @@ def up_without_lab(root: Path, port: int, listen: str | None) -> None:
         f"\n  There are no lab hosts (LAB=no). To bring a Debian 12 machine of your own:\n{'' if listen else reach}"
         "  invite it    gpuaas node enrol NAME          prints what to run on the machine\n"
         "  hold it      gpuaas allocation create NAME\n"
-        "  use it       gpuaas instance deploy slurm --name demo --controller NAME\n\n",
+        "  use it       gpuaas instance deploy slurm --name demo --place controller=NAME\n\n",
     )
 
 
