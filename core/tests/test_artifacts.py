@@ -149,10 +149,10 @@ async def test_what_was_pushed_and_never_registered_is_forgotten_after_a_day(wor
     await push(world.boss, tenant(world), b"forgotten")
     await register(world, b"needed")
     (world.platform.artifacts.store.folder / "incoming" / "torn").write_bytes(b"half")
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock() + 23 * 3600_000))
+    tidy(world.platform, world.platform.clock() + 23 * 3600_000)
     assert one(world.platform, "select count(*) from artifact_blobs") == 2
     assert await sweep(world.platform) == 0, "what just arrived stays"
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock() + 25 * 3600_000))
+    tidy(world.platform, world.platform.clock() + 25 * 3600_000)
     assert [r["sha256"] for r in rows(world.platform, "select sha256 from artifact_blobs")] == [digest(b"needed")]
     _age(world)
     assert await sweep(world.platform) == 2

@@ -62,7 +62,7 @@ async def test_looking_begins_at_once_ends_on_time_and_the_tenant_knows_it_all(
     check_problem(await world.admin.get(_red(world, "instances")), 404, "not_found")
     assert _told(world) == ["opened"]
     for _ in range(2):
-        world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+        tidy(world.platform, world.platform.clock())
     assert _told(world) == ["opened", "expired"]
     trail = rows(
         world.platform,
@@ -106,7 +106,7 @@ async def test_a_request_nobody_approves_lapses(world: World, clock: MovableCloc
     clock.forward(3601)
     approve = f"/v1/platform/break-glass/{glass['id']}/approve"
     check_problem(await other.post(approve), 409, "wrong_state")
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+    tidy(world.platform, world.platform.clock())
     check_problem(await other.post(approve), 409, "wrong_state")
     assert _told(world) == ["requested", "expired"]
 

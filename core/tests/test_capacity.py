@@ -37,7 +37,7 @@ SKU = {
 
 
 def look(world: World) -> None:
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+    tidy(world.platform, world.platform.clock())
 
 
 def healthy(world: World) -> bool:

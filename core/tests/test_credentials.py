@@ -261,10 +261,10 @@ async def test_a_sealed_answer_is_kept_no_longer_than_it_can_be_opened(world: Wo
     key = "the-key-of-the-lost-answer"
     await redeem(world, claim, key=key)
     kept = "select key from seen_requests where body like '%sealed%'"
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert len(rows(world.platform, kept)) == 1
     clock.forward(301)
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert rows(world.platform, kept) == []
     claim = await again(world, claim)
     check_problem(await redeem(world, claim | {"claim_epoch": 1}, key=key), 409, "stale_claim")
@@ -340,11 +340,11 @@ async def test_an_overlap_ends_by_itself(world: World, clock: MovableClock, tidi
     claim = await working(world, credential)
     await world.boss.ok(of(world, credential["id"], "rotate"), {"overlap_s": 60})
     clock.forward(59)
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert (await world.boss.get(of(world, credential["id"]))).json()["state"] == "rotating"
     clock.forward(2)
     if tidied:
-        world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+        tidy(world.platform, clock())
         assert (await world.boss.get(of(world, credential["id"]))).json()["state"] == "active"
         (ended,) = await events(world, "rotation_completed")
         assert (ended["data"]["project_id"], ended["data"]["credential_version"]) == (world.red, 2)

@@ -70,10 +70,10 @@ async def test_a_store_whose_controller_vanished_is_healthy(world: World, clock:
     await _busy(world)
     clock.forward(120)
     assert [one.sentence for one in _examined(world.platform)[9] if "not marked as stuck" in one.sentence]
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert _examined(world.platform) == {}
     clock.forward(24 * 3600)
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert _examined(world.platform) == {}
 
 

@@ -121,7 +121,7 @@ async def test_a_machine_is_ready_only_after_it_trusts(world: World) -> None:
 
 async def test_a_silent_machine_becomes_unknown_and_ready_when_it_speaks(world: World, clock: MovableClock) -> None:
     def look() -> None:
-        world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+        tidy(world.platform, world.platform.clock())
 
     path = f"/v1/nodes/{world.nodes[2]}"
     clock.forward(29)

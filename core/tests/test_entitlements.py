@@ -66,7 +66,7 @@ async def test_an_entitlement_ends_by_itself_and_says_so_once(world: World) -> N
     entry = await _entry(world)
     assert (entry["entitled"], entry["reason"]) == (False, "the project's entitlement has expired")
     for _ in range(2):
-        world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+        tidy(world.platform, world.platform.clock())
     (event,) = _events(world, "expired")
     assert (event["project_id"], event["data"]["app_slug"]) == (world.red, "echo")
     assert healthy(world), "what ends by itself is on record, too"

@@ -218,7 +218,7 @@ async def test_a_suspended_machine_can_be_retired_with_what_it_was_giving_back(w
 async def test_a_host_that_was_off_for_days_comes_back_by_itself(world: World, clock: MovableClock, days: int) -> None:
     node, _, key = await add_node(world, "spare")
     clock.forward(days * DAY_S)
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+    tidy(world.platform, world.platform.clock())
     check_problem(await sign_in(world, key, node), 401, "identity_expired")
     following = new_key()
     assert (await renew(world, key, node, following)).status_code == 200

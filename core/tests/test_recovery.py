@@ -14,7 +14,7 @@ DAY = 24 * 3600
 
 
 def tidied(world: World) -> None:
-    world.platform.db.write_now(lambda tx: tidy(tx, world.platform.clock()))
+    tidy(world.platform, world.platform.clock())
 
 
 async def operation(world: World, claim: Any) -> Any:

@@ -189,7 +189,7 @@ async def test_a_lost_answer_is_told_again_and_after_a_crash_the_new_claim_is_gi
     kept = "select key from seen_requests where body like '%sealed%'"
     assert len(rows(world.platform, kept)) == 2
     clock.forward(301)
-    world.platform.db.write_now(lambda tx: tidy(tx, clock()))
+    tidy(world.platform, clock())
     assert rows(world.platform, kept) == [], "a sealed answer is kept no longer than it can be opened"
 
 

@@ -242,7 +242,7 @@ async def test_a_task_nobody_ended_expires_and_says_what_is_known(machine: Machi
     leased = await machine.begin()
     clock.forward(kinds.WAITS_S + 130)
     platform = machine.world.platform
-    platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
+    tidy(platform, platform.clock())
     sentences = [
         r["message"] for r in rows(platform, "select message from node_tasks where state = 'expired' order by id")
     ]
@@ -377,10 +377,10 @@ async def test_a_machine_that_is_away_is_still_wiped_when_it_comes_back_days_lat
     await leaving.release()
     clock.forward(3 * 24 * 3600)
     platform = leaving.world.platform
-    platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
+    tidy(platform, platform.clock())
     assert one(platform, "select state from node_tasks") == "queued"
     clock.forward(5 * 24 * 3600)
-    platform.db.write_now(lambda tx: tidy(tx, platform.clock()))
+    tidy(platform, platform.clock())
     assert one(platform, "select wipe from allocations where id = :id", id=leaving.allocation) == "failed"
 
 

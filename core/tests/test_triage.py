@@ -216,12 +216,12 @@ async def test_only_a_controller_sends_telemetry(world: World) -> None:
 async def test_telemetry_is_forgotten_after_a_week(world: World) -> None:
     await tell(world, line(at="2099-01-01T00:00:00Z"), spans=[span()])
     now = world.platform.clock()
-    world.platform.db.write_now(lambda tx: tidy(tx, now + 6 * 24 * 3600 * 1000))
+    tidy(world.platform, now + 6 * 24 * 3600 * 1000)
     assert (
         one(world.platform, "select count(*) from log_lines"),
         one(world.platform, "select count(*) from spans"),
     ) == (1, 1)
-    world.platform.db.write_now(lambda tx: tidy(tx, now + 8 * 24 * 3600 * 1000))
+    tidy(world.platform, now + 8 * 24 * 3600 * 1000)
     assert (
         one(world.platform, "select count(*) from log_lines"),
         one(world.platform, "select count(*) from spans"),

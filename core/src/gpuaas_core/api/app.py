@@ -57,7 +57,7 @@ from ..triage import otlp_routes
 from ..triage import routes as triage
 from ..triage.writer import RequestLines
 from ..workers.anchoring import anchoring
-from ..workers.housekeeping import housekeeping
+from ..workers.housekeeping import cleanup, housekeeping
 from ..workers.sweeping import sweeping
 from ..workers.trust_keeping import trust_keeping
 from . import about
@@ -101,7 +101,7 @@ ROUTERS = [
     triage.router,
     otlp_routes.router,
 ]
-LOOPS = [housekeeping, anchoring, trust_keeping, sweeping]
+LOOPS = [housekeeping, cleanup, anchoring, trust_keeping, sweeping]
 
 
 def build_platform(

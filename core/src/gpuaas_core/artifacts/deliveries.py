@@ -7,12 +7,13 @@ allows a delivery is asked again when it is redeemed, so a source that was disab
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Scope
 from ..capacity.reads import holder_of, node_row
 from ..custody.vault import Vault
+from ..kit.db import delete_some
 from ..kit.ids import new_id
 from ..kit.problems import UNSEEN, NotFound
 from ..ledger.events import declare
@@ -119,7 +120,7 @@ def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
 
 
 def forget_old(tx: Connection, now: int) -> int:
-    return tx.execute(delete(artifact_deliveries).where(artifact_deliveries.c.expires_at < now - KEPT_MS)).rowcount
+    return delete_some(tx, artifact_deliveries, artifact_deliveries.c.expires_at < now - KEPT_MS)
 
 
 def _scope(tx: Connection, node_id: str, project_id: str | None) -> Scope:

@@ -47,6 +47,8 @@ nodes = Table(
     Column("authority_generation", Integer, nullable=False, server_default="0"),  # the last that touched an authority
     Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Index("ix_nodes_tenant", "tenant_id", "id"),
+    Index("ix_nodes_certified_until", "host_certified_until"),
     Index(
         "uq_nodes_living_name",
         "tenant_id",
@@ -76,6 +78,12 @@ allocations = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_allocations_project", "project_id", "id"),
+    Index(
+        "ix_allocations_expiry",
+        "expires_at",
+        sqlite_where=text("state <> 'released'"),
+        postgresql_where=text("state <> 'released'"),
+    ),
     Index(
         "uq_allocations_live_node",
         "node_id",

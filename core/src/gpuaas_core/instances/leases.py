@@ -4,15 +4,13 @@ An allocation whose time is up is given back, unless an instance is on it: then 
 as soon as it is free, or lives on if somebody extends it.
 """
 
-from typing import Any
-
-from sqlalchemy import Row, exists, select
+from sqlalchemy import exists, select
 
 from ..access.context import Context
+from ..access.evaluate import Scope
 from ..capacity import allocating
 from ..capacity.states import ALLOCATION
 from ..capacity.tables import allocations
-from ..ledger.audit import Entry
 from ..tasks import wiping
 from .reads import used_by
 from .tables import allocation_holds
@@ -37,13 +35,6 @@ def _end(ctx: Context, project_id: str, allocation_id: str) -> None:
         return  # somebody was faster
     if not used_by(ctx.tx, [row.id]):
         wiping.release(ctx, project_id, allocation_id)
-        ctx.note(_entry(ctx, row))
+        ctx.note_own(Scope(tenant_id=row.tenant_id, project_id=row.project_id), row.id, "its lease has ended")
     elif row.overdue_since is None:
         allocating.mark_overdue(ctx, row)
-
-
-def _entry(ctx: Context, row: Row[Any]) -> Entry:
-    """Nobody asked at this moment, so the trail of its tenant says who did it and why."""
-    who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
-    where = {"tenant_id": row.tenant_id, "project_id": row.project_id, "resource_id": row.id}
-    return Entry(**who, **where, outcome="allowed", reason="its lease has ended")

@@ -38,6 +38,7 @@ instances = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_instances_project", "project_id", "id"),
+    Index("ix_instances_last_operation", "last_operation_id"),
     Index(
         "uq_instances_live_name",
         "project_id",
@@ -67,6 +68,8 @@ members = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_members_instance", "instance_id", "id"),
+    Index("ix_members_allocation", "allocation_id"),
+    Index("ix_members_last_operation", "last_operation_id"),
 )
 
 allocation_holds = Table(

@@ -18,7 +18,20 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, MetaData, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    MetaData,
+    Table,
+    create_engine,
+    delete,
+    event,
+    func,
+    make_url,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -40,6 +53,7 @@ metadata = MetaData(
 T = TypeVar("T")
 WRITERS, READERS = 8, 4  # threads and connections of one core on PostgreSQL
 ATTEMPTS = 6
+AT_ONCE = 500  # rows that one transaction of a background duty changes or deletes
 SERIALIZATION, DEADLOCK, LOCK_TIMEOUT = "40001", "40P01", "55P03"
 SESSION = "-c lock_timeout=10s -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
 
@@ -157,6 +171,13 @@ def insert_new(tx: Connection, table: Any, **values: Any) -> bool:
     """False: a key of the table refused it, and nothing was written. (PostgreSQL's driver counts no inserted rows.)"""
     new = insert_into(tx, table).values(**values).on_conflict_do_nothing().returning(*table.primary_key)
     return tx.execute(new).first() is not None
+
+
+def delete_some(tx: Connection, table: Table, old: ColumnElement[bool]) -> int:
+    """Delete at most `AT_ONCE` of the rows, so that no cleanup holds locks for long; returns how many there were."""
+    key = tuple_(*table.primary_key)
+    some = select(*table.primary_key).where(old).limit(AT_ONCE)
+    return tx.execute(delete(table).where(key.in_(some))).rowcount
 
 
 def insert_of(dialect: str, table: Any) -> Any:

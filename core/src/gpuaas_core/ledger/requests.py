@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select
 from sqlalchemy.exc import OperationalError
 
-from ..kit.db import LOCK_TIMEOUT, hold_name, sqlstate
+from ..kit.db import LOCK_TIMEOUT, delete_some, hold_name, sqlstate
 from ..kit.problems import Problem
 from ..kit.wire import canonical
 from .tables import seen_requests
@@ -86,7 +86,7 @@ def remember(
 
 def forget_old(tx: Connection, now: int) -> int:
     old = (seen_requests.c.at < now - KEPT_MS) & seen_requests.c.kept_for.is_(None)
-    return tx.execute(delete(seen_requests).where(old)).rowcount
+    return delete_some(tx, seen_requests, old)
 
 
 def forget(tx: Connection, kept_for: list[str]) -> int:

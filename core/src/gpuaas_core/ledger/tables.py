@@ -1,6 +1,6 @@
 """Tables of the ledger."""
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, Table, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, Table, Text, UniqueConstraint, text
 
 from ..kit.db import metadata
 
@@ -38,6 +38,7 @@ events = Table(
     Column("data", JSON, nullable=False),
     UniqueConstraint("id"),
     Index("ix_events_project", "project_id", "sequence"),
+    Index("ix_events_subject", "tenant_id", "subject", "sequence"),
     Index("ix_events_correlation", "correlation_id"),
 )
 
@@ -75,6 +76,8 @@ seen_requests = Table(
     Column("location", Text),
     Column("at", BigInteger, nullable=False),
     Column("kept_for", String(40)),  # the operation or batch that lives longer than the usual days
-    Index("ix_seen_requests_at", "at"),
     Index("ix_seen_requests_kept_for", "kept_for"),
+    Index(
+        "ix_seen_requests_old", "at", sqlite_where=text("kept_for is null"), postgresql_where=text("kept_for is null")
+    ),
 )

@@ -7,7 +7,7 @@ it. Reports carry (task, attempt, epoch): the same one twice changes nothing, on
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
 
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Scope
@@ -15,6 +15,7 @@ from ..capacity import allocating
 from ..capacity.reads import hold_leaving, node_row
 from ..capacity.tables import allocations, nodes
 from ..custody import task_keys
+from ..kit.db import delete_some
 from ..kit.ids import new_id
 from ..kit.wire import canonical
 from ..ledger.events import declare
@@ -158,8 +159,8 @@ def expire_due(ctx: Context) -> int:
     return len(rows)
 
 
-def forget_old(tx: Connection, now: int) -> None:
-    tx.execute(delete(node_tasks).where(node_tasks.c.ended_at < now - KEPT_MS))
+def forget_old(tx: Connection, now: int) -> int:
+    return delete_some(tx, node_tasks, node_tasks.c.ended_at < now - KEPT_MS)
 
 
 def _to_do(ctx: Context, node_id: str) -> Any:

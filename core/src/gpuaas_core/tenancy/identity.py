@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Principal
 from ..edge.console import PREFIX as CONSOLE
-from ..kit.db import insert_into
+from ..kit.db import delete_some, insert_into
 from ..kit.ids import new_id
 from .errors import AssertionRefused, KeyNotAccepted
 from .principals import HAS_GRANTS, principal_of, with_grants
@@ -110,9 +110,12 @@ def end_all_sessions(tx: Connection) -> int:
     return tx.execute(delete(sessions)).rowcount
 
 
-def forget_old_sessions(tx: Connection, now: int) -> None:
-    tx.execute(delete(sessions).where(sessions.c.expires_at < now - 3600_000))
-    tx.execute(delete(used_assertions).where(used_assertions.c.expires_at < now))
+def forget_old_sessions(tx: Connection, now: int) -> int:
+    return delete_some(tx, sessions, sessions.c.expires_at < now - 3600_000)
+
+
+def forget_old_assertions(tx: Connection, now: int) -> int:
+    return delete_some(tx, used_assertions, used_assertions.c.expires_at < now)
 
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:

@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, case, delete, select, update
 
-from ..kit.db import insert_into
+from ..kit.db import delete_some, insert_into
 from ..kit.wire import canonical
 from .errors import TooManyGuesses
 from .tables import sign_in_addresses, wrong_guesses
@@ -129,9 +129,9 @@ def forget(tx: Connection, bucket: str) -> None:
     tx.execute(delete(wrong_guesses).where(wrong_guesses.c.bucket == bucket))
 
 
-def forget_old(tx: Connection, now: int) -> None:
-    tx.execute(delete(wrong_guesses).where(wrong_guesses.c.since <= now - WINDOW_MS))
-    tx.execute(delete(sign_in_addresses).where(sign_in_addresses.c.last_at <= now - REMEMBERED_MS))
+def forget_old(tx: Connection, now: int) -> int:
+    guesses = delete_some(tx, wrong_guesses, wrong_guesses.c.since <= now - WINDOW_MS)
+    return max(guesses, delete_some(tx, sign_in_addresses, sign_in_addresses.c.last_at <= now - REMEMBERED_MS))
 
 
 def refuse(wait_s: int) -> None:

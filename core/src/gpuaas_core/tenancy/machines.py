@@ -12,8 +12,9 @@ import base64
 import hashlib
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
+from ..kit.db import delete_some
 from ..kit.wire import canonical
 from . import identity
 from .errors import (
@@ -109,9 +110,9 @@ def still_superseded(tx: Connection, key_id: str) -> bool:
     return row is not None and (row.retired_at is None or row.superseded_by is not None)
 
 
-def forget_old_keys(tx: Connection, now: int) -> None:
+def forget_old_keys(tx: Connection, now: int) -> int:
     old = principal_keys.c.retired_at < now - REMEMBERED_S * 1000
-    tx.execute(delete(principal_keys).where(principal_keys.c.generation.is_not(None), old))
+    return delete_some(tx, principal_keys, principal_keys.c.generation.is_not(None) & old)
 
 
 def _proven(tx: Connection, vault: Any, assertion: str, row: Row[Any], kid: str | None, now: int) -> Row[Any]:

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal
+from ..kit.db import delete_some
 from ..kit.problems import Problem
 from ..ledger.events import declare
 from . import invitations, roles, service
@@ -98,8 +99,8 @@ def redeem_code(tx: Connection, code: str, verifier: str, now: int) -> str:
     return row.principal_id
 
 
-def forget_old(tx: Connection, now: int) -> None:
-    tx.execute(delete(sign_in_attempts).where(sign_in_attempts.c.expires_at < now))
+def forget_old(tx: Connection, now: int) -> int:
+    return delete_some(tx, sign_in_attempts, sign_in_attempts.c.expires_at < now)
 
 
 def _verified_email(provider: Row[Any], claims: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from ..kit.db import metadata
@@ -71,6 +72,12 @@ principal_keys = Table(  # public keys of service accounts and nodes; several at
     Column("origin", String(130)),  # the machine and the boot that made it
     Column("superseded_by", String(40)),  # the key whose first use retired it; none where it was closed
     Index("ix_principal_keys_principal", "principal_id"),
+    Index(
+        "ix_principal_keys_retired",
+        "retired_at",
+        sqlite_where=text("generation is not null"),
+        postgresql_where=text("generation is not null"),
+    ),
 )
 
 custom_roles = Table(

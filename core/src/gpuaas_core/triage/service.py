@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, insert
 
 from ..access.context import Context
+from ..kit.db import delete_some
 from ..kit.ids import new_id
 from . import schemas
 from .tables import log_lines, spans
@@ -40,9 +41,8 @@ def add_lines(tx: Connection, rows: list[dict[str, Any]]) -> None:
         tx.execute(insert(log_lines), [{"id": new_id("log")} | row for row in rows])
 
 
-def forget_old(tx: Connection, now: int) -> None:
-    for table in (log_lines, spans):
-        tx.execute(delete(table).where(table.c.received_at < now - KEPT_MS))
+def forget_old(tx: Connection, now: int) -> int:
+    return max(delete_some(tx, table, table.c.received_at < now - KEPT_MS) for table in (log_lines, spans))
 
 
 def _line(line: schemas.Line) -> dict[str, Any]:

@@ -5,8 +5,7 @@ If the core dies between a commit and its checkpoint nothing is lost; the next r
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 
 import structlog
 from sqlalchemy import Connection, select, update
@@ -15,6 +14,7 @@ from ..edge.call import Platform
 from ..history.checkpoints import BadCheckpoint, Checkpoints
 from ..history.verify import known_checkpoints
 from ..kit.clock import rfc3339
+from ..kit.loop import every
 from ..ledger.chain import GENESIS, link
 from ..ledger.tables import audit, event_heads
 
@@ -24,24 +24,8 @@ AGE_MS = 5 * 60 * 1000
 ROWS = 1000
 
 
-@contextlib.asynccontextmanager
-async def anchoring(platform: Platform) -> AsyncIterator[None]:
-    task = asyncio.create_task(_loop(platform))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-async def _loop(platform: Platform) -> None:
-    while True:
-        try:
-            await asyncio.to_thread(anchor_due, platform)
-        except Exception as error:
-            log.error("anchoring the audit trail failed, trying again", exc_info=error)
-        await asyncio.sleep(EVERY_S)
+def anchoring(platform: Platform) -> AbstractAsyncContextManager[None]:
+    return every(EVERY_S, lambda: asyncio.to_thread(anchor_due, platform), name="audit checkpoints")
 
 
 def anchor_due(platform: Platform, *, everything: bool = False) -> list[str]:

@@ -1,12 +1,12 @@
-"""Keeps machine access true, every second: grants whose reason is gone end, authorities rotate, host certificates are
-renewed. Its own loop, because a holder of keys that is away must not stop the rest of the house.
+"""Every second: revoke grants whose reason is gone, continue rotations of authorities, renew host certificates.
+
+A loop of its own: a key provider that does not answer must not stop housekeeping.
 """
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
-import structlog
 from sqlalchemy import Connection
 
 from ..access.context import Context
@@ -16,33 +16,19 @@ from ..custody import authorities
 from ..edge.call import Platform
 from ..instances import access
 from ..kit.db import try_name
-from ..ledger.audit import Entry
+from ..kit.loop import every
 from ..ledger.correlation import correlate
-from ..ledger.events import Pending
 
-log = structlog.get_logger("gpuaas.trust")
 EVERY_S = 1.0
 ITSELF = Principal("platform", "platform", "platform trust keeping")
 
 
-@contextlib.asynccontextmanager
-async def trust_keeping(platform: Platform) -> AsyncIterator[None]:
-    task = asyncio.create_task(_loop(platform))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+def trust_keeping(platform: Platform) -> AbstractAsyncContextManager[None]:
+    return every(EVERY_S, lambda: _round(platform), name="machine access")
 
 
-async def _loop(platform: Platform) -> None:
-    while True:
-        await asyncio.sleep(EVERY_S)
-        try:
-            platform.wakeups.ring(await asyncio.to_thread(keep, platform))
-        except Exception as error:
-            log.error("keeping machine access true failed, trying again", exc_info=error)
+async def _round(platform: Platform) -> None:
+    platform.wakeups.ring(await asyncio.to_thread(keep, platform))
 
 
 def keep(platform: Platform) -> set[str]:
@@ -66,13 +52,7 @@ def _done(tx: Connection, act: Callable[[Context], object], now: int) -> set[str
     ctx = Context(tx, ITSELF, Scope(), "platform.trust_keeping", correlate(None, None), now)
     act(ctx)
     for event in ctx.pending:
-        ctx.note(_entry(ctx, event))
+        scope = Scope(tenant_id=event.tenant_id, project_id=event.project_id)
+        ctx.note_own(scope, event.subject, event.data.get("reason") or event.type)
     ctx.flush(audited=False)
     return ctx.topics
-
-
-def _entry(ctx: Context, event: Pending) -> Entry:
-    """Nobody asked at this moment, so the trail of whom it concerns says who did it and why."""
-    who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
-    where = {"tenant_id": event.tenant_id, "project_id": event.project_id, "resource_id": event.subject}
-    return Entry(**who, **where, outcome="allowed", reason=event.data.get("reason") or event.type)
