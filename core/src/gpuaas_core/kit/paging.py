@@ -34,15 +34,6 @@ def page_of(
     return rows[:limit], _encode(kind, str(last))
 
 
-def slice_of(
-    rows: Sequence[Row[Any]], kind: str, *, limit: int, cursor: str | None
-) -> tuple[Sequence[Row[Any]], str | None]:
-    """A page of rows that were selected in Python, and that come in the order of their ids."""
-    after = _decode(cursor, kind) if cursor else ""
-    left = [row for row in rows if row.id > after]
-    return left[:limit], _encode(kind, left[limit - 1].id) if len(left) > limit else None
-
-
 def _encode(kind: str, last: str) -> str:
     return encode_cursor(f"{kind} {last}")
 
