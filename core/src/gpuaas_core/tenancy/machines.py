@@ -5,7 +5,7 @@ with the one it has. From then on both are good; the first use of the next one r
 dies anywhere on the way holds a key that is good. Whoever shows a retired key is late or a copy: they are told a
 challenge that nobody could know before the key was retired. A late message cannot answer it; a copy does, as it has
 nothing else.
-See docs/decisions/0017-machine-identity.md.
+See docs/decisions/0017-node-identity-and-clone-detection.md.
 """
 
 import base64
