@@ -28,16 +28,17 @@ def said(name: str) -> str:
 def test_every_error_is_in_the_catalogue_under_its_status() -> None:
     section = {}
     for part in said("errors.md").split("\n## ")[1:]:
-        section |= {code: part[:3] for code in re.findall(r"^\| `([a-z_]+)`", part, re.MULTILINE)}
+        section |= {code: part[:3] for code in re.findall(r"^- `([a-z_]+)`", part, re.MULTILINE)}
     assert section == {code: str(kind.status) for code, kind in CATALOGUE.items()}
     assert ": Other" not in said("errors.md"), "say in reference/errors.py what the new status means to a caller"
 
 
 def test_every_permission_says_what_it_allows_who_holds_it_and_which_routes_ask() -> None:
-    lines = {m[1]: m[0] for m in re.finditer(r"^\| `([a-z_.]+\.[a-z_.]+)` .*$", said("permissions.md"), re.MULTILINE)}
+    entries = re.split(r"^- `([a-z_.]+\.[a-z_.]+)`: ", said("permissions.md"), flags=re.MULTILINE)[1:]
+    lines = dict(zip(entries[::2], (" ".join(text.split()) for text in entries[1::2]), strict=True))
     assert set(lines) == set(PERMISSIONS)
     for role, keys in ROLES.items():
-        assert {key for key in keys if role not in lines[key]} == set()
+        assert {key for key in keys if f"`{role}`" not in lines[key]} == set()
     app = build_app(build_platform(None, None), loops=False)  # type: ignore[arg-type] - routes only
     for route in api_routes(app):
         key = (route.openapi_extra or {})["x-permission"]
@@ -68,7 +69,7 @@ def _states() -> list[object]:
 
 def test_every_event_and_every_field_is_described() -> None:
     page = said("events.md")
-    assert set(re.findall(r"^\| `([a-z_]+\.[a-z_.]+)`", page, re.MULTILINE)) == set(TYPES)
+    assert set(re.findall(r"^- `([a-z_]+\.[a-z_.]+)`: ", page, re.MULTILINE)) == set(TYPES)
     used = {name for start in FAMILIES for name in fields(start)}
     assert used == set(FIELDS), "a field without a meaning, or a meaning without a field"
 
@@ -76,6 +77,11 @@ def test_every_event_and_every_field_is_described() -> None:
 def test_an_event_of_no_family_is_refused_with_the_place_to_describe_it() -> None:
     with pytest.raises(Undescribed, match=r"history/shapes\.py"):
         family("weather.changed")
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(HOUSE)))
+def test_no_line_is_longer_than_people_read(path: Path) -> None:
+    assert [line for line in path.read_text().splitlines() if len(line) > 160] == []
 
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: str(path.relative_to(HOUSE)))

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from ...history.shapes import FAMILIES, FIELDS, SHARED, family, fields
 from ...ledger.events import IDENTIFIERS, TYPES
-from .markdown import sentence, table
+from .markdown import item, paragraph, sentence, table
 
 HEAD = """# Events
 
-An event says what is now true. It is a [CloudEvent](https://github.com/cloudevents/spec) in structured JSON, written
+An event states what is now true. It is a [CloudEvent](https://github.com/cloudevents/spec) in structured JSON, written
 in the same transaction as the change itself: there is no change without its event and no event without its change.
-How to follow them: [the API guide](../guides/api.md#events). For machines:
+How to follow events: [the API guide](../guides/api.md#events). For programs:
 [asyncapi.json](../../contracts/asyncapi.json).
 
 ```json
@@ -39,14 +39,16 @@ def _groups() -> Iterator[str]:
 
 
 def _group(types: list[str]) -> str:
-    """What all of them carry is said once."""
-    carried = {type: _carried(type) for type in types}
-    if len(set(carried.values())) > 1:
-        rows = [(f"`{type}`", sentence(TYPES[type]), carried[type]) for type in types]
-        return table(("type", "is true now", "also carries"), rows)
-    shared = next(iter(carried.values()))
-    also = f"\nAlso in `data`: {shared}.\n" if shared else ""
-    return table(("type", "is true now"), [(f"`{type}`", sentence(TYPES[type])) for type in types]) + also
+    """Types that carry the same fields stand together, and the fields are listed once."""
+    by_fields: dict[str, list[str]] = {}
+    for type in sorted(types, key=lambda one: (_carried(one) != "", one)):
+        by_fields.setdefault(_carried(type), []).append(type)
+    return "\n".join(_alike(alike, carried) for carried, alike in by_fields.items())
+
+
+def _alike(types: list[str], carried: str) -> str:
+    head = paragraph(f"With {carried} in `data`:") + "\n" if carried else ""
+    return head + "".join(item(f"`{type}`: {sentence(TYPES[type])}") for type in types)
 
 
 def _carried(type: str) -> str:

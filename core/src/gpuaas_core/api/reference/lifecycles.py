@@ -1,4 +1,4 @@
-"""The lives of things: a drawing, and the same as a table for those who search."""
+"""The lifecycles: a drawing, and the same as a list for people who search."""
 
 from ...artifacts.states import ARTIFACT, DELIVERY, SOURCE
 from ...capacity.states import ALLOCATION, NODE
@@ -8,32 +8,35 @@ from ...instances.states import INSTANCE, MEMBER, OPERATION
 from ...kit.lifecycle import Lifecycle
 from ...tasks.states import TASK
 from ...tenancy.states import BREAK_GLASS
-from .markdown import code, table
+from .markdown import code, item
 
 HEAD = """# Lifecycles
 
-A thing is in exactly one state. An action that the state does not know is answered with 409 `wrong_state` and what is
-possible instead; resources show the same in `available_actions`. Arrows that lead back to the same state (a repeated
-report) are left out of the drawings and kept in the tables.
+A resource is in exactly one state. An action that the state does not allow is answered with 409 `wrong_state` and the
+actions that are possible; resources show the same in `available_actions`. Each list below maps an action to the next
+state. Arrows that lead back to the same state (a repeated report) are left out of the drawings and kept in the lists.
 """
 
 LIVES: dict[str, tuple[Lifecycle, str]] = {
-    "Instance": (INSTANCE, "An app deployed in a project. People ask; what runs is reported by the app's controller."),
+    "Instance": (INSTANCE, "An app deployed in a project. People request; the app's controller reports what runs."),
     "Member": (MEMBER, "One component of an instance on one allocation."),
     "Operation": (OPERATION, "One piece of work on an instance. It ends once, and a retry is a new operation."),
-    "Allocation": (ALLOCATION, "A machine held for a project. It is active once the machine itself trusts it."),
-    "Node": (NODE, "An enrolled machine. While it reports it is what people decided; its silence changes no decision."),
-    "Task": (TASK, "Something a machine's agent is to do. It begins once the machine has renewed its lease on it."),
-    "App version": (VERSION, "What an app team publishes. What runs stays, whatever becomes of its version."),
-    "Access credential": (CREDENTIAL, "A key pair of a project. While it rotates, the old version is good as well."),
+    "Allocation": (ALLOCATION, "A project's hold on a node. It is active once the node itself trusts it."),
+    "Node": (NODE, "An enrolled machine. While it reports, people decide its state; silence changes no decision."),
+    "Task": (TASK, "Work for a node's agent. It begins once the node has renewed the task's lease."),
+    "App version": (VERSION, "A release that an app team publishes. Running instances are not affected by its state."),
+    "Access credential": (CREDENTIAL, "A key pair of a project. While it rotates, the old version is valid as well."),
     "SSH authority": (
         AUTHORITY,
         "Signs certificates for one tenant, of users or of hosts. One signs; two are trusted.",
     ),
-    "Artifact source": (SOURCE, "A place artifacts may come from. Disabled, it delivers nothing, promised or not."),
+    "Artifact source": (
+        SOURCE,
+        "A place artifacts come from. A disabled source delivers nothing, pending deliveries included.",
+    ),
     "Artifact": (ARTIFACT, "A name and a version for content that never changes."),
-    "Delivery": (DELIVERY, "One artifact for one machine and one task; without an end it is over after ten minutes."),
-    "Break-glass": (BREAK_GLASS, "Somebody of the platform inside a tenant, announced to it and for an hour at most."),
+    "Delivery": (DELIVERY, "One artifact for one node and one task. It ends after ten minutes at the latest."),
+    "Break-glass": (BREAK_GLASS, "A platform administrator inside a tenant, announced to it, for an hour at most."),
 }
 
 
@@ -42,10 +45,8 @@ def page() -> str:
 
 
 def _life(title: str, life: Lifecycle, about: str) -> str:
-    rows = [(f"`{state}`", _moves(state, row)) for state, row in life.moves.items()]
-    return (
-        f"\n## {title}\n\n{about}\n\n```mermaid\n{_drawing(life)}```\n\n{table(('state', 'action → next state'), rows)}"
-    )
+    listed = "".join(item(f"`{state}`: {_moves(state, row)}") for state, row in life.moves.items())
+    return f"\n## {title}\n\n{about}\n\n```mermaid\n{_drawing(life)}```\n\n{listed}"
 
 
 def _moves(state: str, row: dict[str, str]) -> str:

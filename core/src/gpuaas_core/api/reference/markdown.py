@@ -1,6 +1,11 @@
-"""The little Markdown the pages need."""
+"""The little Markdown the pages need. Lines stay short enough to read and to compare: tables are for short cells, and
+everything longer is a list whose items are wrapped."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+WIDTH = 116
+_PIECE = re.compile(r"(?:[^\s`]*`[^`]*`[^\s`]*)+|\S+")  # code in backticks is never split
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -10,6 +15,28 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def item(text: str, *below: str) -> str:
+    """One item of a list, with items of its own below it."""
+    lines = _wrapped("- ", text)
+    for one in below:
+        lines += ["  " + line for line in _wrapped("- ", one)]
+    return "\n".join(lines) + "\n"
+
+
+def paragraph(text: str) -> str:
+    return "\n".join(_wrapped("", text)) + "\n"
+
+
+def _wrapped(mark: str, text: str) -> list[str]:
+    lines, line = [], mark
+    for piece in _PIECE.findall(text):
+        if line.strip() != mark.strip() and len(line) + 1 + len(piece) > WIDTH:
+            lines.append(line)
+            line = " " * len(mark)
+        line += piece if not line.strip() or line == mark else f" {piece}"
+    return [*lines, line]
 
 
 def code(words: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ from .markdown import table
 
 HEAD = """# Numbers
 
-Times, sizes and counts a caller can meet. What this version does not do at all is in [limits](../limits.md).
+Times, sizes and counts that a caller can meet. What this version does not do at all is in [limits](../limits.md).
 """
 
 DAY, HOUR, MINUTE = 24 * 3600, 3600, 60
@@ -77,15 +77,15 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A page of events", f"{_most(history.Most)} events", "`next_after` leads on"),
         ("A long poll", _time(_most(history.Wait)), "then an empty list"),
         (
-            "A sign of life on a quiet stream",
+            "A keep-alive on a quiet stream",
             f"every {_time(stream.PING_MS / 1000)}",
             "a comment line with the position",
         ),
-        ("A lost right ends a stream within", _time(stream.RECHECK_MS / 1000), ""),
+        ("A stream ends after a lost permission within", _time(stream.RECHECK_MS / 1000), ""),
     ],
     "Work": [
         ("The lease of a claim", _time(claims.LEASE_S), "heartbeat well before; then others may claim"),
-        ("Claims in a row without a step further", str(claims.MAX_ATTEMPTS), "then the operation needs attention"),
+        ("Claims in a row without progress", str(claims.MAX_ATTEMPTS), "then the operation needs attention"),
         ("A certificate for a machine", _time(authorities.USER_CERTIFICATE_S), "ask again while the claim is held"),
     ],
     "Machines": [
@@ -111,7 +111,7 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A log message", _size(schemas.MOST_MESSAGE), ""),
         ("The fields of a line, the attributes of a span", _size(schemas.MOST_FIELDS), "as JSON"),
         ("Lines, and spans, in one request", str(schemas.MOST_ROWS), "each"),
-        ("Spans, or lines, in one OTLP request", str(otlp_rows.MOST_ROWS), "the rest is rejected, and said so"),
+        ("Spans, or lines, in one OTLP request", str(otlp_rows.MOST_ROWS), "the rest is rejected, with the number"),
         ("An OTLP body, unpacked", _size(otlp_wire.MOST_UNPACKED), "413 above"),
         ("Entries of one kind in a timeline", str(reads.MOST), "the newest"),
         (

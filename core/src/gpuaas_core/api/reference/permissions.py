@@ -6,23 +6,23 @@ from fastapi import FastAPI
 
 from ...access.permissions import BINDABLE, EVERYBODY, PERMISSIONS, ROLES, UNDENIABLE
 from ..app import api_routes
-from .markdown import code, sentence, table
+from .markdown import code, item, paragraph, sentence, table
 
 HEAD = """# Permissions
 
-A permission key names one thing somebody may do. Every route asks for exactly one; the server does not start
-otherwise. Roles are sets of keys, held at the platform, a tenant or a project. A tenant can make roles of its own
-from keys its maker holds. How a decision is made: [who may do what](../how-it-works.md#who-may-do-what). Why it was
-made: `gpuaas iam explain`.
+A permission key names one action. Every route requires exactly one key; otherwise the server does not start. Roles are
+sets of keys, bound at the platform, a tenant or a project. A tenant can create its own roles, from keys that their
+author has. How a decision is made: [who may do what](../how-it-works.md#who-may-do-what). Why it was made:
+`gpuaas iam explain`.
 """
 
 AREAS = {
-    "identity": "Oneself",
+    "identity": "Your own account",
     "platform": "The platform",
     "tenancy": "Tenants, projects, people",
     "iam": "Roles, rules, service accounts",
     "catalog": "Apps and entitlements",
-    "capacity": "Machines and allocations",
+    "capacity": "Nodes and allocations",
     "apps": "Instances and their operations",
     "ledger": "Events, audit, triage",
     "scheduler": "Schedulers run by apps",
@@ -35,18 +35,18 @@ def page(app: FastAPI) -> str:
 
 def _roles() -> str:
     rows = [(f"`{role}`", _places(role), str(len(keys))) for role, keys in ROLES.items()]
-    return "\n## Roles\n\n" + table(("role", "held at", "keys"), rows)
+    return "\n## Roles\n\n" + table(("role", "bound at", "keys"), rows)
 
 
 def _places(role: str) -> str:
     order = ("platform", "tenant", "project")
-    return ", ".join(place for place in order if place in BINDABLE.get(role, ())) or "its own machine, never handed out"
+    return ", ".join(place for place in order if place in BINDABLE.get(role, ())) or "its own node; cannot be granted"
 
 
 def _special() -> str:
-    return (
-        f"\nEverybody who is signed in holds {code(sorted(EVERYBODY))}. No deny rule takes away"
-        f" {code(sorted(UNDENIABLE))}: a wrong rule must have a way out.\n"
+    return "\n" + paragraph(
+        f"Every authenticated caller has {code(sorted(EVERYBODY))}. No deny rule removes {code(sorted(UNDENIABLE))}:"
+        " a wrong rule must have a way out."
     )
 
 
@@ -64,13 +64,11 @@ def _areas(asked: dict[str, list[str]]) -> Iterator[str]:
         by_area.setdefault(key.partition(".")[0], []).append(key)
     for area, keys in by_area.items():
         yield f"\n## {AREAS.get(area, area.capitalize())}\n\n"
-        yield table(
-            ("key", "allows to", "held by", "asked for by"), (_row(key, asked.get(key, [])) for key in sorted(keys))
-        )
+        yield "".join(_entry(key, asked.get(key, [])) for key in sorted(keys))
 
 
-def _row(key: str, routes: list[str]) -> tuple[str, ...]:
+def _entry(key: str, routes: list[str]) -> str:
     holders = [role for role, keys in ROLES.items() if key in keys]
-    who = "everybody" if key in EVERYBODY else ", ".join(holders)
-    where = "<br>".join(f"`{route}`" for route in routes)
-    return f"`{key}`", sentence(PERMISSIONS[key]), who, where or "no route of the core: for apps, or inside another act"
+    who = "every authenticated caller" if key in EVERYBODY else code(holders) or "no role"
+    where = [f"`{route}`" for route in routes] or ["No route of the core: for apps, or checked inside another action."]
+    return item(f"`{key}`: {sentence(PERMISSIONS[key])} Held by: {who}.", *where)
