@@ -10,7 +10,7 @@ LAB ?= yes
 BIN := .venv/bin
 PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
-SOURCES := $(PACKAGES) tests bench
+SOURCES := $(PACKAGES) tests bench tools
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
 APT_TEST := chromium docker-registry fish libfaketime openssh-server postgresql softhsm2 strace zsh
 PNPM := var/pnpm/node_modules/.bin/pnpm
@@ -84,6 +84,17 @@ clean: down ## Also remove the environment, the data and the lab image
 	@rm -rf .venv var console/node_modules $(dir $(CONSOLE))
 
 ##@ Set-up (done by the commands above)
+
+.PHONY: hooks
+hooks: setup ## Optional: run the quick checks of .pre-commit-config.yaml before every commit
+	@printf '#!/bin/sh\nexec make -s quick\n' > "$$(git rev-parse --git-path hooks)/pre-commit"
+	@chmod +x "$$(git rev-parse --git-path hooks)/pre-commit" && echo "Installed. Remove it with: rm $$(git rev-parse --git-path hooks)/pre-commit"
+
+.PHONY: quick
+quick: setup ## Format, lint, import contracts and house report: seconds, no tests
+	@$(BIN)/ruff format --check -q $(SOURCES) && $(BIN)/ruff check -q $(SOURCES)
+	@$(BIN)/lint-imports --no-cache > /dev/null || $(BIN)/lint-imports --no-cache
+	@$(BIN)/python tools/house_report.py --quiet
 
 .PHONY: setup
 setup: .venv/ready ## The Python environment, pinned by hash

@@ -19,7 +19,7 @@ from typing import Any
 CORES = 2  # a bigger machine helps by its speed, a smaller one waits longer
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench"]
+SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench", "tools"]
 
 # These make labs of their own.
 MAKE_UP, OWN_MACHINE = "tests/test_make_up.py", "tests/test_own_machine.py"
@@ -93,6 +93,7 @@ def _slow_on_postgresql() -> list[str]:
 STAGES = [
     Stage("format", [str(BIN / "ruff"), "format", "--check", "-q", *SOURCES]),
     Stage("lint", [str(BIN / "ruff"), "check", "-q", *SOURCES]),
+    Stage("house report", [str(BIN / "python"), "tools/house_report.py"]),
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
