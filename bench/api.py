@@ -232,8 +232,9 @@ class Bench:
 
     def _fill(self, place: Path, start: int, end: int) -> None:
         """Operations that ended, ten to an instance that is gone, each with events, an audit row and a request."""
-        from gpuaas_core.instances.tables import instances, operations
+        from gpuaas_core.instances.tables import instances
         from gpuaas_core.ledger.tables import audit, events, seen_requests
+        from gpuaas_core.operations.tables import operations
         from sqlalchemy import select
 
         with _opened(place) as db:
@@ -242,7 +243,7 @@ class Bench:
                     table.name: dict(tx.execute(query).first()._mapping)  # type: ignore[union-attr]
                     for table, query in (
                         (instances, select(instances).where(instances.c.id == self.one)),
-                        (operations, select(operations).where(operations.c.instance_id == self.one)),
+                        (operations, select(operations).where(operations.c.lock_key == self.one)),
                         (events, select(events).limit(1)),
                         (audit, select(audit).limit(1)),
                         (seen_requests, select(seen_requests).order_by(seen_requests.c.at.desc()).limit(1)),

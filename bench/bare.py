@@ -21,9 +21,10 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from gpuaas_core.access.permissions import ROLES
 from gpuaas_core.capacity.tables import allocations, nodes
 from gpuaas_core.catalog.tables import app_versions, entitlements
-from gpuaas_core.instances.tables import allocation_holds, instances, members, operations
+from gpuaas_core.instances.tables import allocation_holds, instances, members
 from gpuaas_core.kit.db import Database
 from gpuaas_core.ledger.tables import audit, event_heads, events, seen_requests
+from gpuaas_core.operations.tables import operations
 from gpuaas_core.tenancy.tables import principals, projects, role_bindings, sessions
 from pydantic import BaseModel
 from sqlalchemy import Connection, insert, select, update
@@ -177,7 +178,7 @@ def _instance(tx: Connection, project_id: str, instance_id: str) -> dict[str, An
 
 def _live(tx: Connection, instance_id: str) -> str | None:
     live = operations.c.status.in_(["queued", "running"])
-    return tx.execute(select(operations.c.id).where(operations.c.instance_id == instance_id, live)).scalar()
+    return tx.execute(select(operations.c.id).where(operations.c.lock_key == instance_id, live)).scalar()
 
 
 @app.get("/v1/projects/{project_id}/instances/{instance_id}")
@@ -265,7 +266,7 @@ def _deploy(tx: Connection, project_id: str, tenant: str, who: Any, body: Deploy
         for one in body.placement_intent["head"]
     ]
     tx.execute(insert(members), made)
-    operation = _template("operation") | {"id": operation_id, "instance_id": instance_id, "target_id": instance_id}
+    operation = _template("operation") | {"id": operation_id, "lock_key": instance_id, "target_id": instance_id}
     operation |= {"status": "queued", "requested_by": who.id, "created_at": now, "app_slug": body.app_slug}
     tx.execute(insert(operations).values(operation))
     return instance | {"members": made}, operation, made
@@ -280,18 +281,18 @@ async def claim(request: Request, project_id: str, body: Claim) -> Response:
         key, known = _known(tx, who, request, "POST /claim", project_id)
         if known:
             return Response(known.body, known.status, media_type="application/json")
-        query = select(operations).where(o.project_id == project_id, o.app_slug == body.app_slug, o.status == "queued")
+        query = select(operations).where(o.scope_id == project_id, o.app_slug == body.app_slug, o.status == "queued")
         row = tx.execute(query.order_by(o.id).limit(1).with_for_update(skip_locked=True)).first()
         if row is None:
             return Response(status_code=204)
         lease = {"status": "running", "claim_epoch": row.claim_epoch + 1, "claimed_by": body.holder}
         lease |= {"claimant_id": who.id, "attempts": row.attempts + 1, "lease_expires_at": _now() + 30_000}
         tx.execute(update(operations).where(o.id == row.id).values(**lease))
-        tx.execute(update(instances).where(instances.c.id == row.instance_id).values(state="provisioning"))
-        answer = {"operation": dict(row._mapping) | lease, "instance": _instance(tx, project_id, row.instance_id)}
+        tx.execute(update(instances).where(instances.c.id == row.lock_key).values(state="provisioning"))
+        answer = {"operation": dict(row._mapping) | lease, "instance": _instance(tx, project_id, row.lock_key)}
         answer |= {"claim_epoch": lease["claim_epoch"], "lease_expires_in_s": 30}
-        facts = {"operation_id": row.id, "app_instance_id": row.instance_id, "claim_epoch": lease["claim_epoch"]}
-        said = [("apps.operation.claimed", row.id, facts), ("apps.instance.provisioning", row.instance_id, facts)]
+        facts = {"operation_id": row.id, "app_instance_id": row.lock_key, "claim_epoch": lease["claim_epoch"]}
+        said = [("apps.operation.claimed", row.id, facts), ("apps.instance.provisioning", row.lock_key, facts)]
         return _keep(
             tx,
             key,
@@ -321,17 +322,17 @@ async def complete(request: Request, project_id: str, operation_id: str, body: C
         row = tx.execute(select(operations).where(o.id == operation_id).with_for_update()).one()
         if row.status != "running" or row.claim_epoch != body.claim_epoch or row.claimant_id != who.id:
             raise HTTPException(409)
-        facts = {"operation_id": row.id, "app_instance_id": row.instance_id, "claim_epoch": row.claim_epoch}
+        facts = {"operation_id": row.id, "app_instance_id": row.lock_key, "claim_epoch": row.claim_epoch}
         said: list[tuple[str, str, dict[str, Any]]] = []
         for one in body.members:
-            mine = (members.c.id == one["member_id"]) & (members.c.instance_id == row.instance_id)
+            mine = (members.c.id == one["member_id"]) & (members.c.instance_id == row.lock_key)
             tx.execute(update(members).where(mine).values(state=one["state"], updated_at=_now()))
             said.append(("apps.member.changed", one["member_id"], facts))
         done = {"status": "succeeded", "message": "Done", "finished_at": _now(), "lease_expires_at": None}
         tx.execute(update(operations).where(o.id == row.id).values(**done))
         well = {"state": "running", "health_status": "healthy", "health_sentence": "Running", "updated_at": _now()}
-        tx.execute(update(instances).where(instances.c.id == row.instance_id).values(**well))
-        said += [("apps.operation.succeeded", row.id, facts), ("apps.instance.running", row.instance_id, facts)]
+        tx.execute(update(instances).where(instances.c.id == row.lock_key).values(**well))
+        said += [("apps.operation.succeeded", row.id, facts), ("apps.instance.running", row.lock_key, facts)]
         return _keep(
             tx,
             key,

@@ -35,7 +35,7 @@ from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.steps.base import Task
 
 WRITES = re.compile(
-    r"/operations/(?:(claim)|([^/]+)/(progress|complete|fail|release-claim|access-grants|tasks|integration))$"
+    r"/operations/(?:(claim)|([^/]+)/(progress|complete|fail|return-claim|access-grants|tasks|integration))$"
 )
 ENDS = ("complete", "fail")  # of these only one side can be seen in an operation: it is over then
 HEARD_TO_THE_END = ("add_member", "decommission")

@@ -57,7 +57,7 @@ class Held:
     async def give_back(self) -> None:
         async with AsyncClient.for_service_account(self.account) as client:
             where = {"claim_epoch": self.epoch, "retry_in_s": 0, "reason": "the test is done with it"}
-            await client.release_claim(self.ground.research, self.operation_id, **where)
+            await client.return_claim(self.ground.research, self.operation_id, **where)
 
     async def claim_again(self) -> None:
         async with AsyncClient.for_service_account(self.account) as client:

@@ -59,7 +59,7 @@ ABSENT: dict[Route, str] = {
     ("POST", f"{OPERATION}/{{operation_id}}/progress"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/complete"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/fail"): CONTROLLER,
-    ("POST", f"{OPERATION}/{{operation_id}}/release-claim"): CONTROLLER,
+    ("POST", f"{OPERATION}/{{operation_id}}/return-claim"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/access-grants"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/integration"): CONTROLLER,
     ("POST", f"{OPERATION}/{{operation_id}}/secrets"): CONTROLLER,

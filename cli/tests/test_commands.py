@@ -78,7 +78,7 @@ COMMANDS = [
     ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--no-wait"),
     ("instance", "decommission", "train", "--no-wait"),
     ("operation", "retry", "train", "--no-wait"),
-    ("operation", "take-claim", "op_1"),
+    ("operation", "release-claim", "op_1"),
     ("operation", "abandon", "op_1", "--reason", "the rack is gone"),
     *(("instance", verb, "train", "--no-wait") for verb in ("stop", "start", "restart", "rotate-keys", "rollback")),
     ("instance", "update", "train", "--input", "a=1", "--no-wait"),

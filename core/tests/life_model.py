@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpuaas_core.instances.states import LIVE
+from gpuaas_core.operations.states import LIVE
 
 HOUR = 3_600_000
 LIMIT_MS = {"deploy": 2 * HOUR, "upgrade": 2 * HOUR, "rollback": 2 * HOUR}

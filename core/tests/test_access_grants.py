@@ -103,7 +103,7 @@ async def test_an_expired_certificate_needs_no_revoking_and_leaves_the_list(
 
 
 async def _released(world: World, held: Held, clock: MovableClock) -> None:
-    path = world.operation(held.claim["operation"]["id"], "release-claim")
+    path = world.operation(held.claim["operation"]["id"], "return-claim")
     await world.controller.ok(path, {"claim_epoch": held.claim["claim_epoch"], "retry_in_s": 60, "reason": "later"})
 
 

@@ -13,7 +13,7 @@ REPORTS: dict[str, dict[str, Any]] = {
     "progress": {"phase": "late", "step": 4, "of": 5, "message": "I am still here"},
     "complete": {},
     "fail": {"error": ERROR},
-    "release-claim": {"retry_in_s": 0},
+    "return-claim": {"retry_in_s": 0},
     "access-grants": {"ssh_public_key": HOST_KEY},
 }
 
@@ -150,7 +150,7 @@ async def test_a_claim_given_back_waits_for_its_delay(world: World, clock: Movab
     await world.deploy()
     claim = await world.claim()
     body = {"claim_epoch": 1, "retry_in_s": 40, "reason": "The machine is rebooting"}
-    released = await world.controller.ok(world.operation(claim["operation"]["id"], "release-claim"), body)
+    released = await world.controller.ok(world.operation(claim["operation"]["id"], "return-claim"), body)
     assert (released["status"], released["claimed_by"]) == ("queued", None)
     assert released["progress"]["message"] == "The machine is rebooting"
     clock.forward(39)

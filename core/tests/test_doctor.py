@@ -13,8 +13,9 @@ from gpuaas_core.doctor.examine import INVARIANTS, examine
 from gpuaas_core.doctor.findings import Patient, Violation
 from gpuaas_core.doctor.store import NotLookedAt, reading
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.instances.states import INSTANCE, MEMBER, OPERATION
+from gpuaas_core.instances.states import INSTANCE, MEMBER
 from gpuaas_core.main import app
+from gpuaas_core.operations.states import OPERATION
 from gpuaas_core.workers import anchoring
 from gpuaas_core.workers.housekeeping import tidy
 from hypothesis import HealthCheck, Phase, settings
@@ -130,7 +131,7 @@ async def test_every_planted_violation_is_found(world: World, tmp_path: Path) ->
     """Each in a transaction of its own that is undone; constraints that would stop it are out of the way."""
     names = await _busy(world)
     db = sqlite3.connect(tmp_path / "core.db")
-    for index in ("uq_allocations_live_node", "uq_operations_live_target"):
+    for index in ("uq_allocations_live_node", "uq_operations_live_target", "uq_operations_live_lock"):
         db.execute(f"drop index {index}")
     db.commit()
     db.close()

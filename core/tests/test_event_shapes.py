@@ -38,7 +38,7 @@ async def live(world: World) -> None:
     again = await world.deploy(world.allocations[1], "second")
     path = world.operation(again["operation"]["id"])
     claim = await world.claim()
-    await world.controller.ok(f"{path}/release-claim", {"claim_epoch": claim["claim_epoch"], "reason": "later"})
+    await world.controller.ok(f"{path}/return-claim", {"claim_epoch": claim["claim_epoch"], "reason": "later"})
     await world.fail(await world.claim())
     retried = await world.boss.ok(f"{path}/retry")
     await world.claim()

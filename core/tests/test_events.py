@@ -35,7 +35,7 @@ async def _everything_once(world: World) -> None:
     await world.progress(
         claim, 1, members=[{"member_id": m["id"], "state": "provisioning"} for m in claim["instance"]["members"]]
     )
-    await world.controller.ok(world.operation(claim["operation"]["id"], "release-claim"), {"claim_epoch": 1})
+    await world.controller.ok(world.operation(claim["operation"]["id"], "return-claim"), {"claim_epoch": 1})
     await world.fail(await world.claim())
     await world.boss.ok(world.operation(accepted["operation"]["id"], "retry"))
     claim = await world.claim()

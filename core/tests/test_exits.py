@@ -6,12 +6,17 @@ from typing import Any
 import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
-from gpuaas_core.instances import changes, member_schemas, membership, reads, recovery, schemas, service, views
-from gpuaas_core.instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION
-from gpuaas_core.instances.tables import instances, members, operations
+from gpuaas_core.instances import abandonment, changes, member_schemas, membership, reads, schemas, service, views
+from gpuaas_core.instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER
+from gpuaas_core.instances.tables import instances, members
 from gpuaas_core.kit.lifecycle import Lifecycle
 from gpuaas_core.kit.problems import Problem
 from gpuaas_core.ledger.correlation import Correlation
+from gpuaas_core.operations import recovery
+from gpuaas_core.operations.reads import operation_row
+from gpuaas_core.operations.states import OPERATION
+from gpuaas_core.operations.tables import operations
+from gpuaas_core.operations.views import operation_view
 from gpuaas_core.tenancy.reads import project_scope
 from sqlalchemy import Connection, update
 from test_instances import publish
@@ -98,7 +103,7 @@ async def test_every_state_and_action_of_a_member(world: World) -> None:
     }
     body = member_schemas.ReplaceMember(allocation_id=spare[1])
     verbs["replace_member"] = lambda ctx: membership.replace(ctx, p, at, member, body)
-    verbs["tombstone"] = lambda ctx: recovery.tombstone(ctx, p, at, member, "a good reason")
+    verbs["tombstone"] = lambda ctx: abandonment.tombstone(ctx, p, at, member, "a good reason")
     with world.platform.db.engine.connect() as tx:
         for state in MEMBER.moves:
             tx.execute(update(members).where(members.c.id == member).values(state=state))
@@ -119,13 +124,13 @@ async def test_every_status_and_action_of_an_operation(world: World) -> None:
     p, operation_id = world.red, accepted["operation"]["id"]
     verbs: dict[str, tuple[str, Callable[[Context], Any]]] = {
         "cancel": ("cancel", lambda ctx: recovery.cancel(ctx, p, operation_id)),
-        "release_claim": ("release", lambda ctx: recovery.take_claim(ctx, p, operation_id, None)),
+        "release_claim": ("release", lambda ctx: recovery.release_claim(ctx, p, operation_id, None)),
         "abandon": ("abandon", lambda ctx: recovery.abandon(ctx, p, operation_id, "a good reason")),
     }
     with world.platform.db.engine.connect() as tx:
         for status in OPERATION.moves:
             tx.execute(update(operations).where(operations.c.id == operation_id).values(status=status))
-            view = views.operation_view(tx, reads.operation_row(tx, p, operation_id))
+            view = operation_view(tx, operation_row(tx, p, operation_id))
             for name, (action, verb) in verbs.items():
                 answer, offered = asked(tx, world, verb), shown(view, name)
                 possible = OPERATION.allows(status, action)

@@ -12,12 +12,15 @@ import pytest
 from gpuaas_core.access.context import Context
 from gpuaas_core.access.evaluate import Principal
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.instances import changes, claims, member_schemas, membership, reads, recovery, schemas, service, watch
-from gpuaas_core.instances.states import LIVE
-from gpuaas_core.instances.tables import allocation_holds, instances, members, operations
+from gpuaas_core.instances import abandonment, changes, member_schemas, membership, reads, schemas, service
+from gpuaas_core.instances.tables import allocation_holds, instances, members
 from gpuaas_core.kit.problems import Problem
 from gpuaas_core.ledger.correlation import Correlation
 from gpuaas_core.ledger.tables import event_heads, events
+from gpuaas_core.operations import claims, recovery, reports, watchdog
+from gpuaas_core.operations import schemas as operation_schemas
+from gpuaas_core.operations.states import LIVE
+from gpuaas_core.operations.tables import operations
 from gpuaas_core.tenancy.reads import project_scope
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -100,7 +103,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(holder=st.sampled_from(["a", "b"]))
     def claim(self, holder: str) -> None:
-        body = schemas.Claim(app_slug="echo", holder=holder)
+        body = operation_schemas.Claim(app_slug="echo", holder=holder)
         got = self.do(lambda ctx: claims.claim(ctx, self.world.red, body), who=holder)
         op = self._claimed(holder)
         if op is None:
@@ -127,7 +130,7 @@ class Life(RuleBasedStateMachine):
     def _ids(self) -> list[str]:
         """Ids of the operations in the order they were asked for."""
         queued = and_(events.c.subject == operations.c.id, events.c.type == "apps.operation.queued")
-        query = select(operations.c.id).join(events, queued).where(operations.c.instance_id == self.instance_id)
+        query = select(operations.c.id).join(events, queued).where(operations.c.lock_key == self.instance_id)
         return list(self.tx.execute(query.order_by(events.c.sequence)).scalars())
 
     def _pick(self, which: int) -> tuple[dict[str, Any], str]:
@@ -150,7 +153,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 3), lie=LIES, which=st.integers(0, 2))
     def progress(self, step: int, lie: str, which: int) -> None:
-        if op := self._report(claims.progress, schemas.Progress, lie, which, phase="p", step=step, of=3, message="m"):
+        if op := self._report(reports.progress, schemas.Progress, lie, which, phase="p", step=step, of=3, message="m"):
             op |= {"until": self.now + 30_000, "stuck": op["stuck"] and op["deadline"] <= self.now}
             if step > op["furthest"] or not op.get("phase"):
                 op["progressed"] = self.now
@@ -160,7 +163,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(lie=LIES, which=st.integers(0, 2))
     def heartbeat(self, lie: str, which: int) -> None:
-        if op := self._report(claims.heartbeat, schemas.ClaimReport, lie, which):
+        if op := self._report(claims.heartbeat, operation_schemas.ClaimReport, lie, which):
             op["until"] = self.now + 30_000
 
     @rule(lie=LIES, which=st.integers(0, 2))
@@ -170,20 +173,20 @@ class Life(RuleBasedStateMachine):
         content: Any = {"evidence": {member.allocation_id: CLEAN for member in members}}
         if op["kind"] == "deploy":
             content = {"members": [schemas.MemberReport(member_id=m.id, state="ready") for m in members]}
-        if op := self._report(claims.complete, schemas.Complete, lie, which, **content):
+        if op := self._report(reports.complete, schemas.Complete, lie, which, **content):
             self.model.end(op, "succeeded")
             if op["kind"] == "deploy":
                 self.model.workers = {m.id: "ready" for m in members if m.component_key == "worker"}
 
     @rule(lie=LIES, which=st.integers(0, 2), code=st.sampled_from(["canceled", "it_broke"]))
     def fail(self, lie: str, which: int, code: str) -> None:
-        error = schemas.OperationError(code=code, message="m", way_out="w")
-        if op := self._report(claims.fail, schemas.Fail, lie, which, error=error):
+        error = operation_schemas.OperationError(code=code, message="m", way_out="w")
+        if op := self._report(reports.fail, schemas.Fail, lie, which, error=error):
             self.model.end(op, "canceled" if code == "canceled" and op["cancel"] else "failed")
 
     @rule(lie=LIES, which=st.integers(0, 2), delay=st.sampled_from([0, 40]))
     def release(self, lie: str, which: int, delay: int) -> None:
-        if op := self._report(claims.release, schemas.ReleaseClaim, lie, which, retry_in_s=delay):
+        if op := self._report(claims.return_claim, operation_schemas.ReturnClaim, lie, which, retry_in_s=delay):
             op |= {"status": "queued", "from": self.now + delay * 1000, "holder": None, "stuck": False}
 
     @rule(which=st.integers(0, 2))
@@ -198,9 +201,9 @@ class Life(RuleBasedStateMachine):
             op["cancel"] = True
 
     @rule(which=st.integers(0, 2))
-    def take_claim(self, which: int) -> None:
+    def release_claim(self, which: int) -> None:
         op, operation_id = self._pick(which)
-        result = self.do(lambda ctx: recovery.take_claim(ctx, self.world.red, operation_id, None))
+        result = self.do(lambda ctx: recovery.release_claim(ctx, self.world.red, operation_id, None))
         if op["status"] != "running":
             assert result == "wrong_state"
             return
@@ -353,7 +356,7 @@ class Life(RuleBasedStateMachine):
         member = sorted(self.model.workers)[which % len(self.model.workers)]
         there = {m.id: m.allocation_id for m in reads.members_of(self.tx, self.instance_id)}
         args = (self.world.red, self.instance_id, member, "a good reason")
-        result = self.do(lambda ctx: recovery.tombstone(ctx, *args))
+        result = self.do(lambda ctx: abandonment.tombstone(ctx, *args))
         if self.model.workers[member] != "failed" or self.model.instance == "deleting":
             assert result == "wrong_state"
         elif self.model.blocked(member):
@@ -368,7 +371,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def housekeeping(self) -> None:
-        self.do(lambda ctx: watch.look_after(ctx), who="platform")
+        self.do(lambda ctx: watchdog.check_live(ctx), who="platform")
         self.model.look(self.now)
 
     @precondition(lambda self: self.instance_id)
@@ -377,7 +380,7 @@ class Life(RuleBasedStateMachine):
         state = self.tx.execute(select(instances.c.state).where(instances.c.id == self.instance_id)).scalar_one()
         assert state == self.model.instance
         queued = and_(events.c.subject == operations.c.id, events.c.type == "apps.operation.queued")
-        query = select(operations).join(events, queued).where(operations.c.instance_id == self.instance_id)
+        query = select(operations).join(events, queued).where(operations.c.lock_key == self.instance_id)
         found = self.tx.execute(query.order_by(events.c.sequence)).all()
         assert [row.kind for row in found] == [op["kind"] for op in self.model.ops]
         assert [row.status for row in found] == [op["status"] for op in self.model.ops]

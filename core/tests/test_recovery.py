@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from gpuaas_core.instances import watch
+from gpuaas_core.operations import watchdog
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from test_instances import actions, check_problem, publish
@@ -25,7 +25,7 @@ async def test_a_claim_taken_away_is_dead_and_the_work_waits_again(world: World)
     await world.deploy()
     claim = await world.claim()
     assert actions(await operation(world, claim))["release_claim"]["allowed"]
-    taken = await world.boss.ok(world.operation(claim["operation"]["id"], "take-claim"), {"reason": "it hangs"})
+    taken = await world.boss.ok(world.operation(claim["operation"]["id"], "release-claim"), {"reason": "it hangs"})
     assert (taken["status"], taken["claim_epoch"], taken["claimed_by"]) == ("queued", 2, None)
     check_problem(
         await world.controller.post(world.operation(taken["id"], "heartbeat"), {"claim_epoch": 1}), 409, "stale_claim"
@@ -33,7 +33,7 @@ async def test_a_claim_taken_away_is_dead_and_the_work_waits_again(world: World)
     again = await world.claim("controller-b")
     assert (again["operation"]["id"], again["claim_epoch"]) == (taken["id"], 3)
     await world.complete(again)
-    check_problem(await world.boss.post(world.operation(taken["id"], "take-claim")), 409, "wrong_state")
+    check_problem(await world.boss.post(world.operation(taken["id"], "release-claim")), 409, "wrong_state")
 
 
 async def test_abandoned_work_ends_unknown_with_the_reason_in_the_audit_trail(world: World) -> None:
@@ -136,11 +136,11 @@ async def test_work_that_gets_no_further_is_stuck_until_it_does(world: World, cl
     assert (await operation(world, claim))["stuck"] is None
 
 
-async def test_work_nobody_claims_is_said_to_wait(world: World, clock: MovableClock) -> None:
+async def test_work_that_no_controller_claims_is_marked_unclaimed(world: World, clock: MovableClock) -> None:
     accepted = await world.deploy()
     clock.forward(121)
     tidied(world)
-    assert (await operation(world, accepted))["stuck"]["reason"] == "nobody_claims"
+    assert (await operation(world, accepted))["stuck"]["reason"] == "unclaimed"
     await world.complete(await world.claim())
     assert (await operation(world, accepted))["stuck"] is None
 
@@ -205,7 +205,7 @@ async def test_operations_are_kept_thirty_days_with_their_request_ids_and_not_lo
     assert one(world.platform, kept) == 0
     left = {row["id"] for row in rows(world.platform, "select id from operations")}
     assert left == {restart["operation"]["id"]}, "the newest one of an instance stays with it"
-    assert watch.KEPT_DAYS == 30
+    assert watchdog.KEPT_DAYS == 30
 
 
 async def test_current_work_and_history_are_listed_apart(world: World) -> None:

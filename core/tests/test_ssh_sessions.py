@@ -148,8 +148,8 @@ async def test_a_machine_that_nobody_gets_onto_is_said_so(world: World, opened: 
 async def test_a_fenced_machine_lets_nobody_in(world: World, opened: Open) -> None:
     with world.platform.db.engine.begin() as tx:
         tx.exec_driver_sql(
-            "update operations set kind = 'remove_member', status = 'running', member_id = "
-            f"'{opened.member}', params = '{{\"host_is_gone\": true}}' where instance_id = '{opened.instance['id']}'"
+            "update operations set kind = 'remove_member', status = 'running', target_kind = 'member', target_id = "
+            f"'{opened.member}', params = '{{\"host_is_gone\": true}}' where lock_key = '{opened.instance['id']}'"
         )
     check_problem(await opened.who.post(opened.path, KEY), 409, "host_fenced")
 

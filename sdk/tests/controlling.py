@@ -64,4 +64,4 @@ class Stubborn:
 
 
 def nothing_was_reported(platform: Platform) -> bool:
-    return not any(platform.reports(verb) for verb in ("complete", "fail", "release-claim", "progress"))
+    return not any(platform.reports(verb) for verb in ("complete", "fail", "return-claim", "progress"))

@@ -159,7 +159,7 @@ class Platform:
             return 200, wire(LeaseView, **lease)
         if verb == "access-grants":
             return problem(422, "no_hosts_here")
-        ends = {"complete": "succeeded", "fail": "failed", "release-claim": "queued"}
+        ends = {"complete": "succeeded", "fail": "failed", "return-claim": "queued"}
         operation["status"] = ends.get(verb, "running")
         return 200, operation
 

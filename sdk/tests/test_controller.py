@@ -276,7 +276,7 @@ async def test_a_claim_that_is_answered_while_we_stop_is_handed_back(platform: P
         stop.set()
         stopping.set()
     assert platform.operations[operation]["status"] == "queued"
-    assert len(platform.reports("release-claim")) == 1
+    assert len(platform.reports("return-claim")) == 1
 
 
 async def test_a_stop_hands_waiting_work_back_at_once(platform: Platform) -> None:
@@ -293,8 +293,8 @@ async def test_a_stop_hands_waiting_work_back_at_once(platform: Platform) -> Non
         stop.set()
     assert now() - stopped < 2
     assert platform.operations[operation]["status"] == "queued"
-    assert platform.reports("release-claim")[0].body["retry_in_s"] == 0
-    assert "stopping" in platform.reports("release-claim")[0].body["reason"]
+    assert platform.reports("return-claim")[0].body["retry_in_s"] == 0
+    assert "stopping" in platform.reports("return-claim")[0].body["reason"]
 
 
 async def test_a_stop_does_not_wait_for_ever_for_a_step(platform: Platform) -> None:

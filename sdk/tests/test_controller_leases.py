@@ -52,7 +52,7 @@ async def test_a_stale_claim_seen_by_the_work_itself_reports_nothing(platform: P
         await until(lambda: platform.reports("progress"))
         await asyncio.sleep(0.2)
     assert after == []
-    assert not any(platform.reports(verb) for verb in ("complete", "fail", "release-claim"))
+    assert not any(platform.reports(verb) for verb in ("complete", "fail", "return-claim"))
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])

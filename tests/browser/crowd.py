@@ -9,7 +9,8 @@ from typing import Any
 
 import notebooks
 from gpuaas_core.capacity.tables import allocations, nodes
-from gpuaas_core.instances.tables import allocation_holds, instances, members, operations
+from gpuaas_core.instances.tables import allocation_holds, instances, members
+from gpuaas_core.operations.tables import operations
 from gpuaas_lab.stack.seed import Demo
 from scene import Scene
 from sqlalchemy import create_engine, event, insert
@@ -156,10 +157,15 @@ def _operation(number: int, tenant_id: str, project_id: str, now: int) -> dict[s
     }
     return {
         "id": _id("op", number),
-        "project_id": project_id,
-        "tenant_id": tenant_id,
-        "instance_id": _id("inst", 0),
+        "target_kind": "instance",
         "target_id": _id("inst", 0),
+        "lock_key": _id("inst", 0),
+        "lock_shared": 0,
+        "scope_kind": "project",
+        "scope_id": project_id,
+        "tenant_id": tenant_id,
+        "payer_id": project_id,
+        "turn": 0,
         "kind": "restart",
         "app_slug": notebooks.SLUG,
         "version": notebooks.VERSION,

@@ -81,7 +81,7 @@ When something happens
   gpuaas operation certificate ID|NAME   what was proven of the machines it left
   gpuaas operation retry ID|NAME         try again
   gpuaas operation cancel ID|NAME        ask it to stop
-  gpuaas operation take-claim ID|NAME    away from a controller that hangs
+  gpuaas operation release-claim ID|NAME  of a controller that hangs
   gpuaas operation abandon ID|NAME       give it up without evidence
   gpuaas orphan list                     what was given up and may be left somewhere
   gpuaas orphan resolve ID               somebody has looked

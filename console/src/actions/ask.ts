@@ -104,7 +104,7 @@ export const ASK_OPERATION: Record<string, Ask> = {
     return none;
   },
   release_claim: async (t, said) => {
-    await api.POST(`${O}/take-claim`, { params: { path: op(t) }, body: because(said) });
+    await api.POST(`${O}/release-claim`, { params: { path: op(t) }, body: because(said) });
     return none;
   },
   abandon: async (t, said) => {

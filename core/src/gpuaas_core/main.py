@@ -26,12 +26,12 @@ from .custody.commands import custody
 from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
 from .doctor import commands
-from .instances import claims
 from .kit.clock import system_clock
 from .kit.db import Database
 from .kit.problems import Problem
 from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
+from .operations import claims
 from .settings import Settings
 from .tenancy import machines
 from .tenancy.identity import hash_password

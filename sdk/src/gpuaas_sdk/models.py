@@ -264,6 +264,11 @@ class BreakGlassView(msgspec.Struct, kw_only=True):
     ended_at: str | None = None
 
 
+class CanceledBatchView(msgspec.Struct, kw_only=True):
+    batch_id: str
+    operations: list[OperationView]
+
+
 class CatalogEntry(msgspec.Struct, kw_only=True):
     app: AppView
     version: str | None
@@ -313,22 +318,22 @@ class ClaimTask(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ClaimView(msgspec.Struct, kw_only=True):
-    operation: OperationView
-    instance: InstanceView
     claim_epoch: int
     lease_expires_in_s: int
+    operation: OperationView
+    instance: InstanceView
 
 
 class Complete(msgspec.Struct, kw_only=True, omit_defaults=True):
     claim_epoch: int
     message: str | None = None
+    adapter_detail: dict[str, Any] | None = None
+    evidence: dict[str, Any] | None = None
     health: Health | None = None
     conditions: list[Condition] = []
     observed_generation: int | None = None
     access: dict[str, Any] | None = None
     runtime_version: str | None = None
-    adapter_detail: dict[str, Any] | None = None
-    evidence: dict[str, Any] | None = None
     members: list[MemberReport] = []
 
 
@@ -1165,14 +1170,11 @@ class OperationErrorView(msgspec.Struct, kw_only=True):
 
 
 class OperationView(msgspec.Struct, kw_only=True):
+    """Of an instance or one of its members."""
+
     id: str
     kind: str
-    instance_id: str
-    member_id: str | None
-    old_member_id: str | None
     batch_id: str | None
-    from_version: str | None
-    to_version: str | None
     params: dict[str, Any]
     target: TargetView
     status: str
@@ -1194,6 +1196,11 @@ class OperationView(msgspec.Struct, kw_only=True):
     created_at: str
     started_at: str | None
     finished_at: str | None
+    instance_id: str
+    member_id: str | None
+    old_member_id: str | None
+    from_version: str | None
+    to_version: str | None
 
 
 class OrphanView(msgspec.Struct, kw_only=True):
@@ -1279,6 +1286,8 @@ class PrincipalView(msgspec.Struct, kw_only=True):
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Of many members, send several reports."""
+
     claim_epoch: int
     phase: str
     step: int
@@ -1413,12 +1422,6 @@ class Register(msgspec.Struct, kw_only=True, omit_defaults=True):
     media_type: str | None = None
 
 
-class ReleaseClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
-    claim_epoch: int
-    retry_in_s: int = 0
-    reason: str = ""
-
-
 class RemoveMember(msgspec.Struct, kw_only=True, omit_defaults=True):
     reason: str | None = None
     deadline_s: int | None = None
@@ -1474,6 +1477,12 @@ class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Retry(msgspec.Struct, kw_only=True, omit_defaults=True):
     try_anyway: bool = False
+
+
+class ReturnClaim(msgspec.Struct, kw_only=True, omit_defaults=True):
+    claim_epoch: int
+    retry_in_s: int = 0
+    reason: str = ""
 
 
 class RevokeAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -1706,6 +1715,8 @@ class StuckView(msgspec.Struct, kw_only=True):
 
 
 class TargetView(msgspec.Struct, kw_only=True):
+    kind: str
+    id: str
     app_slug: str
     version: str
 

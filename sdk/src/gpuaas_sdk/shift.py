@@ -255,7 +255,7 @@ class Shift:
         where, epoch = (self.work.project_id, self.work.operation.id), self.work.claim_epoch
         if isinstance(outcome, HandBack):
             said: dict[str, Any] = {"retry_in_s": outcome.retry_in_s, "reason": shorten(outcome.why)}
-            return Calls.release_claim.request(*where, claim_epoch=epoch, **said)
+            return Calls.return_claim.request(*where, claim_epoch=epoch, **said)
         members, detail = list(outcome.members), outcome.adapter_detail
         if isinstance(outcome, Failed):
             said = {"code": outcome.code, "message": shorten(outcome.why), "way_out": shorten(outcome.way_out)}

@@ -1,4 +1,4 @@
-"""`gpuaas operation list|show|certificate|retry|cancel|take-claim|abandon`."""
+"""`gpuaas operation list|show|certificate|retry|cancel|release-claim|abandon`."""
 
 from __future__ import annotations
 
@@ -174,14 +174,14 @@ def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
     return say_next((f"gpuaas operation show {found.id}", "see whether it has"))
 
 
-@app.command(name="take-claim")
-def take_claim(operation: Operation, /, *, reason: Reason = None, common: Changing = Changing()) -> None:
-    """Take an operation away from the controller that holds it; it waits to be claimed again.
+@app.command(name="release-claim")
+def release_claim(operation: Operation, /, *, reason: Reason = None, common: Changing = Changing()) -> None:
+    """Release the claim of the controller that holds an operation; it waits to be claimed again.
 
-    Example: gpuaas operation take-claim train --reason "the controller hangs"
+    Example: gpuaas operation release-claim train --reason "the controller hangs"
     """
     with session(common) as at:
-        found = at.client.take_claim(at.project_id, at.operation(operation).id, reason=reason)
+        found = at.client.release_claim(at.project_id, at.operation(operation).id, reason=reason)
     if common.json:
         return show.as_json(found)
     print(f"{found.kind} waits for a controller again (epoch {found.claim_epoch}).")

@@ -8,8 +8,8 @@ from sqlalchemy import text
 from .. import __version__
 from ..custody.delivery import signing_jwk
 from ..edge.call import Caller, public
-from ..instances import watch
 from ..kit.wire import View
+from ..operations import watchdog
 from ..tenancy.identity import ISSUER
 
 router = APIRouter(tags=["about"])
@@ -34,7 +34,7 @@ async def about(call: Caller) -> AboutView:
         name="GPUaaS",
         version=__version__,
         issuer=ISSUER,
-        retention={"events_days": 7, "idempotency_days": 7, "operations_days": watch.KEPT_DAYS, "telemetry_days": 7},
+        retention={"events_days": 7, "idempotency_days": 7, "operations_days": watchdog.KEPT_DAYS, "telemetry_days": 7},
         keys={"secrets": signing_jwk(call.vault)},
         features={"machine_access": "ssh_certificate", "events": ["list", "long_poll", "sse"]},
     )

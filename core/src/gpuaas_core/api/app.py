@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
@@ -34,18 +34,25 @@ from ..instances import (
     allocation_routes,
     credential_routes,
     entitlement_routes,
+    grant_routes,
     member_routes,
     observation_routes,
     secret_routes,
     ssh_session_routes,
     task_routes,
-    work_routes,
 )
 from ..instances import routes as instances
+from ..instances.targets import INSTANCE_TARGET, MEMBER_TARGET
 from ..kit.bell import heard_by_others
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
+from ..operations import targets
+from ..operations.controller_routes import controller_router
+from ..operations.places import PLACES
+from ..operations.reads import operation_scope
+from ..operations.routes import batch_router, people_router
+from ..operations.wire import models_of
 from ..policy import routes as policy
 from ..tasks import routes as tasks
 from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes, oidc_routes
@@ -66,7 +73,7 @@ from .owners import owner_of
 Background = Callable[[], AbstractAsyncContextManager[None]]
 # Routes are tried one after the other: those that are asked all the time come first.
 ROUTERS = [
-    work_routes.router,
+    grant_routes.router,
     observation_routes.router,
     access_routes.router,
     instances.router,
@@ -102,6 +109,15 @@ ROUTERS = [
     otlp_routes.router,
 ]
 LOOPS = [housekeeping, cleanup, anchoring, trust_keeping, sweeping]
+for _target in (INSTANCE_TARGET, MEMBER_TARGET):  # what operations can work on
+    targets.register(_target)
+
+
+def operation_routers() -> list[APIRouter]:
+    """The routes of operations have the fields of all targets, so they are made when these are known."""
+    models = models_of(targets.registered())
+    routers = [*(controller_router(place, models) for place in PLACES), batch_router(models)]
+    return routers + [people_router(place, models, reads_with="apps.instance.read") for place in PLACES]
 
 
 def build_platform(
@@ -113,7 +129,7 @@ def build_platform(
     public_url: str = "",
     artifacts: Store | None = None,
 ) -> Platform:
-    scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope}
+    scopes = {"project": project_scope, "tenant": tenant_scope, "node": node_scope, "operation": operation_scope}
     anchors = Checkpoints(checkpoints, vault.public_key(PURPOSE)) if checkpoints else None
     loopback = urlsplit(public_url).scheme == "http" and urlsplit(public_url).hostname in LOOPBACK
     return Platform(
@@ -156,7 +172,7 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
         redirect_slashes=False,  # it would send tokens to whatever host and scheme the request says it came by
     )
     app.state.platform = platform
-    for router in ROUTERS:
+    for router in [*operation_routers(), *ROUTERS]:
         app.router.routes.extend(router.routes)  # flat: an included router is matched by trying all others twice
     problems.install(app)
     check_routes(app)

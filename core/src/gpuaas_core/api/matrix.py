@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from ..access.permissions import BREAK_GLASS, EVERYBODY, ROLES
-from ..edge.call import PUBLIC
+from ..edge.call import PUBLIC, REACHABLE
 from .app import api_routes
 
 ALLOWED, NO_ONE, REFUSED, UNSEEN, FORGED = "allowed", "401", "403", "404", "403 csrf"
@@ -94,6 +94,9 @@ def expected(kind: Kind, key: str, scope: str, method: str) -> str:
         return NO_ONE
     if kind.forged and method != "GET":
         return FORGED
+    if scope == REACHABLE:  # every caller gets what it may have, some nothing
+        return ALLOWED
+    scope = "project" if scope == "operation" else scope  # the operation asked for is one of the project
     covers = kind.at in PLACES[scope]
     held = ROLES[kind.role] if kind.role and covers else frozenset()
     if scope == "platform":

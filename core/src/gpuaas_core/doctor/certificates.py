@@ -4,7 +4,7 @@ from sqlalchemy import and_, exists, or_, select
 
 from ..capacity.tables import nodes
 from ..custody.tables import access_grants, ssh_authorities
-from ..instances.tables import operations
+from ..operations.tables import operations
 from .findings import Patient, Violation, each
 
 

@@ -7,11 +7,13 @@ from sqlalchemy import Connection, Table, and_, exists, func, or_, select
 from ..capacity.states import ALLOCATION, NODE
 from ..capacity.tables import allocations, nodes, quotas
 from ..history.verify import streams, verify
-from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, LIVE, MEMBER, OF_INSTANCE, OPERATION
-from ..instances.tables import allocation_holds, instances, members, operations, orphans
-from ..instances.watch import KEPT_DAYS
+from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, MEMBER, OF_INSTANCE
+from ..instances.tables import allocation_holds, instances, members, orphans
 from ..kit.lifecycle import Lifecycle
 from ..ledger.tables import event_heads, events
+from ..operations.states import LIVE, OPERATION
+from ..operations.tables import operations
+from ..operations.watchdog import KEPT_DAYS
 from ..tenancy.tables import projects
 from .findings import REPORT, Patient, Violation, each
 
@@ -163,7 +165,7 @@ def _disagreeing(tx: Connection) -> list[Violation]:
         if known.target == OF_INSTANCE and known.ask and kind != DECOMMISSION
     }
     o, i = operations.c, instances.c
-    query = select(o.id, o.kind, i.id.label("instance"), i.state).join(instances, i.id == o.instance_id)
+    query = select(o.id, o.kind, i.id.label("instance"), i.state).join(instances, i.id == o.lock_key)
     rows = tx.execute(query.where(o.status.in_(LIVE), o.kind.in_(list(fitting))))
     wrong = [row for row in rows if row.state not in fitting[row.kind]]
     return each(wrong, lambda row: f"The {row.kind} {row.id} is under way, but {row.instance} is {row.state}.")

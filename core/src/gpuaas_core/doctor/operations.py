@@ -6,9 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
 
-from ..instances.states import DECOMMISSION, INSTANCE, LIVE, OPERATION, RETRYABLE
-from ..instances.tables import instances, operations
+from ..instances.states import DECOMMISSION, INSTANCE
+from ..instances.tables import instances
 from ..ledger.tables import audit, events, seen_requests
+from ..operations.states import LIVE, OPERATION, RETRYABLE
+from ..operations.tables import operations
 from .findings import REPORT, Patient, Violation, each
 
 ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
@@ -150,7 +152,7 @@ def _silently_stuck(patient: Patient) -> list[Violation]:
     o, since = operations.c, patient.now - 60_000
     late = or_(o.deadline_at < since, and_(o.status == "running", o.lease_expires_at < since))
     query = select(o.id).where(o.status.in_(LIVE), o.stuck_reason.is_(None), late)
-    way_out = "Is a core running? Its housekeeping marks such operations; then retry, take the claim away or abandon."
+    way_out = "Is a core running? Its housekeeping marks such operations; then retry, release the claim or abandon."
     return each(patient.rows(query), lambda row: f"{row.id} is late, but is not marked as stuck.", way_out)
 
 
@@ -167,7 +169,7 @@ def _left_alone(tx: Connection) -> list[Violation]:
     """An instance on its way somewhere has an operation under way, or a last one that can be asked for again."""
     on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
     o = operations.alias()
-    live = exists().where(o.c.instance_id == instances.c.id, o.c.status.in_(LIVE))
+    live = exists().where(o.c.lock_key == instances.c.id, o.c.status.in_(LIVE))
     last = instances.outerjoin(operations, operations.c.id == instances.c.last_operation_id)
     query = select(instances.c.id, instances.c.state, operations.c.status, operations.c.kind).select_from(last)
     rows = tx.execute(query.where(instances.c.state.in_(on_its_way), ~live)).all()

@@ -8,7 +8,7 @@ not ask who ended it or which code did.
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, or_, select
+from sqlalchemy import Connection, Row, Select, and_, exists, or_, select
 
 from ..access.context import Context
 from ..access.rules import decide
@@ -18,6 +18,8 @@ from ..capacity.trust import HOLDING
 from ..custody import grants
 from ..custody.tables import access_grants
 from ..kit.problems import NotFound
+from ..operations.states import LIVE
+from ..operations.tables import operations
 from ..tenancy.principals import principal_of, with_grants
 from ..tenancy.reads import project_scope
 from ..tenancy.tables import principal_keys, principals
@@ -25,8 +27,8 @@ from .access_schemas import AccessGrantView
 from .errors import GrantOver
 from .granting import OBSERVATION, PERSON
 from .reads import LEAVING
-from .states import LIVE
-from .tables import allocation_holds, instances, members, operations
+from .states import OF_MEMBER, REPLACE
+from .tables import allocation_holds, instances, members
 
 ENTER = "apps.access.enter"
 
@@ -74,7 +76,7 @@ def _usable(now: int) -> Select[Any]:
             o.claim_epoch.label("epoch_now"),
             instances.c.state.label("instance_state"),
             (instances.c.last_operation_id == o.id).label("newest"),
-            (allocation_holds.c.instance_id == o.instance_id).label("held"),
+            (allocation_holds.c.instance_id == o.lock_key).label("held"),
             worked_on(g.allocation_id).label("worked_on"),
             entered.c.state.label("member_state"),
             a.state.label("allocation_state"),
@@ -82,7 +84,7 @@ def _usable(now: int) -> Select[Any]:
             principal_keys.c.retired_at,
         )
         .join(operations, o.id == g.operation_id)
-        .join(instances, instances.c.id == o.instance_id)
+        .join(instances, instances.c.id == o.lock_key)
         .outerjoin(allocation_holds, allocation_holds.c.allocation_id == g.allocation_id)
         .join(allocations, a.id == g.allocation_id)
         .join(principals, principals.c.id == g.principal_id)
@@ -96,7 +98,9 @@ def _usable(now: int) -> Select[Any]:
 def worked_on(allocation_id: Any) -> Any:
     """An operation of a member on this allocation waits or runs."""
     m, o = members.c, operations.alias("work").c  # not the operation that a query around this one asks for
-    of_member = or_(o.member_id == m.id, o.old_member_id == m.id)
+    new = members.alias("new").c
+    replaced = exists().where(new.id == o.target_id, new.replaces == m.id, o.kind == REPLACE)
+    of_member = and_(o.target_kind == OF_MEMBER, or_(o.target_id == m.id, replaced))
     return exists().where(m.allocation_id == allocation_id, m.state != "removed", of_member, o.status.in_(LIVE))
 
 

@@ -11,21 +11,17 @@ from sqlalchemy import Row
 
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
-from .errors import (
-    ActionNotSupported,
-    MachineShared,
-    MemberNeeded,
-    NotCancelable,
-    NothingToRollBack,
-    NotRetryable,
-    OperationLive,
-)
+from ..operations.errors import NotRetryable, OperationLive
+from ..operations.rows import OperationRow
+from ..operations.states import RETRYABLE
+from .errors import ActionNotSupported, MachineShared, MemberNeeded, NothingToRollBack
 from .placement import rules_of
 from .reads import Staying
-from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, OPERATION, REMOVE, REPLACE, RETRYABLE
+from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
+from .work import Work
 
 Manifest = dict[str, Any]
-Live = Sequence[Row[Any]]
+Live = Sequence[Work]
 
 
 def declared(manifest: Manifest, key: str, target: str, topology: str) -> Problem | None:
@@ -45,7 +41,7 @@ def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
     return said.get("deadline_s", known.deadline_s), said.get("expected_phase_s", known.phase_s)
 
 
-def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, last: Row[Any] | None) -> Problem | None:
+def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, last: Work | None) -> Problem | None:
     """`last`: the instance's newest operation."""
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_INSTANCE, instance.topology) if known.key else None
@@ -58,7 +54,7 @@ def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, l
     return None if kind == DECOMMISSION else _blocked(live)
 
 
-def half_upgraded(instance: Row[Any], last: Row[Any] | None) -> bool:
+def half_upgraded(instance: Row[Any], last: Work | None) -> bool:
     """Its upgrade did not end well: the version is the old one, but nobody can say what is on the machines."""
     return instance.state == "failed" and last is not None and last.kind == "upgrade" and last.status in RETRYABLE
 
@@ -121,10 +117,8 @@ def tombstone(member: Row[Any], instance: Row[Any], live: Live) -> Problem | Non
     return _blocked(live, member.id)
 
 
-def retry(operation: Row[Any], instance: Row[Any], member: Row[Any] | None, live: Live) -> Problem | None:
+def retry(operation: Work, instance: Row[Any], member: Row[Any] | None, live: Live) -> Problem | None:
     """The newest operation of its target, ended without success, and the target where it can begin again."""
-    if operation.status not in RETRYABLE:
-        return NotRetryable(f"The operation is {operation.status}.")
     target = instance if member is None else member
     if target.last_operation_id != operation.id:
         return NotRetryable(f"A newer operation exists: {target.last_operation_id}.")
@@ -143,31 +137,16 @@ def again(kind: str, state: str) -> str | None:
     return known.again if state in ("failed", "deleting") else known.ask
 
 
-def cancel(operation: Row[Any]) -> Problem | None:
-    if OPERATION.terminal(operation.status):
-        return NotCancelable(f"The operation is {operation.status}.")
-    return NotCancelable("It was asked to stop already.") if operation.cancel_requested else None
-
-
-def release(operation: Row[Any]) -> Problem | None:
-    allowed = OPERATION.allows(operation.status, "release")
-    return None if allowed else _wrong(OPERATION.noun, operation.status, "release_claim")
-
-
-def abandon(operation: Row[Any], instance: Row[Any], member: Row[Any] | None) -> Problem | None:
-    """Live work always; ended work only where it left its target in the middle of going away."""
-    if not OPERATION.terminal(operation.status):
-        return None
+def abandon(operation: Work, instance: Row[Any], member: Row[Any] | None) -> Problem | None:
+    """Of an operation that has ended: only where it left its target in the middle of going away."""
     stands = {
         DECOMMISSION: instance.state == "deleting" and instance.last_operation_id == operation.id,
         REMOVE: member is not None and member.state == "failed" and member.last_operation_id == operation.id,
     }
-    if operation.status in RETRYABLE and stands.get(operation.kind):
-        return None
-    return _wrong(OPERATION.noun, operation.status, "abandon")
+    return None if stands.get(operation.kind) else _wrong("operation", operation.status, "abandon")
 
 
-def fences(operation: Row[Any]) -> bool:
+def fences(operation: OperationRow) -> bool:
     """It takes out a member whose machine is gone: the app then works on all the others, too."""
     return bool((operation.params or {}).get("host_is_gone"))
 

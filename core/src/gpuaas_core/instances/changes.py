@@ -11,13 +11,15 @@ from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable
 from ..edge.etags import Preconditions, of_what_was_asked
 from ..kit.wire import counted
+from ..operations.rows import Json
 from . import actions, effects, schemas
 from .errors import VersionUnchanged
 from .plans import hosts_of_members, planned
 from .reads import instance_row, last_operation, live_operations, manifest_of, members_of
-from .record import move_instance, queue_operation
+from .record import move_instance
 from .states import KINDS
 from .tables import instances
+from .targets import queue_operation
 from .views import accepted_view, instance_view
 
 NOT_APPLIED = "The last change of inputs was not applied. What is compared here is what was asked for, not what runs."
@@ -27,8 +29,8 @@ def ask(
     ctx: Context, project_id: str, instance_id: str, kind: str, *, reason: str | None = None
 ) -> schemas.AcceptedView:
     """Stop, start, restart or rotate keys."""
-    instance, manifest = _allowed(ctx, project_id, instance_id, kind)
-    return _queue(ctx, instance, kind, manifest, params={"reason": reason} if reason else None)
+    instance, _ = _allowed(ctx, project_id, instance_id, kind)
+    return _queue(ctx, instance, kind, params={"reason": reason} if reason else None)
 
 
 def change_inputs(
@@ -43,7 +45,7 @@ def change_inputs(
     effects.check_changes(effects.changes(manifest, instance.inputs, body.inputs))
     change = {"inputs": body.inputs, "generation": instance.generation + 1}
     ctx.tx.execute(update(instances).where(instances.c.id == instance_id).values(**change))
-    return _queue(ctx, instance, "reconfigure", manifest, params={"generation": change["generation"]})
+    return _queue(ctx, instance, "reconfigure", params={"generation": change["generation"]})
 
 
 def plan_update(
@@ -66,25 +68,25 @@ def plan_update(
 
 
 def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> schemas.AcceptedView:
-    instance, manifest = _allowed(ctx, project_id, instance_id, "upgrade")
+    instance, _ = _allowed(ctx, project_id, instance_id, "upgrade")
     if body.version == instance.version:
         raise VersionUnchanged(f"{instance.name!r} has {instance.app_slug} {instance.version}.")
     wanted = deployable(ctx.tx, project_id, instance.app_slug, body.version)
     check_inputs(wanted.manifest, instance.inputs)
     admit(ctx, wanted, members_of(ctx.tx, instance_id))
     versions = {"from_version": instance.version, "to_version": wanted.version}
-    return _queue(ctx, instance, "upgrade", manifest, **versions)
+    return _queue(ctx, instance, "upgrade", details=versions)
 
 
 def roll_back(ctx: Context, project_id: str, instance_id: str, *, reason: str | None = None) -> schemas.AcceptedView:
     """To the version before the last upgrade; after an upgrade that failed, to the version it started from."""
-    instance, manifest = _allowed(ctx, project_id, instance_id, "rollback")
+    instance, _ = _allowed(ctx, project_id, instance_id, "rollback")
     versions = {"from_version": instance.version, "to_version": instance.previous_version}
     last = last_operation(ctx.tx, instance)
     if last is not None and actions.half_upgraded(instance, last):
         versions = {"from_version": last.to_version, "to_version": last.from_version}
     params = {"reason": reason} if reason else None
-    return _queue(ctx, instance, "rollback", manifest, params=params, **versions)
+    return _queue(ctx, instance, "rollback", params=params, details=versions)
 
 
 def _allowed(
@@ -100,9 +102,9 @@ def _allowed(
 
 
 def _queue(
-    ctx: Context, instance: Row[Any], kind: str, manifest: actions.Manifest, **more: Any
+    ctx: Context, instance: Row[Any], kind: str, *, params: Json | None = None, details: Json | None = None
 ) -> schemas.AcceptedView:
-    operation = queue_operation(ctx, instance, kind, manifest, **more)
+    operation = queue_operation(ctx, instance, kind, params=params, details=details)
     health = {"health_status": "progressing", "health_sentence": f"Waiting for the app's controller: {kind}"}
     move_instance(ctx, instance, KINDS[kind].ask or "", operation_id=operation.id, **health)
     return accepted_view(ctx.tx, operation)

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from ..kit.wire import Id, Input, Moment, Slug, View, Whole
-from .schemas import ClaimReport, Justified
+from ..operations.schemas import ClaimReport, Justified
 
 PrivateKey = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
 

@@ -13,7 +13,7 @@ from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
 from . import credential_schemas as schemas
-from .claims import held as held_operation
+from .claimed import held as held_operation
 from .reads import instance_row
 from .record import instance_facts
 from .tables import instances

@@ -25,6 +25,7 @@ from .errors import EvidenceMissing, EvidenceNotClean, EvidenceUnverifiable
 from .granting import PERSON
 from .record import instance_facts
 from .tables import departure_certificates
+from .work import Work
 
 FORMAT = 1  # of the statement: another number when a field comes or goes, or copies could not be compared
 Evidence = dict[str, Any] | None
@@ -70,14 +71,14 @@ def checks_in(entry: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"check": row["check"], "ok": row["ok"], "detail": str(row.get("detail") or "")} for row in entry["checks"]]
 
 
-def leave_machines(ctx: Context, row: Row[Any]) -> None:
+def leave_machines(ctx: Context, row: Work) -> None:
     """First of all that an end does: machines are locked before anything is told."""
     mine = (access_grants.c.operation_id == row.id) & grants.live(ctx.now)
     if held := ctx.tx.execute(select(access_grants).where(mine).order_by(access_grants.c.id)).all():
         revoke(ctx, held, "its operation has left the machine")
 
 
-def certify(ctx: Context, instance: Row[Any], row: Row[Any], left: Iterable[Row[Any]], evidence: Evidence) -> None:
+def certify(ctx: Context, instance: Row[Any], row: Work, left: Iterable[Row[Any]], evidence: Evidence) -> None:
     """One certificate per machine that the members left."""
     by_machine: dict[str, list[Row[Any]]] = {}
     for member in left:
@@ -86,7 +87,7 @@ def certify(ctx: Context, instance: Row[Any], row: Row[Any], left: Iterable[Row[
         _issue(ctx, instance, row, gone, (evidence or {})[allocation_id])
 
 
-def _issue(ctx: Context, instance: Row[Any], row: Row[Any], gone: list[Row[Any]], said: Any) -> None:
+def _issue(ctx: Context, instance: Row[Any], row: Work, gone: list[Row[Any]], said: Any) -> None:
     certificate_id, member = new_id("dep"), gone[0]
     statement = _statement(ctx, certificate_id, instance, row, gone, said)
     digest = digest_of(statement)
@@ -109,7 +110,7 @@ def _issue(ctx: Context, instance: Row[Any], row: Row[Any], gone: list[Row[Any]]
 
 
 def _statement(
-    ctx: Context, certificate_id: str, instance: Row[Any], row: Row[Any], gone: list[Row[Any]], said: Any
+    ctx: Context, certificate_id: str, instance: Row[Any], row: Work, gone: list[Row[Any]], said: Any
 ) -> dict[str, Any]:
     member = gone[0]
     return {

@@ -12,9 +12,10 @@ from .holds import release_unused
 from .reads import member_row, members_of
 from .record import move_instance, move_member, record_orphan
 from .states import DECOMMISSION, DEPLOY, KINDS, MEMBER, OF_INSTANCE, REMOVE, REPLACE, undone
+from .work import Work
 
 
-def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence, **observed: Any) -> None:
+def finish_instance(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence, **observed: Any) -> None:
     """Ready means every member said so; gone means evidence for every machine."""
     if row.kind == DECOMMISSION:
         gone = [one for one in members_of(ctx.tx, instance.id, removed=True) if one.last_operation_id == row.id]
@@ -29,17 +30,17 @@ def finish_instance(ctx: Context, instance: Row[Any], row: Row[Any], evidence: E
     move_instance(ctx, instance, KINDS[row.kind].done, operation_id=row.id, **observed)
 
 
-def finish_member(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence) -> None:
+def finish_member(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence) -> None:
     if row.kind == REMOVE:
-        _left(ctx, instance, row, member_row(ctx.tx, instance.id, row.member_id), evidence)
+        _left(ctx, instance, row, member_row(ctx.tx, instance.id, row.target_id), evidence)
     _settle(ctx, instance, row, KINDS[row.kind].done)
     if row.kind == REPLACE:
         _remove_replaced(ctx, instance, row, evidence)
     release_unused(ctx, instance.id)
 
 
-def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: Evidence) -> None:
-    old = member_row(ctx.tx, instance.id, row.old_member_id)
+def _remove_replaced(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence) -> None:
+    old = member_row(ctx.tx, instance.id, row.old_member_id or "")
     if old.state == "removed" and old.last_operation_id != row.id:
         return  # somebody gave it up while this was worked on
     _left(ctx, instance, row, old, evidence)
@@ -51,19 +52,19 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Row[Any], evidence: 
     move_member(ctx, instance, old, "removed", operation_id=row.id)
 
 
-def _left(ctx: Context, instance: Row[Any], row: Row[Any], member: Row[Any], evidence: Evidence) -> None:
+def _left(ctx: Context, instance: Row[Any], row: Work, member: Row[Any], evidence: Evidence) -> None:
     """Proven clean and certified. Of a machine that was fenced the evidence is about everything but the machine."""
     if fences(row):
         check_verifiable({member.allocation_id}, evidence)
-        record_orphan(ctx, instance, member, row.id, str(row.params["reason"]))
+        record_orphan(ctx, instance, member, row.id, str((row.params or {})["reason"]))
     else:
         check_evidence({member.allocation_id}, evidence)
         certify(ctx, instance, row, [member], evidence)
 
 
-def _settle(ctx: Context, instance: Row[Any], row: Row[Any], action: str) -> None:
+def _settle(ctx: Context, instance: Row[Any], row: Work, action: str) -> None:
     """The member goes where the operation's end leads, unless the last report has brought it there already."""
-    member = member_row(ctx.tx, instance.id, row.member_id)
+    member = member_row(ctx.tx, instance.id, row.target_id)
     if member.state != "removed":
         move_member(ctx, instance, member, action, operation_id=row.id)
 
@@ -75,7 +76,7 @@ def _check_all_ready(ctx: Context, instance: Row[Any]) -> None:
         raise MembersNotReady(f"The member {first.component_key} {first.ordinal} is {first.state}.")
 
 
-def leave_failed(ctx: Context, instance: Row[Any], row: Row[Any], health: str, sentence: str) -> None:
+def leave_failed(ctx: Context, instance: Row[Any], row: Work, health: str, sentence: str) -> None:
     """It failed, or nobody knows how it ended."""
     if KINDS[row.kind].target == OF_INSTANCE:
         _fail_unfinished(ctx, instance, row)
@@ -85,7 +86,7 @@ def leave_failed(ctx: Context, instance: Row[Any], row: Row[Any], health: str, s
         _settle(ctx, instance, row, "fail")
 
 
-def leave_undone(ctx: Context, instance: Row[Any], row: Row[Any], health: str, sentence: str) -> None:
+def leave_undone(ctx: Context, instance: Row[Any], row: Work, health: str, sentence: str) -> None:
     """Nothing was done, or all of it was taken back: the target is where it came from."""
     action = undone(row.kind, row.from_state)
     if KINDS[row.kind].target == OF_INSTANCE:
@@ -93,13 +94,13 @@ def leave_undone(ctx: Context, instance: Row[Any], row: Row[Any], health: str, s
         said = {"health_status": health, "health_sentence": sentence}
         move_instance(ctx, instance, action, operation_id=row.id, **said)
         return
-    member = member_row(ctx.tx, instance.id, row.member_id)
+    member = member_row(ctx.tx, instance.id, row.target_id)
     if MEMBER.allows(member.state, action):  # otherwise its last report has said already where it is
         move_member(ctx, instance, member, action, operation_id=row.id)
     release_unused(ctx, instance.id)
 
 
-def _fail_unfinished(ctx: Context, instance: Row[Any], row: Row[Any]) -> None:
+def _fail_unfinished(ctx: Context, instance: Row[Any], row: Work) -> None:
     """Of a deploy that ended early: a retry begins with these again."""
     if row.kind == DEPLOY and row.claim_epoch:
         for member in members_of(ctx.tx, instance.id):

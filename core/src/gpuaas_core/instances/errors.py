@@ -1,4 +1,4 @@
-"""Errors of instances, placement, operations and claims."""
+"""Errors of instances, members and placement."""
 
 from ..kit.problems import Problem
 
@@ -33,29 +33,9 @@ class OperatingModeRefused(Problem):
     way_out = "Leave operating_mode out, or use tenant_dedicated; platform_managed needs a platform policy."
 
 
-class OperationLive(Problem):
-    status, code, title = 409, "operation_live", "Another operation is under way"
-    way_out = "Wait for it or cancel it; its id is in `operation_id`."
-
-
 class ChangeRefused(Problem):
     status, code, title = 422, "change_refused", "These inputs stay as they were deployed"
     way_out = "Leave the inputs listed in `errors` as they are, or deploy another instance with the new ones."
-
-
-class NotRetryable(Problem):
-    status, code, title = 409, "not_retryable", "This operation cannot be retried"
-    way_out = "Only the newest operation of an instance can be retried, and only after it failed or was canceled."
-
-
-class NotCancelable(Problem):
-    status, code, title = 409, "not_cancelable", "This operation cannot be canceled"
-    way_out = "It has ended; ask for a new operation instead."
-
-
-class StaleClaim(Problem):
-    status, code, title = 409, "stale_claim", "This claim is no longer yours"
-    way_out = "Stop working on it: another controller (or a newer claim) holds the operation."
 
 
 class MembersNotReady(Problem):

@@ -20,6 +20,7 @@ from .errors import HostFenced, MachineReports
 from .reads import member_row
 from .record import instance_facts
 from .states import REMOVE, REPLACE
+from .work import Work
 
 WITHOUT_EVIDENCE = "apps.operation.abandon"  # nobody will have seen the machine clean, so this key is asked for, too
 
@@ -32,7 +33,7 @@ def check_gone(ctx: Context, member: Row[Any], *, lock: bool) -> None:
         raise MachineReports(f"The machine {node.name!r} is {node.state}: its agent reports.")
 
 
-def fence(ctx: Context, instance: Row[Any], member: Row[Any], operation: Row[Any], reason: str) -> None:
+def fence(ctx: Context, instance: Row[Any], member: Row[Any], operation: Work, reason: str) -> None:
     mine = (access_grants.c.allocation_id == member.allocation_id) & grants.live(ctx.now)
     revoke(
         ctx,
@@ -45,7 +46,7 @@ def fence(ctx: Context, instance: Row[Any], member: Row[Any], operation: Row[Any
     ctx.reason = f"{ctx.reason}; reason given: {reason}"
 
 
-def check_not_fenced(ctx: Context, operation: Row[Any], allocation_id: str) -> None:
+def check_not_fenced(ctx: Context, operation: Work, allocation_id: str) -> None:
     """Not even the operation that takes it out gets onto the machine: it may be up again, with nobody's knowledge."""
     leaving = {REMOVE: operation.member_id, REPLACE: operation.old_member_id}.get(operation.kind)
     if not fences(operation) or leaving is None:

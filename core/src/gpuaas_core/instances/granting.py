@@ -16,6 +16,7 @@ from . import schemas
 from .errors import AllocationNotOfOperation
 from .reads import members_of
 from .record import instance_facts
+from .work import Work
 
 OPERATION, OBSERVATION, PERSON = "operation", "observation", "person"
 OPENS_S = authorities.USER_CERTIFICATE_S
@@ -25,7 +26,7 @@ def grant(
     ctx: Context,
     vault: Vault,
     instance: Row[Any],
-    row: Row[Any],
+    row: Work,
     body: schemas.AskKeyAccess,
     *,
     purpose: str = OPERATION,

@@ -11,7 +11,7 @@ from sqlalchemy import Row
 from ..access.context import Context
 from ..capacity import allocating
 from ..capacity.reads import allocations_by_id
-from .claims import held
+from .claimed import held
 from .errors import AllocationNotOfOperation
 from .reads import members_of
 from .schemas import NoteIntegration

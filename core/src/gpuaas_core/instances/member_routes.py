@@ -9,7 +9,8 @@ from ..edge.call import Caller, needs
 from ..edge.etags import tagged
 from ..edge.lists import Cursor, Limit, page, told
 from ..kit.wire import Page
-from . import member_schemas, membership, reads, recovery, schemas, views
+from ..operations.schemas import Because, Justified, Retry
+from . import abandonment, member_schemas, membership, reads, schemas, views
 from .tables import members
 
 router = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"])
@@ -75,14 +76,14 @@ async def drain_member(
 
 @router.post("/{member_id}/undrain", **_ACCEPTED, **needs("apps.member.operate", "project"))
 async def undrain_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Because | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: Because | None = None
 ) -> Response:
     return await _ask(call, project_id, instance_id, member_id, "undrain_member", body.model_dump() if body else {})
 
 
 @router.post("/{member_id}/restart", **_ACCEPTED, **needs("apps.member.operate", "project"))
 async def restart_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Because | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: Because | None = None
 ) -> Response:
     return await _ask(call, project_id, instance_id, member_id, "restart_member", body.model_dump() if body else {})
 
@@ -119,12 +120,12 @@ async def replace_member(
 
 @router.post("/{member_id}/retry", **_ACCEPTED, **needs("apps.member.operate", "project"))
 async def retry_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Retry | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: Retry | None = None
 ) -> Response:
     """What failed on it, again."""
     anyway = body is not None and body.try_anyway
     return await call.write(
-        lambda ctx: recovery.retry_member(ctx, project_id, instance_id, member_id, anyway=anyway),
+        lambda ctx: membership.retry(ctx, project_id, instance_id, member_id, anyway=anyway),
         status=202,
         location=_where(project_id),
     )
@@ -136,10 +137,10 @@ async def retry_member(
     **needs("apps.operation.abandon", "project"),
 )
 async def tombstone_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.Justified
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: Justified
 ) -> Response:
     """Counts a failed member as removed without evidence; its machine gets an orphan record."""
-    return await call.write(lambda ctx: recovery.tombstone(ctx, project_id, instance_id, member_id, body.reason))
+    return await call.write(lambda ctx: abandonment.tombstone(ctx, project_id, instance_id, member_id, body.reason))
 
 
 async def _ask(

@@ -14,11 +14,11 @@ from ..catalog.reads import check_not_expired
 from ..custody.vault import Vault
 from . import granting, operators, schemas
 from .access import worked_on
-from .claims import checked_conditions
 from .errors import NotObservable, ObservationOutdated, ObserverNotController
 from .observation_schemas import MemberObservation, Observation, ObservedView
-from .reads import instance_row, live_operations, member_row, members_of, operation_row
+from .reads import instance_row, live_operations, member_row, members_of, work_row
 from .record import instance_facts
+from .reporting import checked_conditions
 from .tables import instances, members
 
 _SEEN_OF_MEMBER = {"runtime_state", "runtime_version", "adapter_detail"}
@@ -56,7 +56,7 @@ def grant_access(
     ctx.resource_id = instance_id
     if ctx.tx.execute(select(worked_on(body.allocation_id))).scalar():
         raise NotObservable("An operation works on this machine.")
-    looked_at = operation_row(ctx.tx, project_id, instance.last_operation_id)
+    looked_at = work_row(ctx.tx, project_id, instance.last_operation_id)
     return granting.grant(ctx, vault, instance, looked_at, body, purpose=granting.OBSERVATION)
 
 

@@ -8,15 +8,15 @@ more, any operator of the project observes it: a new account takes over without 
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, exists, select
+from sqlalchemy import Connection, Row, select
 
 from ..access.context import Context
 from ..kit.problems import Problem
+from ..operations.tables import operations
 from ..tenancy.accounts import accounts_of
 from ..tenancy.explain import explain_other
 from ..tenancy.tables import principals
 from .errors import ObserverNotController
-from .tables import instances, operations
 
 WORKS = "apps.operation.work"
 
@@ -39,13 +39,6 @@ def check_usable(ctx: Context, project_id: str, account_id: str | None) -> None:
         raise OperatorUnusable(f"The service account {account.name!r} may not work on operations: {found.reason}.")
 
 
-def somebody_elses(ctx: Context) -> Any:
-    """Of a query on operations: those of instances that another account operates."""
-    named = instances.alias("named").c
-    mine = (named.id == operations.c.instance_id) & (named.operator_id != ctx.principal.id)
-    return exists().where(mine, principals.c.id == named.operator_id, principals.c.disabled_at.is_(None))
-
-
 def check_serves(ctx: Context, instance: Row[Any]) -> None:
     if instance.operator_id is not None and _binds(ctx.tx, instance.operator_id):
         if instance.operator_id != ctx.principal.id:
@@ -59,7 +52,7 @@ def check_serves(ctx: Context, instance: Row[Any]) -> None:
 
 def _works_for_app(ctx: Context, instance: Row[Any]) -> bool:
     o = operations.c
-    of_app = (o.project_id == instance.project_id, o.app_slug == instance.app_slug)
+    of_app = (o.scope_id == instance.project_id, o.app_slug == instance.app_slug)
     if ctx.tx.execute(select(o.id).where(*of_app, o.claimant_id == ctx.principal.id).limit(1)).first():
         return True
     accounts = select(principals.c.id).where(principals.c.kind == "service_account", principals.c.disabled_at.is_(None))

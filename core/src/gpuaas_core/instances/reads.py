@@ -1,4 +1,4 @@
-"""Rows of instances, members, operations and orphans, for the services and for `views`."""
+"""Rows of instances, members and orphans, for the services and for `views`."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,11 @@ from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
 from ..catalog.reads import version_row
 from ..kit.problems import NotFound
-from .states import LIVE
-from .tables import allocation_holds, instances, members, operations, orphans
+from ..operations.reads import find_operation, live_of_lock, operation_row, operations_in
+from ..operations.tables import operations
+from .states import OF_MEMBER
+from .tables import allocation_holds, instances, members, orphans
+from .work import Work, work_of
 
 LEAVING = ("removing", "removed")
 # Asked whenever an instance is shown, so built once.
@@ -21,23 +24,15 @@ _INSTANCE = select(instances).where(
     instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
 )
 _LOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True)
-_OPERATION = select(operations).where(
-    operations.c.project_id == bindparam("project"), operations.c.id == bindparam("operation")
-)
+_UNLOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True, skip_locked=True)
 _MEMBERS = joined_with_node(members, members.c.node_id).where(members.c.instance_id == bindparam("instance"))
 MEMBER_COLUMNS = _MEMBERS.selected_columns.keys()
 _PRESENT = _MEMBERS.where(members.c.state != "removed")
 _PAST = _MEMBERS.where(members.c.state == "removed")
-_LIVE_OPERATIONS = (
-    select(operations)
-    .where(operations.c.instance_id == bindparam("instance"), operations.c.status.in_(LIVE))
-    .order_by(operations.c.id)
-)
 _STAYING = select(members.c.component_key, members.c.allocation_id).where(
     members.c.instance_id == bindparam("instance"), members.c.state.not_in(LEAVING)
 )
 _MEMBER = _MEMBERS.where(members.c.id == bindparam("member"))
-_BY_ID = select(operations).where(operations.c.id == bindparam("operation"))
 _MANIFESTS: WeakKeyDictionary[Engine, dict[tuple[str, str], dict[str, Any]]] = WeakKeyDictionary()
 
 
@@ -50,18 +45,13 @@ def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: boo
     return row
 
 
-def operation_row(tx: Connection, project_id: str, operation_id: str) -> Row[Any]:
-    row = tx.execute(_OPERATION, {"project": project_id, "operation": operation_id}).first()
-    if row is None:
-        raise NotFound("There is no such operation in this project.")
-    return row
+def try_instance_row(tx: Connection, project_id: str, instance_id: str) -> Row[Any] | None:
+    """Locked, without waiting; none: another transaction has it."""
+    return tx.execute(_UNLOCKED_INSTANCE, {"project": project_id, "instance": instance_id}).first()
 
 
-def hold_operation(tx: Connection, project_id: str, operation_id: str) -> tuple[Row[Any], Row[Any]]:
-    """The operation and its instance, the instance locked first and the operation read after that."""
-    seen = operation_row(tx, project_id, operation_id)
-    instance = instance_row(tx, project_id, seen.instance_id, lock=True)
-    return operation_row(tx, project_id, operation_id), instance
+def work_row(tx: Connection, project_id: str, operation_id: str) -> Work:
+    return work_of(operation_row(tx, project_id, operation_id))
 
 
 def instances_of(project_id: str, *, deleted: bool) -> Select[Any]:
@@ -80,12 +70,11 @@ def operations_of(
 ) -> Select[Any]:
     """`history`: only those that ended (True) or are under way (False)."""
     o = operations.c
-    query = select(operations).where(o.project_id == project_id)
-    wanted = {o.instance_id: instance_id, o.member_id: member_id, o.batch_id: batch_id, o.status: status}
-    query = query.where(*(column == value for column, value in wanted.items() if value))
-    if history is None:
-        return query
-    return query.where(o.status.not_in(LIVE) if history else o.status.in_(LIVE))
+    wanted = [o.lock_key == instance_id] if instance_id else []
+    wanted += [o.target_kind == OF_MEMBER, o.target_id == member_id] if member_id else []
+    wanted += [o.batch_id == batch_id] if batch_id else []
+    wanted += [o.status == status] if status else []
+    return operations_in(project_id, *wanted, history=history)
 
 
 def members_query(instance_id: str, *, removed: bool = False) -> Select[Any]:
@@ -96,6 +85,14 @@ def members_query(instance_id: str, *, removed: bool = False) -> Select[Any]:
 def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[Row[Any]]:
     query = (_PAST if removed else _PRESENT).order_by(members.c.id)
     return list(tx.execute(query, {"instance": instance_id}))
+
+
+def members_by_id(tx: Connection, instance_id: str, member_ids: Sequence[str]) -> dict[str, Row[Any]]:
+    """Of the present and the past."""
+    if not member_ids:
+        return {}
+    rows = tx.execute(_MEMBERS.where(members.c.id.in_(member_ids)), {"instance": instance_id})
+    return {row.id: row for row in rows}
 
 
 @dataclass(frozen=True)
@@ -128,17 +125,18 @@ def member_row(tx: Connection, instance_id: str, member_id: str) -> Row[Any]:
     return row
 
 
-def member_of(tx: Connection, operation: Row[Any]) -> Row[Any] | None:
+def member_of(tx: Connection, operation: Work) -> Row[Any] | None:
     return member_row(tx, operation.instance_id, operation.member_id) if operation.member_id else None
 
 
-def live_operations(tx: Connection, instance_id: str) -> list[Row[Any]]:
-    return list(tx.execute(_LIVE_OPERATIONS, {"instance": instance_id}))
+def live_operations(tx: Connection, instance_id: str) -> list[Work]:
+    return [work_of(one) for one in live_of_lock(tx, instance_id)]
 
 
-def last_operation(tx: Connection, instance: Row[Any]) -> Row[Any] | None:
+def last_operation(tx: Connection, instance: Row[Any]) -> Work | None:
     """The newest of the instance itself; members have their own."""
-    return tx.execute(_BY_ID, {"operation": instance.last_operation_id}).first()
+    found = find_operation(tx, instance.last_operation_id)
+    return None if found is None else work_of(found)
 
 
 def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:

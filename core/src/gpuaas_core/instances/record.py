@@ -1,4 +1,4 @@
-"""The moves of instances, members and operations, each with its event, so that no move goes unrecorded."""
+"""The moves of instances and members, each with its event, so that no move goes unrecorded."""
 
 from typing import Any
 
@@ -8,10 +8,8 @@ from ..access.context import Context
 from ..custody import redemptions, secrets
 from ..kit.ids import new_id
 from ..ledger.events import declare
-from ..tasks.service import fence
-from .actions import Manifest, timing
-from .states import INSTANCE, MEMBER, OPERATION
-from .tables import instances, members, operations, orphans
+from .states import INSTANCE, MEMBER
+from .tables import instances, members, orphans
 
 declare(
     {
@@ -36,18 +34,6 @@ declare(
         "apps.member.fenced": "A member's machine was declared gone: nobody gets onto it any more.",
         "apps.orphan.recorded": "Something may be left on a machine: nobody has proven that it is gone.",
         "apps.orphan.resolved": "Somebody has looked at what was left on a machine.",
-        "apps.operation.queued": "Work waits for the app's controller.",
-        "apps.operation.claimed": "A controller works on the operation under a new claim epoch.",
-        "apps.operation.progressed": "The operation reached a step.",
-        "apps.operation.released": "The claim was given back or taken away, to be claimed again.",
-        "apps.operation.stuck": "The operation does not move: `reason` says why, its actions say what can be done.",
-        "apps.operation.unstuck": "The operation moves again, or has ended.",
-        "apps.operation.cancel_requested": "Somebody asked the operation to stop.",
-        "apps.operation.succeeded": "The operation did what was asked.",
-        "apps.operation.failed": "The operation failed; `error` says why and what to do.",
-        "apps.operation.canceled": "The operation was canceled.",
-        "apps.operation.superseded": "The operation gave way to a newer one.",
-        "apps.operation.needs_attention": "The outcome is unknown, or it was tried too often: a person must look.",
         "apps.access.granted": "A controller got a short-lived certificate for one allocation.",
         "apps.access.opened": "A person got a short-lived certificate for the machine of a member.",
     }
@@ -92,93 +78,6 @@ def move_member(
         facts = {"member_id": row.id, "component_key": row.component_key, "state": state, "operation_id": operation_id}
         kind = "removed" if state == "removed" else "changed"
         ctx.emit(f"apps.member.{kind}", row.id, instance_facts(instance) | facts)
-
-
-def move_operation(
-    ctx: Context, instance: Row[Any], row: Row[Any], action: str, *, event: str | None = None, **more: Any
-) -> Row[Any]:
-    """The correlation id of the events is the request's own; the operation keeps the one it was asked under."""
-    status = OPERATION.after(row.status, action)
-    change = {"status": status} | unstick(ctx, instance, row) | more
-    if OPERATION.terminal(status):
-        change |= {"finished_at": ctx.now, "lease_expires_at": None}
-    ctx.tx.execute(update(operations).where(operations.c.id == row.id).values(**change))
-    moved = ctx.tx.execute(select(operations).where(operations.c.id == row.id)).one()
-    emit_operation(ctx, instance, moved, event or status)
-    fence(ctx, row.id, moved.claim_epoch if status == "running" else None)
-    return moved
-
-
-def emit_operation(ctx: Context, instance: Row[Any], row: Row[Any], what: str) -> None:
-    facts: dict[str, Any] = {
-        "operation_id": row.id,
-        "kind": row.kind,
-        "status": row.status,
-        "phase": row.phase,
-        "step": row.step,
-        "of": row.steps,
-        "message": row.message,
-        "claim_epoch": row.claim_epoch,
-    }
-    if row.member_id:
-        facts["member_id"] = row.member_id
-    if row.error:
-        facts["error"] = row.error
-    ctx.emit(f"apps.operation.{what}", row.id, instance_facts(instance) | facts)
-
-
-def unstick(ctx: Context, instance: Row[Any], row: Row[Any]) -> dict[str, Any]:
-    """What changes when the operation moves; nothing, if it did not stand still."""
-    if row.stuck_reason is None:
-        return {}
-    facts = {"operation_id": row.id, "kind": row.kind, "reason": row.stuck_reason}
-    ctx.emit("apps.operation.unstuck", row.id, instance_facts(instance) | facts)
-    return {"stuck_reason": None, "stuck_since": None}
-
-
-def queue_operation(
-    ctx: Context, instance: Row[Any], kind: str, manifest: Manifest, *, member: Row[Any] | None = None, **more: Any
-) -> Row[Any]:
-    """`more`: retry_of, batch_id, params, from_version and to_version, old_member_id."""
-    target = instance if member is None else member
-    deadline_s, phase_s = timing(manifest, kind)
-    operation_id = new_id("op")
-    values = {
-        "id": operation_id,
-        "project_id": instance.project_id,
-        "tenant_id": instance.tenant_id,
-        "instance_id": instance.id,
-        "member_id": None if member is None else member.id,
-        "target_id": target.id,
-        "from_state": target.state,
-        "kind": kind,
-        "app_slug": instance.app_slug,
-        "version": more.get("to_version") or instance.version,
-        "status": "queued",
-        "phase": "waiting",
-        "step": 0,
-        "steps": 0,
-        "furthest_step": 0,
-        "message": "Waiting for the app's controller",
-        "attempts": 0,
-        "claim_epoch": 0,
-        "not_before": 0,
-        "cancel_requested": 0,
-        "deadline_at": ctx.now + deadline_s * 1000,
-        "expected_phase_s": phase_s,
-        "correlation_id": ctx.correlation.correlation_id,
-        "requested_by": ctx.principal.id,
-        "created_at": ctx.now,
-    }
-    ctx.tx.execute(insert(operations).values(**values, **more))
-    table = instances if member is None else members
-    change = {"last_operation_id": operation_id, "updated_at": ctx.now}
-    ctx.tx.execute(update(table).where(table.c.id == target.id).values(**change))
-    row = ctx.tx.execute(select(operations).where(operations.c.id == operation_id)).one()
-    emit_operation(ctx, instance, row, "queued")
-    ctx.ring(f"work:{instance.project_id}")
-    ctx.keeps = row.batch_id or row.id
-    return row
 
 
 def record_orphan(ctx: Context, instance: Row[Any], member: Row[Any], operation_id: str | None, reason: str) -> str:

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: instances and operations as people ask for them."""
+"""HTTP in, HTTP out: instances as people ask for them, and the list of operations of a project."""
 
 from functools import partial
 from typing import Annotated, Any
@@ -8,11 +8,15 @@ from fastapi import APIRouter, Header, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, page
+from ..edge.lists import Cursor, Limit, page, told
 from ..kit.wire import Page
-from . import changes, departures, reads, recovery, schemas, service, views
+from ..operations.rows import OperationRow
+from ..operations.schemas import Because, Justified, OperationView
+from ..operations.tables import operations
+from ..operations.views import operation_view
+from . import abandonment, changes, departures, reads, schemas, service, views
 from .departure_schemas import DepartureCertificateView
-from .tables import departure_certificates, instances, operations, orphans
+from .tables import departure_certificates, instances, orphans
 
 router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"])
 Embedded = Annotated[
@@ -87,35 +91,29 @@ async def decommission_instance(
 
 
 @router.post("/instances/{instance_id}/stop", **_ACCEPTED, **needs("apps.instance.operate", "project"))
-async def stop_instance(
-    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
-) -> Response:
+async def stop_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
     return await _ask(call, project_id, instance_id, "stop", body)
 
 
 @router.post("/instances/{instance_id}/start", **_ACCEPTED, **needs("apps.instance.operate", "project"))
-async def start_instance(
-    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
-) -> Response:
+async def start_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
     return await _ask(call, project_id, instance_id, "start", body)
 
 
 @router.post("/instances/{instance_id}/restart", **_ACCEPTED, **needs("apps.instance.operate", "project"))
-async def restart_instance(
-    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
-) -> Response:
+async def restart_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
     return await _ask(call, project_id, instance_id, "restart", body)
 
 
 @router.post("/instances/{instance_id}/rotate-keys", **_ACCEPTED, **needs("apps.instance.rotate", "project"))
 async def rotate_instance_keys(
-    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
+    call: Caller, project_id: str, instance_id: str, body: Because | None = None
 ) -> Response:
     """The app makes the secrets its members share anew; what runs goes on."""
     return await _ask(call, project_id, instance_id, "rotate_keys", body)
 
 
-async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: schemas.Because | None) -> Response:
+async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: Because | None) -> Response:
     reason = body.reason if body else None
     return await call.write(
         lambda ctx: changes.ask(ctx, project_id, instance_id, kind, reason=reason),
@@ -159,9 +157,7 @@ async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body
 
 
 @router.post("/instances/{instance_id}/rollback", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
-async def roll_back_instance(
-    call: Caller, project_id: str, instance_id: str, body: schemas.Because | None = None
-) -> Response:
+async def roll_back_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
     """To the version before the last upgrade, or out of an upgrade that failed."""
     reason = body.reason if body else None
     return await call.write(
@@ -171,7 +167,7 @@ async def roll_back_instance(
     )
 
 
-@router.get("/operations", **needs("apps.instance.read", "project"))
+@router.get("/operations", response_model=Page[schemas.OperationView], **needs("apps.instance.read", "project"))
 async def list_operations(
     call: Caller,
     project_id: str,
@@ -183,67 +179,22 @@ async def list_operations(
     newest_first: Newest = False,
     limit: Limit = 50,
     cursor: Cursor = None,
-) -> Page[schemas.OperationView]:
+) -> Response:
     wanted: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
     query = reads.operations_of(project_id, **wanted, status=status, history=history)
 
-    def read(ctx: Context) -> Page[schemas.OperationView]:
-        view = partial(views.operation_view, ctx.tx)
-        return page(ctx, query, operations.c.id, limit, cursor, view, newest_first=newest_first)
+    def read(ctx: Context) -> Page[OperationView]:
+        return page(
+            ctx,
+            query,
+            operations.c.id,
+            limit,
+            cursor,
+            lambda row: operation_view(ctx.tx, OperationRow.of(row)),
+            newest_first=newest_first,
+        )
 
-    return await call.read(read)
-
-
-@router.get(
-    "/operations/{operation_id}", response_model=schemas.OperationView, **needs("apps.instance.read", "project")
-)
-async def get_operation(call: Caller, project_id: str, operation_id: str) -> Response:
-    return tagged(
-        await call.read(lambda ctx: views.operation_view(ctx.tx, reads.operation_row(ctx.tx, project_id, operation_id)))
-    )
-
-
-@router.post("/operations/{operation_id}/retry", **_ACCEPTED, **needs("apps.operation.retry", "project"))
-async def retry_operation(
-    call: Caller, project_id: str, operation_id: str, body: schemas.Retry | None = None
-) -> Response:
-    """A new operation of the same kind; the failed one stays as it ended."""
-    anyway = body is not None and body.try_anyway
-    return await call.write(
-        lambda ctx: recovery.retry(ctx, project_id, operation_id, anyway=anyway),
-        status=202,
-        location=_where(project_id),
-    )
-
-
-@router.post(
-    "/operations/{operation_id}/cancel",
-    response_model=schemas.OperationView,
-    **needs("apps.operation.cancel", "project"),
-)
-async def cancel_operation(call: Caller, project_id: str, operation_id: str) -> Response:
-    return await call.write(lambda ctx: recovery.cancel(ctx, project_id, operation_id))
-
-
-@router.post(
-    "/operations/{operation_id}/take-claim",
-    response_model=schemas.OperationView,
-    **needs("apps.operation.release", "project"),
-)
-async def take_claim(call: Caller, project_id: str, operation_id: str, body: schemas.Because | None = None) -> Response:
-    """Takes the claim away from a controller that holds on to it: the next epoch, and waiting again."""
-    reason = body.reason if body else None
-    return await call.write(lambda ctx: recovery.take_claim(ctx, project_id, operation_id, reason))
-
-
-@router.post(
-    "/operations/{operation_id}/abandon",
-    response_model=schemas.OperationView,
-    **needs("apps.operation.abandon", "project"),
-)
-async def abandon_operation(call: Caller, project_id: str, operation_id: str, body: schemas.Justified) -> Response:
-    """Gives up without evidence. A teardown ends as `deleted`, and each machine gets an orphan record."""
-    return await call.write(lambda ctx: recovery.abandon(ctx, project_id, operation_id, body.reason))
+    return told(await call.read(read))
 
 
 @router.get("/departure-certificates", **needs("apps.instance.read", "project"))
@@ -278,9 +229,9 @@ async def list_orphans(
 @router.post(
     "/orphans/{orphan_id}/resolve", response_model=schemas.OrphanView, **needs("apps.orphan.resolve", "project")
 )
-async def resolve_orphan(call: Caller, project_id: str, orphan_id: str, body: schemas.Justified) -> Response:
+async def resolve_orphan(call: Caller, project_id: str, orphan_id: str, body: Justified) -> Response:
     """Somebody has looked at the machine; until then nothing new is placed on it."""
-    return await call.write(lambda ctx: recovery.resolve_orphan(ctx, project_id, orphan_id, body.reason))
+    return await call.write(lambda ctx: abandonment.resolve_orphan(ctx, project_id, orphan_id, body.reason))
 
 
 def _where(project_id: str):

@@ -1,4 +1,4 @@
-"""What instances, members and operations look like on the wire."""
+"""What instances, members and their operations look like on the wire."""
 
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal
@@ -6,20 +6,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, field_validator
 
 from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, canonical, said
+from ..operations import schemas as operations
+from ..operations.schemas import ClaimReport, Detail
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
 
 MOST_INTEGRATION = 4 * 1024
 
 _KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
-_CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
-_HOLDER = said(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-")
 Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
-Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "drained", "failed", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
 Effect = Literal["pushed", "needs_restart", "needs_drained_workers", "refused", "unknown"]
-Detail = dict[str, Any]
 
 
 class CreateInstance(Input):
@@ -42,16 +40,6 @@ class Decommission(Input):
     validate_only: YesNo = False
 
 
-class Because(Input):
-    reason: Sentence | None = None
-
-
-class Justified(Input):
-    """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
-
-    reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
-
-
 class UpdateInstance(Input):
     inputs: Detail
     validate_only: YesNo = False
@@ -59,12 +47,6 @@ class UpdateInstance(Input):
 
 class UpgradeInstance(Input):
     version: Annotated[str, StringConstraints(max_length=40)]
-
-
-class Retry(Input):
-    try_anyway: YesNo = Field(
-        False, description="tells the app to try although it refuses after repeated failures; this one time"
-    )
 
 
 class Health(Input):
@@ -158,68 +140,14 @@ class InstanceView(View):
     updated_at: Moment
 
 
-class ProgressView(View):
-    step: int
-    of: int
-    message: str
-    percent: int
+class OperationView(operations.OperationView):
+    """Of an instance or one of its members."""
 
-
-class OperationError(Input):
-    code: Annotated[str, StringConstraints(pattern=_CODE)]
-    message: Sentence
-    way_out: Sentence
-    retryable: YesNo = False
-
-
-class OperationErrorView(View):
-    code: str
-    message: str
-    way_out: str
-    retryable: bool
-
-
-class TargetView(View):
-    app_slug: str
-    version: str
-
-
-class StuckView(View):
-    reason: str
-    message: str
-    since: Moment
-
-
-class OperationView(View):
-    id: str
-    kind: str
     instance_id: str
     member_id: str | None
     old_member_id: str | None
-    batch_id: str | None
     from_version: str | None
     to_version: str | None
-    params: Detail
-    target: TargetView
-    status: str
-    phase: str
-    progress: ProgressView
-    error: OperationErrorView | None
-    adapter_detail: Detail | None
-    evidence: Detail | None
-    attempts: int
-    claim_epoch: int
-    claimed_by: str | None
-    cancel_requested: bool
-    stuck: StuckView | None
-    deadline_at: Moment | None
-    retry_of: str | None
-    correlation_id: str
-    requested_by: str
-    available_actions: list[ActionView]
-    created_at: Moment
-    started_at: Moment | None
-    finished_at: Moment | None
 
 
 class AcceptedView(View):
@@ -296,27 +224,9 @@ class PlannedView(View):
     plan: PlanView
 
 
-class Claim(Input):
-    app_slug: Slug
-    holder: Annotated[str, StringConstraints(pattern=_HOLDER)]
-    wait_s: Whole = Field(0, ge=0, le=30)
-    holding: list[Id] = Field(default_factory=list, max_length=500, description="operations worked on right now")
-
-
-class ClaimView(View):
+class ClaimView(operations.ClaimView):
     operation: OperationView
-    instance: InstanceView
-    claim_epoch: int
-    lease_expires_in_s: int
-
-
-class ClaimReport(Input):
-    claim_epoch: Whole = Field(ge=1)
-
-
-class LeaseView(View):
-    lease_expires_in_s: int
-    cancel_requested: bool
+    instance: InstanceView = Field(description="with its first members; the list of members has them all, in pages")
 
 
 class MemberReport(Input):
@@ -327,25 +237,20 @@ class MemberReport(Input):
     adapter_detail: Detail | None = None
 
 
-class Progress(ClaimReport):
-    phase: Phase
-    step: Whole = Field(ge=0, le=10_000)
-    of: Whole = Field(ge=0, le=10_000)
-    message: Sentence
-    adapter_detail: Detail | None = None
+class Progress(operations.Progress):
+    """Of many members, send several reports."""
+
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
     health: Health | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=50)
 
 
-class Complete(ClaimReport):
-    message: Sentence | None = Field(None, description="how the operation ended, for people")
+class Complete(operations.Complete):
     health: Health | None = None
     conditions: list[Condition] = Field(default_factory=list, max_length=50)
     observed_generation: Whole | None = Field(None, ge=1, description="of the inputs that were applied")
     access: Detail | None = None
     runtime_version: Short | None = None
-    adapter_detail: Detail | None = None
     evidence: Detail | None = Field(
         None,
         description="required for a decommission, a remove and a replace: per allocation an object with `checks`,"
@@ -354,19 +259,12 @@ class Complete(ClaimReport):
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
 
 
-class Fail(ClaimReport):
-    error: OperationError
+class Fail(operations.Fail):
     undone: YesNo = Field(
         False,
         description="not for a deploy or decommission: nothing was changed, the instance or member is as it was before",
     )
-    adapter_detail: Detail | None = None
     members: list[MemberReport] = Field(default_factory=list, max_length=500)
-
-
-class ReleaseClaim(ClaimReport):
-    retry_in_s: Whole = Field(0, ge=0, le=3600)
-    reason: Sentence = ""
 
 
 class AskCertificate(Input):

@@ -12,9 +12,10 @@ from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound
 from ..ledger.events import declare
 from . import schemas
-from .claims import held
+from .claimed import held
 from .reads import instance_row
 from .record import instance_facts
+from .work import Work
 
 declare(
     {
@@ -72,7 +73,7 @@ def note_redelivery(ctx: Context, project_id: str, operation_id: str, body: sche
     ctx.note(ctx.entry("denied", "this claim has been given this secret"))
 
 
-def _tell(ctx: Context, what: str, row: Row[Any], instance: Row[Any], operation: Row[Any]) -> None:
+def _tell(ctx: Context, what: str, row: Row[Any], instance: Row[Any], operation: Work) -> None:
     ctx.resource_id = row.id
     claim = {"operation_id": operation.id, "claim_epoch": operation.claim_epoch}
     facts = claim | {"name": row.name, "secret_version": row.version}

@@ -12,6 +12,8 @@ from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable, warnings_of
 from ..kit.ids import new_id
 from ..kit.wire import counted
+from ..operations.recovery import supersede
+from ..operations.targets import target_of
 from ..policy.modes import Modes
 from . import actions, modes, operators, schemas
 from .errors import NameTaken
@@ -20,9 +22,10 @@ from .membership import add_member
 from .placement import Placement, check_allocations, check_kept_for, place
 from .plans import hosts_of, hosts_of_members, planned
 from .reads import instance_row, live_operations, manifest_of, members_of
-from .record import instance_facts, move_instance, move_member, move_operation, queue_operation
+from .record import instance_facts, move_instance, move_member
 from .states import DECOMMISSION, DEPLOY
 from .tables import instances
+from .targets import queue_operation
 from .views import accepted_view
 
 
@@ -54,7 +57,7 @@ def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schem
     for component, chosen in checked.placement.items():
         for ordinal, allocation in enumerate(chosen):
             add_member(ctx, instance, component, ordinal, checked.found[allocation])
-    operation = queue_operation(ctx, instance, DEPLOY, checked.version.manifest)
+    operation = queue_operation(ctx, instance, DEPLOY)
     facts = instance_facts(instance) | {"operation_id": operation.id, "state": "requested"}
     ctx.emit("apps.instance.requested", instance.id, facts)
     return accepted_view(ctx.tx, operation)
@@ -77,12 +80,12 @@ def decommission(
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     ctx.resource_id = instance_id
     live = live_operations(ctx.tx, instance_id)
-    manifest = _check_decommission(ctx, instance, live)
+    _check_decommission(ctx, instance, live)
     for one in live:
-        gone = {"claim_epoch": one.claim_epoch + 1, "message": "Gave way to the decommission"}
-        move_operation(ctx, instance, one, "supersede", **gone)
+        target = target_of(one)
+        supersede(ctx, target, target.read(ctx.tx, one), one, "Gave way to the decommission")
     params = {"reason": body.reason} if body and body.reason else None
-    operation = queue_operation(ctx, instance, DECOMMISSION, manifest, params=params)
+    operation = queue_operation(ctx, instance, DECOMMISSION, params=params)
     health = {"health_status": "progressing", "health_sentence": "Being torn down"}
     move_instance(ctx, instance, "delete", operation_id=operation.id, **health)
     for member in members_of(ctx.tx, instance_id):
@@ -90,11 +93,9 @@ def decommission(
     return accepted_view(ctx.tx, operation)
 
 
-def _check_decommission(ctx: Context, instance: Row[Any], live: actions.Live) -> actions.Manifest:
-    manifest = manifest_of(ctx.tx, instance)
-    if refusal := actions.of_instance(DECOMMISSION, instance, manifest, live, None):
+def _check_decommission(ctx: Context, instance: Row[Any], live: actions.Live) -> None:
+    if refusal := actions.of_instance(DECOMMISSION, instance, manifest_of(ctx.tx, instance), live, None):
         raise refusal
-    return manifest
 
 
 def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False) -> Checked:

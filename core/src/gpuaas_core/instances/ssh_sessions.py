@@ -20,7 +20,7 @@ from . import granting
 from .access_schemas import OpenSshSession, SshSessionView
 from .errors import MemberNotEnterable
 from .fencing import check_not_fenced
-from .reads import LEAVING, instance_row, live_operations, member_row, operation_row
+from .reads import LEAVING, instance_row, live_operations, member_row, work_row
 from .record import instance_facts
 
 LASTS_S = 8 * 3600  # machines end a session after this long, from when it began (the agent's people.py)
@@ -33,7 +33,7 @@ def open_session(
     member = member_row(ctx.tx, instance_id, member_id)
     ctx.resource_id = member_id
     allocation = _enterable(ctx, instance, member)
-    latest = operation_row(ctx.tx, project_id, instance.last_operation_id)
+    latest = work_row(ctx.tx, project_id, instance.last_operation_id)
     of = {"operation_id": latest.id, "claim_epoch": latest.claim_epoch, "allocation_id": allocation.id}
     ends_at = ctx.now + (granting.OPENS_S + LASTS_S) * 1000
     given = granting.certify(

@@ -1,8 +1,9 @@
-"""The lives of an instance, a member and an operation, and what each kind of operation does to its target."""
+"""The lifecycles of an instance and a member, and what each kind of operation does to its target."""
 
 from dataclasses import dataclass
 
 from ..kit.lifecycle import Lifecycle
+from ..operations.targets import OperationKind
 
 
 def _on_the_way(to: str, at: str, *undone: str) -> dict[str, str]:
@@ -144,43 +145,13 @@ REPORTED = {
     "failed": "fail",
 }
 
-OPERATION = Lifecycle(
-    "operation",
-    {
-        "queued": {
-            "claim": "running",
-            "cancel": "canceled",
-            "supersede": "superseded",
-            "lose": "needs_attention",
-            "abandon": "needs_attention",
-        },
-        "running": {
-            "claim": "running",
-            "release": "queued",
-            "succeed": "succeeded",
-            "fail": "failed",
-            "cancel": "canceled",
-            "supersede": "superseded",
-            "lose": "needs_attention",
-            "abandon": "needs_attention",
-        },
-        "succeeded": {},
-        "failed": {},
-        "canceled": {},
-        "superseded": {},
-        "needs_attention": {},
-    },
-)
-
 DEPLOY, DECOMMISSION = "deploy", "decommission"
 ADD, REMOVE, REPLACE = "add_member", "remove_member", "replace_member"
-RETRYABLE = ("failed", "needs_attention", "canceled")
-LIVE = tuple(OPERATION.live_states)
 OF_INSTANCE, OF_MEMBER = "instance", "member"
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(OperationKind):
     """The moves of the target when the operation is asked for, claimed, done, undone, and asked for again."""
 
     target: str
@@ -191,23 +162,49 @@ class Kind:
     again: str
     sentence: str  # how the target is when it is done
     undo: str | None = None  # instead of going back to where it came from
-    deadline_s: int = 3600
-    phase_s: int = 300
 
 
 KINDS: dict[str, Kind] = {
-    DEPLOY: Kind(OF_INSTANCE, "", None, "claim", "succeed", "retry", "Running", undo="cancel", deadline_s=7200),
+    DEPLOY: Kind(
+        OF_INSTANCE, "", None, "claim", "succeed", "retry", "Running", undo="cancel", deadline_s=7200, undoable=False
+    ),
     DECOMMISSION: Kind(
-        OF_INSTANCE, "", "delete", "claim", "succeed", "retry", "Torn down, with evidence", undo="cancel"
+        OF_INSTANCE,
+        "",
+        "delete",
+        "claim",
+        "succeed",
+        "retry",
+        "Torn down, with evidence",
+        undo="cancel",
+        undoable=False,
     ),
     "stop": Kind(OF_INSTANCE, "stop", "stop", "claim", "succeed", "retry_stop", "Stopped"),
     "start": Kind(OF_INSTANCE, "start", "start", "claim", "succeed", "retry_start", "Running"),
     "restart": Kind(OF_INSTANCE, "restart", "restart", "claim", "succeed", "retry_restart", "Running"),
     "reconfigure": Kind(OF_INSTANCE, "update", "reconfigure", "claim", "succeed", "retry_reconfigure", "Running"),
     "rotate_keys": Kind(OF_INSTANCE, "rotate_keys", "rotate_keys", "claim", "succeed", "retry_rotate_keys", "Running"),
-    "upgrade": Kind(OF_INSTANCE, "upgrade", "upgrade", "claim", "succeed", "retry_upgrade", "Running", deadline_s=7200),
+    "upgrade": Kind(
+        OF_INSTANCE,
+        "upgrade",
+        "upgrade",
+        "claim",
+        "succeed",
+        "retry_upgrade",
+        "Running",
+        deadline_s=7200,
+        undoable=True,
+    ),
     "rollback": Kind(
-        OF_INSTANCE, "rollback", "rollback", "claim", "succeed", "retry_rollback", "Running", deadline_s=7200
+        OF_INSTANCE,
+        "rollback",
+        "rollback",
+        "claim",
+        "succeed",
+        "retry_rollback",
+        "Running",
+        deadline_s=7200,
+        undoable=True,
     ),
     ADD: Kind(OF_MEMBER, "add", None, "provision", "ready", "retry", "Ready", undo="cancel"),
     "drain_member": Kind(OF_MEMBER, "drain", "drain", None, "drained", "retry_drain_member", "Drained"),
@@ -217,7 +214,6 @@ KINDS: dict[str, Kind] = {
     REPLACE: Kind(OF_MEMBER, "replace", None, "provision", "ready", "retry", "Ready", undo="cancel"),
 }
 NEW_VERSION = ("upgrade", "rollback")
-TAKEN_BACK = tuple(kind for kind in KINDS if kind not in (DEPLOY, DECOMMISSION))  # can fail and leave all as it was
 APPLIES_SPEC = (DEPLOY, "reconfigure", *NEW_VERSION)  # afterwards the newest generation is what runs
 assert all(kind.target in (OF_INSTANCE, OF_MEMBER) for kind in KINDS.values())
 

@@ -1,6 +1,6 @@
 """What a controller has a machine do: only for an operation it holds, only on that instance's allocations.
 
-Beside machine access (`claims.grant_access`) this is the other way to a machine, fenced the same way: the task carries
+Beside machine access (`claimed.grant_access`) this is the other way to a machine, fenced the same way: the task carries
 the claim's epoch, and what a former claim asked for is taken back unless a machine has begun it.
 """
 
@@ -14,7 +14,7 @@ from ..kit.ids import new_id
 from ..tasks import kinds, service
 from ..tasks.fetching import FETCH, resolve_fetch
 from ..tasks.schemas import AskTask
-from .claims import held
+from .claimed import held
 from .errors import AllocationNotOfOperation
 from .fencing import check_not_fenced
 from .reads import members_of

@@ -1,7 +1,7 @@
-"""What everybody is shown of instances, members and operations, with what can be done about them now."""
+"""What is shown of instances and members, with what can be done about them now."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -9,23 +9,24 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from ..edge.etags import in_halves
-from ..kit.problems import Problem
+from ..operations.errors import NotRetryable
+from ..operations.rows import OperationRow
+from ..operations.states import STUCK
+from ..operations.views import action_views, operation_view
 from . import actions, schemas
-from .errors import NotRetryable
 from .placement import rules_of
 from .reads import (
     MEMBER_COLUMNS,
     Staying,
-    instance_row,
     last_operation,
     live_operations,
     manifest_of,
-    member_of,
     members_query,
     staying_in,
 )
 from .states import KINDS, OF_INSTANCE, OF_MEMBER
 from .tables import instances, members
+from .work import Work, work_of
 
 MOST_MEMBERS = 200  # inside an instance; the list of members has them all
 IN_ANSWERS = 50  # inside an instance that is part of an answer to an action
@@ -136,39 +137,7 @@ class Members:
         where = (row, self.instance, self.manifest, self.live, self.staying)
         possible = {KINDS[kind].key: actions.of_member(kind, *where) for kind in _OF_MEMBER}
         possible["tombstone"] = actions.tombstone(row, self.instance, self.live)
-        return _shown(possible.items())
-
-
-def operation_view(tx: Connection, row: Row[Any]) -> schemas.OperationView:
-    facts = dict(row._mapping) | {
-        "target": {"app_slug": row.app_slug, "version": row.version},
-        "progress": _progress(row),
-        "cancel_requested": bool(row.cancel_requested),
-        "params": row.params or {},
-        "stuck": _stuck(row),
-        "available_actions": _operation_actions(tx, row),
-    }
-    return schemas.OperationView.model_validate(facts)
-
-
-def _progress(row: Row[Any]) -> schemas.ProgressView:
-    done = row.status == "succeeded"
-    percent = 100 if done else min(99, round(100 * row.furthest_step / row.steps)) if row.steps else 0
-    return schemas.ProgressView(step=row.step, of=row.steps, message=row.message, percent=percent)
-
-
-STUCK = {
-    "heartbeats_missed": "Its controller has missed three heartbeats.",
-    "deadline_passed": "It should have ended by now.",
-    "no_progress": "It has not got further for twice the time a phase should take.",
-    "nobody_claims": "No controller has asked for it.",
-}
-
-
-def _stuck(row: Row[Any]) -> schemas.StuckView | None:
-    if row.stuck_reason is None:
-        return None
-    return schemas.StuckView(reason=row.stuck_reason, message=STUCK[row.stuck_reason], since=row.stuck_since)
+        return action_views(possible.items())
 
 
 def _stuck_condition(row: Row[Any], live: actions.Live) -> list[dict[str, Any]]:
@@ -198,39 +167,23 @@ def _instance_actions(
     possible["retry"] = NotRetryable("It has no operation that could be retried.")
     if last is not None:
         possible["retry"] = actions.retry(last, row, None, live)
-    return _shown(possible.items())
+    return action_views(possible.items())
 
 
-def _operation_actions(tx: Connection, row: Row[Any]) -> list[schemas.ActionView]:
-    instance = instance_row(tx, row.project_id, row.instance_id)
-    member = member_of(tx, row)
-    live = live_operations(tx, row.instance_id)
-    possible = {
-        "retry": actions.retry(row, instance, member, live),
-        "cancel": actions.cancel(row),
-        "release_claim": actions.release(row),
-        "abandon": actions.abandon(row, instance, member),
-    }
-    return _shown(possible.items())
-
-
-def _shown(possible: Iterable[tuple[str, Problem | None]]) -> list[schemas.ActionView]:
-    return [
-        schemas.ActionView(action=name, allowed=problem is None, reason=problem.detail if problem else "")
-        for name, problem in possible
-    ]
-
-
-def accepted_view(tx: Connection, operation: Row[Any]) -> schemas.AcceptedView:
-    instance = tx.execute(select(instances).where(instances.c.id == operation.instance_id)).one()
+def accepted_view(tx: Connection, operation: OperationRow) -> schemas.AcceptedView:
+    instance = tx.execute(select(instances).where(instances.c.id == work_of(operation).instance_id)).one()
     view = instance_view(tx, instance, most=IN_ANSWERS)
-    return schemas.AcceptedView(instance=view, operation=operation_view(tx, operation))
+    return schemas.AcceptedView(instance=view, operation=_shown_operation(tx, operation))
 
 
-def batch_view(tx: Connection, batch_id: str, queued: list[Row[Any]]) -> schemas.BatchView:
+def batch_view(tx: Connection, batch_id: str, queued: Sequence[Work]) -> schemas.BatchView:
     instance = tx.execute(select(instances).where(instances.c.id == queued[0].instance_id)).one()
     return schemas.BatchView(
         batch_id=batch_id,
-        instance=instance_view(tx, instance, only=[one.member_id for one in queued]),
-        operations=[operation_view(tx, one) for one in queued],
+        instance=instance_view(tx, instance, only=[one.target_id for one in queued]),
+        operations=[_shown_operation(tx, one) for one in queued],
     )
+
+
+def _shown_operation(tx: Connection, operation: OperationRow) -> schemas.OperationView:
+    return schemas.OperationView.model_validate(operation_view(tx, operation))

@@ -10,12 +10,11 @@ from sqlalchemy import Connection, func, select
 from ..capacity.states import NODE
 from ..capacity.tables import nodes
 from ..history.fanout import lag
-from ..instances.states import LIVE, OPERATION
-from ..instances.tables import operations
-from ..instances.views import STUCK
 from ..kit.clock import Clock
 from ..kit.db import Database
 from ..ledger.tables import event_heads
+from ..operations.states import LIVE, OPERATION, STUCK
+from ..operations.tables import operations
 
 
 class StoreMetrics(Collector):

@@ -156,6 +156,7 @@ delegations = Table(
     Column("revoked_by", String(40)),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_delegations_grantee", "grantee_id"),
+    Index("ix_delegations_grantee_project", "grantee_id", "project_id"),
     Index("ix_delegations_project", "project_id"),
 )
 

@@ -12,11 +12,12 @@ from sqlalchemy import Row, or_, select
 
 from ..access.context import Context
 from ..access.evaluate import Scope
-from ..instances.tables import instances, operations
+from ..instances.tables import instances
 from ..kit.problems import UNSEEN, NotFound, Problem
 from ..ledger.audit import NOT_VISIBLE
 from ..ledger.events import PLATFORM
 from ..ledger.tables import audit, events
+from ..operations.tables import operations
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas, verdict
 from .otlp_rows import UNSAID
@@ -102,8 +103,9 @@ def _tenant(row: Row[Any]) -> str | None:
 
 
 def _operations(ctx: Context, correlation_id: str) -> list[Row[Any]]:
-    query = select(operations, instances.c.name.label("instance_name")).join(
-        instances, instances.c.id == operations.c.instance_id
+    o = operations.c
+    query = select(operations, o.scope_id.label("project_id"), instances.c.name.label("instance_name")).join(
+        instances, instances.c.id == o.lock_key
     )
     query = query.where(operations.c.correlation_id == correlation_id)
     return list(ctx.tx.execute(query.order_by(operations.c.id.desc()).limit(MOST)))[::-1]

@@ -19,11 +19,12 @@ from ..capacity.standing import lose_silent_nodes
 from ..catalog.service import expire_entitlements
 from ..custody import credentials, redemptions
 from ..edge.call import Platform
-from ..instances import leases, watch
+from ..instances import leases
 from ..kit.db import AT_ONCE, try_name
 from ..kit.loop import every
 from ..ledger import requests
 from ..ledger.correlation import correlate
+from ..operations import watchdog
 from ..tasks import service as tasks
 from ..tenancy import break_glass, identity, login_throttle, machines, oidc
 from ..triage import service as telemetry
@@ -40,8 +41,8 @@ DUTIES: dict[str, Duty] = {
     "break-glass": break_glass.expire_due,
     "leases": leases.end_due,
     "expired tasks": tasks.expire_due,
-    "stuck operations": watch.look_after,
-    "old operations": watch.forget_old,
+    "stuck operations": watchdog.check_live,
+    "old operations": watchdog.delete_old,
     "entitlements": expire_entitlements,
     "credential overlaps": credentials.end_overlaps,
 }

@@ -94,11 +94,11 @@ class ControllerCalls:
         return post(OperationView, "/v1/projects/{}/operations/{}/fail", project_id, operation_id, **body)
 
     @call
-    def release_claim(
+    def return_claim(
         self, project_id: str, operation_id: str, *, claim_epoch: int, retry_in_s: int, reason: str
     ) -> Request[OperationView]:
         """Hand the operation back: it is queued again, not before `retry_in_s`."""
-        path = "/v1/projects/{}/operations/{}/release-claim"
+        path = "/v1/projects/{}/operations/{}/return-claim"
         body = {"claim_epoch": claim_epoch, "retry_in_s": retry_in_s, "reason": reason}
         return post(OperationView, path, project_id, operation_id, **body)
 

@@ -162,9 +162,10 @@ class InstanceCalls:
         return post(OperationView, "/v1/projects/{}/operations/{}/cancel", project_id, operation_id)
 
     @call
-    def take_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
-        """Take the claim away from the controller that holds it; the work waits to be claimed again."""
-        return post(OperationView, "/v1/projects/{}/operations/{}/take-claim", project_id, operation_id, reason=reason)
+    def release_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
+        """Release the claim of the controller that holds it; the work waits to be claimed again."""
+        path = "/v1/projects/{}/operations/{}/release-claim"
+        return post(OperationView, path, project_id, operation_id, reason=reason)
 
     @call
     def abandon_operation(self, project_id: str, operation_id: str, *, reason: str) -> Request[OperationView]:

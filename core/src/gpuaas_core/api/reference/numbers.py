@@ -10,9 +10,9 @@ from ...custody import authorities
 from ...edge import bounds, lists
 from ...history import routes as history
 from ...history import stream
-from ...instances import claims
 from ...kit import wire
 from ...ledger import requests
+from ...operations import claims
 from ...tasks import kinds
 from ...tasks import schemas as task_schemas
 from ...tasks import service as tasks

@@ -1,0 +1,69 @@
+"""HTTP in, HTTP out: what app controllers call. Same API, same keys, same network as any outside team's controller."""
+
+from fastapi import APIRouter, Response
+
+from ..edge.call import Caller, needs
+from . import claims, reports, schemas
+from .places import Place, Within, takes
+from .queue import waits_at, waits_for_app
+from .wire import Models
+
+WORKS = claims.WORKS
+
+
+def controller_router(place: Place, models: Models) -> APIRouter:
+    router = place.router("controllers")
+    work = place.needs(WORKS)
+
+    @router.post(
+        "/claim",
+        response_model=models.claim,
+        responses={204: {"description": "no work within `wait_s`"}},
+        **needs(WORKS, place.claims_at),
+    )
+    async def claim_operation(call: Caller, scope_id: Within, body: schemas.Claim) -> Response:
+        """Long poll for work: what this holder left behind, what another let lapse, or what waits, in a fair order
+        between tenants. Below a project only its own work; otherwise all that the caller may work on.
+
+        Nothing is claimed for a caller who has hung up meanwhile: it would wait for a lease that nobody keeps.
+        """
+        deadline = call.now + body.wait_s * 1000
+        topic = waits_at(scope_id) if scope_id is not None else waits_for_app(body.app_slug)
+        while True:
+            if await call.read(lambda ctx: claims.work_waits(ctx, scope_id, body)):
+                answer = await call.write(lambda ctx: claims.claim(ctx, scope_id, body))
+                if answer.status_code != 204:
+                    return answer
+            left = (deadline - call.platform.clock()) / 1000
+            if left > 0:
+                await call.wait(topic, left)
+            if left <= 0 or await call.request.is_disconnected():
+                return Response(status_code=204)
+
+    @router.post("/{operation_id}/heartbeat", response_model=schemas.LeaseView, **work)
+    async def heartbeat(call: Caller, scope_id: Within, operation_id: str, body: schemas.ClaimReport) -> Response:
+        return await call.write(
+            lambda ctx: claims.heartbeat(ctx, scope_id, operation_id, body), repeats=False, audited=False
+        )
+
+    @router.post("/{operation_id}/progress", response_model=schemas.LeaseView, **work)
+    @takes(models.progress)
+    async def report_progress(call: Caller, scope_id: Within, operation_id: str, body: schemas.Progress) -> Response:
+        return await call.write(lambda ctx: reports.progress(ctx, scope_id, operation_id, body))
+
+    @router.post("/{operation_id}/complete", response_model=models.operation, **work)
+    @takes(models.complete)
+    async def complete_operation(call: Caller, scope_id: Within, operation_id: str, body: schemas.Complete) -> Response:
+        return await call.write(lambda ctx: reports.complete(ctx, scope_id, operation_id, body))
+
+    @router.post("/{operation_id}/fail", response_model=models.operation, **work)
+    @takes(models.fail)
+    async def fail_operation(call: Caller, scope_id: Within, operation_id: str, body: schemas.Fail) -> Response:
+        return await call.write(lambda ctx: reports.fail(ctx, scope_id, operation_id, body))
+
+    @router.post("/{operation_id}/return-claim", response_model=models.operation, **work)
+    async def return_claim(call: Caller, scope_id: Within, operation_id: str, body: schemas.ReturnClaim) -> Response:
+        """The controller gives its claim back: the operation waits again."""
+        return await call.write(lambda ctx: claims.return_claim(ctx, scope_id, operation_id, body))
+
+    return router

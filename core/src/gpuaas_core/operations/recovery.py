@@ -1,0 +1,115 @@
+"""What people do when work goes wrong: retry, cancel (one or a whole batch), release the claim, abandon."""
+
+from typing import Any
+
+from ..access.context import Context
+from ..kit.wire import View
+from . import schemas, views
+from .queue import emit, move, queue, wake, write
+from .reads import of_batch, operation_row
+from .rows import OperationRow
+from .states import OPERATION
+from .targets import AnyTarget, target_of
+from .views import operation_view
+
+ANYWAY = "try_anyway"  # the parameter that lets an app try once more what it refuses after repeated failures
+
+
+def retry(ctx: Context, scope_id: str | None, operation_id: str, *, anyway: bool = False) -> View:
+    """A new operation with the same order; the old one stays as it ended."""
+    old, target, row = _locked(ctx, scope_id, operation_id)
+    if refusal := views.refuse_retry(ctx.tx, old):
+        raise refusal
+    params: dict[str, Any] = {name: value for name, value in (old.params or {}).items() if name != ANYWAY}
+    params |= {ANYWAY: True} if anyway else {}
+    new = queue(ctx, target, row, old.kind, params=params or None, details=old.details, retry_of=old.id)
+    target.on_retried(ctx, row, old, new)
+    return target.accepted_view(ctx.tx, new)
+
+
+def cancel(ctx: Context, scope_id: str | None, operation_id: str) -> schemas.OperationView:
+    """Waiting work is canceled at once; a controller that holds it is asked to stop at its next heartbeat."""
+    operation, target, row = _locked(ctx, scope_id, operation_id)
+    if refusal := views.refuse_cancel(operation):
+        raise refusal
+    return operation_view(ctx.tx, _canceled(ctx, target, row, operation))
+
+
+def cancel_batch(ctx: Context, scope_id: str | None, batch_id: str) -> schemas.CanceledBatch:
+    """Every operation of the batch that is still under way; those that ended stay as they ended."""
+    done = []
+    for seen in of_batch(ctx.tx, scope_id, batch_id):
+        operation, target, row = _locked(ctx, scope_id, seen.id)
+        if views.refuse_cancel(operation) is None:
+            operation = _canceled(ctx, target, row, operation)
+        done.append(operation)
+    if all(OPERATION.terminal(one.status) and one.finished_at != ctx.now for one in done):
+        raise views.NotCancelable("Every operation of this batch has ended.")
+    ctx.resource_id = batch_id
+    return schemas.CanceledBatch(batch_id=batch_id, operations=[operation_view(ctx.tx, one) for one in done])
+
+
+def _canceled(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow) -> OperationRow:
+    if operation.status == "queued" and operation.claim_epoch == 0:
+        moved = move(ctx, target, row, operation, "cancel", message="Canceled before it began")
+        message = f"The {operation.kind} was canceled before anything was done"
+        target.on_undone(ctx, row, operation, message, why="not_begun")
+        return moved
+    asked = write(ctx, operation, {"cancel_requested": 1})
+    emit(ctx, target, row, asked, "cancel_requested")
+    return asked
+
+
+def release_claim(ctx: Context, scope_id: str | None, operation_id: str, reason: str | None) -> schemas.OperationView:
+    """The holder is fenced off by the next epoch, and the work waits for the next claim."""
+    operation, target, row = _locked(ctx, scope_id, operation_id)
+    if refusal := views.refuse_release(operation):
+        raise refusal
+    change = {
+        "claim_epoch": operation.claim_epoch + 1,
+        "not_before": ctx.now,
+        "lease_expires_at": None,
+        "claimed_by": None,
+        "claimant_id": None,
+        "message": reason or "Its claim was released by a person",
+    }
+    moved = move(ctx, target, row, operation, "release", event="released", **change)
+    wake(ctx, moved)
+    return operation_view(ctx.tx, moved)
+
+
+def abandon(ctx: Context, scope_id: str | None, operation_id: str, reason: str) -> schemas.OperationView:
+    """Work under way ends as `needs_attention`; what that means for its target, the target decides."""
+    operation, target, row = _locked(ctx, scope_id, operation_id)
+    ctx.reason = f"{ctx.reason}; reason given: {reason}"
+    if refusal := views.refuse_abandon(ctx.tx, operation):
+        raise refusal
+    moved = operation if OPERATION.terminal(operation.status) else _end(ctx, target, row, operation, reason)
+    target.on_abandoned(ctx, row, operation, reason)
+    return operation_view(ctx.tx, moved)
+
+
+def _end(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, reason: str) -> OperationRow:
+    error = {
+        "code": "abandoned",
+        "message": f"It was abandoned: {reason}",
+        "way_out": "How far it got is unknown. Inspect the machines before you ask for something new.",
+        "retryable": True,
+    }
+    change = {"error": error, "message": "Abandoned", "claim_epoch": operation.claim_epoch + 1}
+    return move(ctx, target, row, operation, "abandon", **change)
+
+
+def supersede(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, message: str) -> OperationRow:
+    """It gives way to another operation, and its holder's claim is over."""
+    change = {"claim_epoch": operation.claim_epoch + 1, "message": message}
+    return move(ctx, target, row, operation, "supersede", **change)
+
+
+def _locked(ctx: Context, scope_id: str | None, operation_id: str) -> tuple[OperationRow, AnyTarget, Any]:
+    """The target first, then the operation, read again under both locks."""
+    seen = operation_row(ctx.tx, scope_id, operation_id)
+    target = target_of(seen)
+    row = target.lock(ctx.tx, seen)
+    ctx.resource_id = operation_id
+    return operation_row(ctx.tx, scope_id, operation_id, lock=True), target, row

@@ -1,0 +1,81 @@
+"""HTTP in, HTTP out: one operation, and what people do when it goes wrong."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter, Response
+
+from ..edge.call import Caller, needs
+from ..edge.etags import tagged
+from ..kit.wire import View
+from . import reads, recovery, schemas, views
+from .places import Place, Within
+from .wire import Models
+
+
+def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter:
+    """`reads_with`: the permission key of those who may read an operation."""
+    router = place.router("operations")
+    one = {"response_model": models.operation}
+
+    @router.get("/{operation_id}", **one, **place.needs(reads_with))
+    async def get_operation(call: Caller, scope_id: Within, operation_id: str) -> Response:
+        return tagged(
+            await call.read(
+                lambda ctx: views.operation_view(ctx.tx, reads.operation_row(ctx.tx, scope_id, operation_id))
+            )
+        )
+
+    @router.post(
+        "/{operation_id}/retry",
+        status_code=202,
+        response_model=models.accepted,
+        **place.needs("apps.operation.retry"),
+    )
+    async def retry_operation(
+        call: Caller, scope_id: Within, operation_id: str, body: schemas.Retry | None = None
+    ) -> Response:
+        """A new operation of the same kind; the failed one stays as it ended."""
+        anyway = body is not None and body.try_anyway
+        return await call.write(
+            lambda ctx: recovery.retry(ctx, scope_id, operation_id, anyway=anyway),
+            status=202,
+            location=_where(scope_id),
+        )
+
+    @router.post("/{operation_id}/cancel", **one, **place.needs("apps.operation.cancel"))
+    async def cancel_operation(call: Caller, scope_id: Within, operation_id: str) -> Response:
+        return await call.write(lambda ctx: recovery.cancel(ctx, scope_id, operation_id))
+
+    @router.post("/{operation_id}/release-claim", **one, **place.needs("apps.operation.release"))
+    async def release_claim(
+        call: Caller, scope_id: Within, operation_id: str, body: schemas.Because | None = None
+    ) -> Response:
+        """Releases the claim of a controller that does not give it back: the next epoch, and waiting again."""
+        reason = body.reason if body else None
+        return await call.write(lambda ctx: recovery.release_claim(ctx, scope_id, operation_id, reason))
+
+    @router.post("/{operation_id}/abandon", **one, **place.needs("apps.operation.abandon"))
+    async def abandon_operation(call: Caller, scope_id: Within, operation_id: str, body: schemas.Justified) -> Response:
+        """Ends the operation without evidence. A teardown counts as done, and each machine gets an orphan record."""
+        return await call.write(lambda ctx: recovery.abandon(ctx, scope_id, operation_id, body.reason))
+
+    return router
+
+
+def batch_router(models: Models) -> APIRouter:
+    router = APIRouter(prefix="/v1/projects/{project_id}/batches", tags=["operations"])
+
+    @router.post(
+        "/{batch_id}/cancel", response_model=models.canceled_batch, **needs("apps.operation.cancel", "project")
+    )
+    async def cancel_batch(call: Caller, project_id: str, batch_id: str) -> Response:
+        """Cancels every operation of the batch that is under way; those that have ended stay as they ended."""
+        return await call.write(lambda ctx: recovery.cancel_batch(ctx, project_id, batch_id))
+
+    return router
+
+
+def _where(scope_id: str | None) -> Callable[[View], str]:
+    """The accepted view of every target has the operation that was queued."""
+    prefix = "/v1/operations" if scope_id is None else f"/v1/projects/{scope_id}/operations"
+    return lambda view: f"{prefix}/{view.operation.id}"  # type: ignore[attr-defined] - each accepted view has one

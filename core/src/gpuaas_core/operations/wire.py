@@ -1,0 +1,56 @@
+"""The models of the routes, put together from those of the registered targets.
+
+Where one kind of view is enough, the routes have that one. Otherwise a body may have the fields of every kind (the
+report is checked against its own target's), and an answer is one of the views.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, create_model
+
+from ..kit.wire import View
+from . import schemas
+from .targets import AnyTarget, Wire
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Models:
+    operation: Any  # an annotation: one view, or one of several
+    claim: Any
+    accepted: Any
+    canceled_batch: type[BaseModel]
+    progress: type[schemas.Progress]
+    complete: type[schemas.Complete]
+    fail: type[schemas.Fail]
+
+
+def models_of(targets: Iterable[AnyTarget]) -> Models:
+    wires = [target.wire for target in targets]
+    operation = _one_of(wires, lambda wire: wire.operation)
+    return Models(
+        operation=operation,
+        canceled_batch=create_model(
+            "CanceledBatchView", __base__=schemas.CanceledBatch, operations=(list[operation], ...)
+        ),
+        claim=_one_of(wires, lambda wire: wire.claim),
+        accepted=_one_of(wires, lambda wire: wire.accepted),
+        progress=_all_fields([wire.progress for wire in wires], schemas.Progress),
+        complete=_all_fields([wire.complete for wire in wires], schemas.Complete),
+        fail=_all_fields([wire.fail for wire in wires], schemas.Fail),
+    )
+
+
+def _one_of(wires: list[Wire], pick: Callable[[Wire], type[View]]) -> Any:
+    return reduce(or_, dict.fromkeys(pick(wire) for wire in wires))
+
+
+def _all_fields(models: list[type[M]], base: type[M]) -> type[M]:
+    kinds = list(dict.fromkeys(models)) or [base]
+    more = [model for model in kinds if not any(other is not model and issubclass(other, model) for other in kinds)]
+    return more[0] if len(more) == 1 else create_model(base.__name__, __base__=tuple(more))

@@ -1,0 +1,50 @@
+"""Where a caller may do something, as SQL: for a room that looks for rows the caller may work on, wherever they are.
+
+It says where a caller may be allowed, not that it is: deny rules, and whether a delegation's lender still has the key,
+are asked of the evaluator for the row that was found.
+"""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, false, or_, true
+
+from ..access.evaluate import BREAK_GLASS, Principal
+from .tables import delegations, principals
+
+
+def covered(
+    principal: Principal,
+    key: str,
+    now: int,
+    *,
+    kind: ColumnElement[str],
+    place: ColumnElement[str],
+    tenant: ColumnElement[Any],
+) -> ColumnElement[bool]:
+    """`kind` and `place`: the columns that say where a row is; `tenant`: of which tenant it is."""
+    found: list[ColumnElement[bool]] = []
+    for binding in principal.bindings:
+        if key in binding.keys:
+            found.append(_within(binding.place, kind, place, tenant))
+    own = or_(false(), *found)
+    if principal.project_id:  # a service account acts inside its own project, and where a key is lent to it
+        own = and_(own, kind == "project", place == principal.project_id)
+    opened = [_within(grant.place, kind, place, tenant) for grant in principal.grants if grant.kind == BREAK_GLASS]
+    d = delegations.c
+    lent = exists().where(
+        d.grantee_id == principal.id, d.project_id == place, d.revoked_at.is_(None), d.expires_at > now
+    )
+    return or_(own, *opened, and_(kind == "project", lent))
+
+
+def _within(
+    where: tuple[str, str], kind: ColumnElement[str], place: ColumnElement[str], tenant: ColumnElement[Any]
+) -> ColumnElement[bool]:
+    if where[0] == "platform":
+        return true()
+    return tenant == where[1] if where[0] == "tenant" else and_(kind == where[0], place == where[1])
+
+
+def enabled(account_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The account exists and is not disabled."""
+    return and_(principals.c.id == account_id, principals.c.disabled_at.is_(None))
