@@ -50,8 +50,8 @@ class OperationErrorView(View):
 
 
 class TargetView(View):
-    kind: str
-    id: str
+    kind: str = ""
+    id: str = ""
     app_slug: str
     version: str
 
