@@ -1715,8 +1715,8 @@ class StuckView(msgspec.Struct, kw_only=True):
 
 
 class TargetView(msgspec.Struct, kw_only=True):
-    kind: str
-    id: str
+    kind: str = ""
+    id: str = ""
     app_slug: str
     version: str
 

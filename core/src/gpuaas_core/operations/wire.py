@@ -35,15 +35,18 @@ def models_of(targets: Iterable[AnyTarget]) -> Models:
     operation = _one_of(wires, lambda wire: wire.operation)
     return Models(
         operation=operation,
-        canceled_batch=create_model(
-            "CanceledBatchView", __base__=schemas.CanceledBatch, operations=(list[operation], ...)
-        ),
+        canceled_batch=_canceled_batch(operation),
         claim=_one_of(wires, lambda wire: wire.claim),
         accepted=_one_of(wires, lambda wire: wire.accepted),
         progress=_all_fields([wire.progress for wire in wires], schemas.Progress),
         complete=_all_fields([wire.complete for wire in wires], schemas.Complete),
         fail=_all_fields([wire.fail for wire in wires], schemas.Fail),
     )
+
+
+def _canceled_batch(operation: Any) -> type[BaseModel]:
+    items: Any = list.__class_getitem__(operation)
+    return create_model("CanceledBatchView", __base__=schemas.CanceledBatch, operations=(items, ...))
 
 
 def _one_of(wires: list[Wire], pick: Callable[[Wire], type[View]]) -> Any:
