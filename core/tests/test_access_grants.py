@@ -5,20 +5,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_core.workers.trust_keeping import keep
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import (
-    HOST_KEY,
-    Api,
-    MovableClock,
-    World,
-    add_node,
-    apply_trust,
-    hold,
-    machine_token,
-    one,
-    rows,
-    service_account,
-)
+from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, hold, machine_token, service_account
 
 
 class Held:

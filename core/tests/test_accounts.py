@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OKPKey
+from store_rows import dump, one, rows
 from test_bad_input import check_problem
 from test_tokens import redeem
-from world import PASSWORD, Api, MovableClock, World, add_user, assertion, dump, machine_token, one, rows, sign_in
+from world import PASSWORD, Api, MovableClock, World, add_user, assertion, machine_token, sign_in
 
 NEW = "another long password"
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from joserfc.jwk import OKPKey
 from sqlalchemy import text
+from store_rows import rows
 from test_bad_input import check_problem
 from test_observations import enter, look
-from world import PASSWORD, Api, World, add_user, machine_token, rows, service_account
+from world import PASSWORD, Api, World, add_user, machine_token, service_account
 
 NEEDED = "operator_appointment_needed"
 ROOT_KEYS = ["apps.operation.work", "apps.access.grant"]

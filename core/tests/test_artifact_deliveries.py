@@ -14,8 +14,9 @@ from gpuaas_core.policy.reads import overlays_for
 from gpuaas_core.policy.tables import policies
 from gpuaas_core.tenancy.reads import project_scope
 from sqlalchemy import delete, insert, select
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import MovableClock, World, add_node, hold, one, rows
+from world import MovableClock, World, add_node, hold
 
 CONTENT = b"a package set" * 5000
 DENY = {"deny": ["builtin"]}

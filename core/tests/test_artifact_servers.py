@@ -12,9 +12,10 @@ from artifact_scene import at, deliver, digest, project
 from artifact_servers import REGISTRY_TOKEN, S3, S3_KEYS, Liar, Registry, liar, random_content, registry, s3
 from gpuaas_core.artifacts import content_routes
 from gpuaas_core.artifacts.store import Bounds
+from store_rows import one
 from test_artifact_deliveries import held_machine
 from test_bad_input import check_problem
-from world import World, one
+from world import World
 
 TOKEN = {"kind": "bearer", "token": REGISTRY_TOKEN}
 

@@ -13,8 +13,9 @@ from gpuaas_core.artifacts.store import Bounds, Store
 from gpuaas_core.kit.db import metadata
 from gpuaas_core.workers.housekeeping import tidy
 from gpuaas_core.workers.sweeping import sweep
+from store_rows import dump, one, rows
 from test_bad_input import check_problem
-from world import World, add_user, dump, one, rows, sign_in
+from world import World, add_user, sign_in
 
 BUILTIN = "asrc_builtin"
 

@@ -6,8 +6,9 @@ import pytest
 from gpuaas_core.ledger.tables import audit as audit_table
 from gpuaas_core.workers import anchoring
 from sqlalchemy import update
+from store_rows import one
 from trail import run, verified
-from world import World, one
+from world import World
 
 
 async def test_everything_people_do_is_chained_denials_too(world: World) -> None:

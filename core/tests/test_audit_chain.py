@@ -25,8 +25,9 @@ from gpuaas_core.ledger.tables import event_heads
 from gpuaas_core.migrations.migrate import alembic_config, migrate
 from gpuaas_core.workers import anchoring
 from sqlalchemy import create_engine, func, insert, select, update
+from store_rows import one, rows
 from trail import ROWS, TENANT, entry_of, replace, run, verified, write
-from world import MovableClock, one, open_platform, rows
+from world import MovableClock, open_platform
 
 
 def test_an_untouched_trail_verifies_to_its_end(here: Platform) -> None:

@@ -18,6 +18,7 @@ from gpuaas_core.ledger.audit import begin_again
 from gpuaas_core.migrations.migrate import migrate
 from gpuaas_core.workers import anchoring
 from served import Served, calling, free_port, serving
+from store_rows import dump, one, rows
 from test_bad_input import check_problem
 from test_custody import _grant as grant
 from test_doctor import _examined as examined
@@ -30,15 +31,12 @@ from world import (
     apply_trust,
     caller,
     database_url,
-    dump,
     enrol_body,
     invite,
     machine_token,
     new_store,
-    one,
     open_platform,
     remove_store,
-    rows,
     sign_in,
 )
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import InputsInvalid, check_inputs
-from world import HOST_KEY, Api, World, dump, enrol_body, hold, invite, join, one
+from store_rows import dump, one
+from world import HOST_KEY, Api, World, enrol_body, hold, invite, join
 
 ALLOCATION = "alloc_" + "0" * 26
 KEPT = {"sessions", "used_assertions"}

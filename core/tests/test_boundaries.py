@@ -10,7 +10,8 @@ from gpuaas_core.api.app import api_routes, build_app, build_platform, check_rou
 from gpuaas_core.edge.call import PUBLIC
 from gpuaas_core.tenancy.tables import role_bindings
 from sqlalchemy import delete
-from world import PASSING, PASSWORD, Api, World, add_user, dump, rows, sign_in
+from store_rows import PASSING, dump, rows
+from world import PASSWORD, Api, World, add_user, sign_in
 
 ABSENT = "0" * 26
 

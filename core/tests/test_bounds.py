@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from gpuaas_core.api.contracts import all_contracts
 from gpuaas_core.kit.wire import PATTERNS
+from store_rows import dump
 from test_bad_input import check_problem, check_refused
-from world import World, dump
+from world import World
 
 FLOOD = b'{"name": "' + b"x" * (1024 * 1024) + b'"}'
 

@@ -8,8 +8,9 @@ from gpuaas_core.tenancy.service import bind
 from gpuaas_core.tenancy.states import BREAK_GLASS as LIFE
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import Api, MovableClock, World, add_user, one, rows
+from world import Api, MovableClock, World, add_user
 
 ASKED = {"mode": "look", "reason": "deploys hang", "ticket": "OPS-17", "minutes": 30}
 

@@ -17,8 +17,9 @@ from gpuaas_lab.canaries import Canaries, forms, process, under
 from joserfc.jwk import OKPKey
 from served import Served, serving
 from sqlalchemy import select
+from store_rows import store_files
 from test_credentials import written
-from world import ADMIN, Api, Store, World, assertion, enrol_body, looking, remove_store, store_files
+from world import ADMIN, Api, Store, World, assertion, enrol_body, looking, remove_store
 
 KEEPS_THE_KEY = {"master.key"}
 

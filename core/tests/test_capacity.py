@@ -9,21 +9,9 @@ from gpuaas_core.doctor.findings import Patient
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from sqlalchemy import text
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import (
-    MANIFEST,
-    Api,
-    MovableClock,
-    World,
-    add_node,
-    add_user,
-    apply_trust,
-    assertion,
-    enrol_body,
-    hold,
-    one,
-    rows,
-)
+from world import MANIFEST, Api, MovableClock, World, add_node, add_user, apply_trust, assertion, enrol_body, hold
 
 SKU = {
     "name": "h100-8x",

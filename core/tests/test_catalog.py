@@ -8,7 +8,8 @@ from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import ManifestInvalid, check_manifest
 from gpuaas_core.catalog.states import VERSION
 from gpuaas_core.kit.lifecycle import WrongMoment
-from world import World, rows
+from store_rows import rows
+from world import World
 
 STATES = ("draft", "published", "deprecated", "withdrawn")
 TO = {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from pace import promised
-from world import CLEAN, HOST_KEY, MovableClock, World, dump
+from store_rows import dump
+from world import CLEAN, HOST_KEY, MovableClock, World
 
 ERROR = {"code": "it_broke", "message": "It broke.", "way_out": "Mend it.", "retryable": True}
 REPORTS: dict[str, dict[str, Any]] = {

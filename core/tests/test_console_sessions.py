@@ -4,8 +4,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import PASSWORD, MovableClock, World, add_user, one, rows
+from world import PASSWORD, MovableClock, World, add_user
 
 SIGN_IN = {"email": "boss@acme.example", "password": PASSWORD}
 HERE = {"Origin": "http://core"}

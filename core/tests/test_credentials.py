@@ -20,9 +20,10 @@ from gpuaas_core.custody.rotation import forget_data_keys, reseal, rotate_data_k
 from gpuaas_core.custody.states import CREDENTIAL, REDEEM
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
+from store_rows import dump, rows, store_files
 from test_instances import check_problem
 from test_secrets import agreement_key, opened
-from world import MovableClock, World, dump, rows, store_files
+from world import MovableClock, World
 
 WEAK = rsa.generate_private_key(65537, 2048)
 

@@ -12,8 +12,9 @@ from gpuaas_core.custody.authorities import sign_user
 from gpuaas_core.custody.holders.port import CustodyFailed
 from gpuaas_core.custody.tables import ssh_authorities
 from sqlalchemy import select, update
+from store_rows import rows, store_files
 from test_bad_input import check_problem
-from world import HOST_KEY, World, apply_trust, rows, store_files
+from world import HOST_KEY, World, apply_trust
 
 
 async def _grant(world: World, claim: Any) -> dict[str, Any]:

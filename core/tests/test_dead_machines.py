@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from store_rows import dump, rows
 from test_instances import check_problem
 from test_members import add, holds, wide, worker
-from world import HOST_KEY, World, dump, rows
+from world import HOST_KEY, World
 
 NOT_CLEANED = {"cleaned": False, "checks": [{"check": "host", "ok": False, "detail": "not reached"}]}
 

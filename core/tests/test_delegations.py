@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from gpuaas_core.access.evaluate import DELEGATION, PLATFORM, Binding, Deny, Grant, Principal, Scope, covers, evaluate
 from gpuaas_core.access.permissions import PERMISSIONS, ROLES, UNLENDABLE
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import Api, MovableClock, World, add_user, one, rows
+from world import Api, MovableClock, World, add_user
 
 LENT = ["tenancy.project.read", "apps.instance.read", "apps.operation.retry"]
 DAY_S = 24 * 3600

@@ -5,9 +5,10 @@ import json
 from typing import Any
 
 import pytest
+from store_rows import dump
 from test_instances import check_problem
 from test_members import add
-from world import HOST_KEY, World, add_node, apply_trust, dump, hold
+from world import HOST_KEY, World, add_node, apply_trust, hold
 
 CLEAN = {"host": "node-1", "checks": [{"check": "key", "ok": True, "detail": "the key is gone"}], "mo": 1.5, "ü": "é"}
 SHORT = {"checks": [{"check": "port", "ok": True}]}

@@ -22,8 +22,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
+from store_rows import dump
 from test_life_model import Life, furnish
-from world import HOST_KEY, MovableClock, Store, World, copy_store, dump, open_platform
+from world import HOST_KEY, MovableClock, Store, World, copy_store, open_platform
 
 
 def _examined(platform: Platform, read: Any = None) -> dict[int, list[Violation]]:

@@ -7,7 +7,8 @@ import pytest
 from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import InputsInvalid, ManifestInvalid, check_inputs, check_manifest
 from gpuaas_core.instances import effects
-from world import World, dump
+from store_rows import dump
+from world import World
 
 FORM = {
     "type": "object",

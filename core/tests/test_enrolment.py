@@ -7,22 +7,9 @@ import pytest
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from pace import promised
+from store_rows import PASSING, dump, one, rows, store_files
 from test_bad_input import check_problem
-from world import (
-    PASSING,
-    MovableClock,
-    World,
-    add_node,
-    apply_trust,
-    dump,
-    enrol_body,
-    invite,
-    join,
-    machine_token,
-    one,
-    rows,
-    store_files,
-)
+from world import MovableClock, World, add_node, apply_trust, enrol_body, invite, join, machine_token
 
 TOLD = PASSING | {"events", "audit", "event_heads"}  # where the tenant is told of it
 

@@ -4,8 +4,9 @@ import json
 from typing import Any
 
 from gpuaas_core.workers.housekeeping import tidy
+from store_rows import rows
 from test_capacity import healthy
-from world import World, rows
+from world import World
 
 
 async def _entitle(world: World, **more: Any) -> dict[str, Any]:

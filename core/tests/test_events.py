@@ -14,7 +14,8 @@ from gpuaas_core.ledger import events as event_rows
 from jsonschema import Draft202012Validator
 from pace import promised
 from served import Served, calling
-from world import Store, World, dump, rows
+from store_rows import dump, rows
+from world import Store, World
 
 CONTRACT = json.loads((Path(__file__).parents[2] / "contracts" / "asyncapi.json").read_text())
 SEVEN = (

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from gpuaas_core.access.permissions import EVERYBODY, PERMISSIONS, ROLES
+from store_rows import rows
 from test_bad_input import check_problem
-from world import Api, World, add_user, rows, service_account
+from world import Api, World, add_user, service_account
 
 DEPLOY = "apps.instance.create"
 

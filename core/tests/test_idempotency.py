@@ -10,7 +10,8 @@ from gpuaas_core.kit.wire import canonical
 from gpuaas_core.tenancy.tables import role_bindings
 from served import Served, calling
 from sqlalchemy import delete, text
-from world import PASSWORD, Store, World, dump, looking, one, rows
+from store_rows import dump, one, rows
+from world import PASSWORD, Store, World, looking
 
 KEY = "the-same-key-every-time"
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from echo_app import MANIFEST
-from world import CLEAN, World, dump, rows
+from store_rows import dump, rows
+from world import CLEAN, World
 
 
 def check_problem(answer: Any, status: int, code: str) -> Any:

@@ -27,8 +27,9 @@ from gpuaas_core.tenancy.tables import principals, sign_in_addresses, wrong_gues
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import ADMIN, PASSWORD, Api, MovableClock, World, _app, one, rows
+from world import ADMIN, PASSWORD, Api, MovableClock, World, _app
 
 BOSS, NOBODY = "boss@acme.example", "nobody@acme.example"
 OWN = "mallory knows this one"

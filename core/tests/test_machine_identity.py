@@ -13,8 +13,9 @@ from joserfc import jwt
 from joserfc.jwk import OKPKey
 from served import Served, calling
 from served import served as served
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import Api, MovableClock, World, add_node, apply_trust, enrol_body, hold, invite, machine_token, one, rows
+from world import Api, MovableClock, World, add_node, apply_trust, enrol_body, hold, invite, machine_token
 
 DAY_S = 24 * 3600
 

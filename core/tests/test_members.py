@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from store_rows import dump, rows
 from test_instances import actions, check_problem
-from world import CLEAN, HOST_KEY, World, dump, rows
+from world import CLEAN, HOST_KEY, World
 
 
 async def wide(world: World) -> tuple[Any, list[str]]:

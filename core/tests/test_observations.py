@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 from gpuaas_core.workers.trust_keeping import keep
+from store_rows import dump, one, rows
 from test_bad_input import check_problem
-from world import CLEAN, HOST_KEY, Api, World, dump, one, rows
+from world import CLEAN, HOST_KEY, Api, World
 
 SEEN = {"status": "degraded", "sentence": "One of two workers does not answer."}
 

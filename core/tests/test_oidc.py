@@ -13,8 +13,9 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from oidc_issuers import SECRET, Forger, forger, real_provider, sign_in_there
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import PUBLIC_URL, Api, MovableClock, World, one, rows
+from world import PUBLIC_URL, Api, MovableClock, World
 
 HERE = "http://127.0.0.1"  # as a browser on the machine itself: cookies without TLS
 

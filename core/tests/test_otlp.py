@@ -32,8 +32,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Status, StatusCode
 from served import Served
+from store_rows import dump, one, rows
 from test_bad_input import check_problem
-from world import Store, World, dump, one, rows
+from world import Store, World
 
 ID = "cor-of-this-otlp-test"
 PROTOBUF = "application/x-protobuf"

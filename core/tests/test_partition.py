@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from joserfc.jwk import OKPKey
+from store_rows import rows
 from test_bad_input import check_problem
 from test_capacity import beat, decide, healthy, look, node, want
-from world import Api, MovableClock, World, add_node, apply_trust, machine_token, rows
+from world import Api, MovableClock, World, add_node, apply_trust, machine_token
 
 EVERY_S, LATER_S = 5, 15  # we look as often as housekeeping does, later less
 

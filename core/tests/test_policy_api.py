@@ -11,7 +11,8 @@ from gpuaas_core.policy.reads import overlays_for
 from gpuaas_core.tenancy.reads import project_scope
 from joserfc.jwk import OKPKey
 from sqlalchemy import text
-from world import Api, World, apply_trust, dump, enrol_body, machine_token, rows
+from store_rows import dump, rows
+from world import Api, World, apply_trust, enrol_body, machine_token
 
 NEW = {"If-None-Match": "*"}
 ECHO = "/v1/apps/echo/versions"

@@ -334,8 +334,7 @@ async def test_a_session_ended_in_one_core_ends_its_stream_in_the_other(
 ) -> None:
     """Only the notification can tell the other core: the looks that would find it anyway are switched off."""
     monkeypatch.setattr(stream, "RECHECK_MS", 600_000)
-    monkeypatch.setattr(stream, "LOOK_AGAIN_S", 600.0)
-    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", 600.0)
+    monkeypatch.setattr(wakeups, "SAFETY_S", 600.0)
     clock = MovableClock(store.made)
     with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
         async with heard_by_others(one.db, one.wakeups), heard_by_others(other.db, other.wakeups):
@@ -358,8 +357,7 @@ async def test_after_a_lost_listening_connection_every_waiter_looks_at_once(
     store: Store, store_folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream, "RECHECK_MS", 600_000)
-    monkeypatch.setattr(stream, "LOOK_AGAIN_S", 600.0)
-    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", 600.0)
+    monkeypatch.setattr(wakeups, "SAFETY_S", 600.0)
     clock = MovableClock(store.made)
     with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
         async with heard_by_others(one.db, one.wakeups), caller(one) as api:

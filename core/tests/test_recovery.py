@@ -6,9 +6,10 @@ import pytest
 from gpuaas_core.operations import watchdog
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
+from store_rows import one, rows
 from test_instances import actions, check_problem, publish
 from test_members import holds
-from world import MovableClock, World, one, rows
+from world import MovableClock, World
 
 DAY = 24 * 3600
 

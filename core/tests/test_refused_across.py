@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from gpuaas_core.edge import strangers
+from store_rows import dump, rows
 from test_bad_input import check_problem
 from test_boundaries import _other_tenant  # pyright: ignore[reportPrivateUsage]
-from world import Api, MovableClock, World, add_user, dump, rows
+from world import Api, MovableClock, World, add_user
 
 
 async def _stranger(world: World) -> tuple[Api, str]:

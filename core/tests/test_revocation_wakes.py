@@ -11,8 +11,9 @@ import pytest
 from gpuaas_core.history import stream
 from gpuaas_core.kit import wakeups
 from served import Served, calling
+from store_rows import rows
 from test_bad_input import check_problem
-from world import PASSWORD, Api, MovableClock, Store, World, add_node, add_user, asleep, rows, sign_in
+from world import PASSWORD, Api, MovableClock, Store, World, add_node, add_user, asleep, sign_in
 
 LONG_S = 600.0
 PATIENCE_S = 5.0  # one second is promised
@@ -21,8 +22,8 @@ PATIENCE_S = 5.0  # one second is promised
 @pytest.fixture(autouse=True)
 def only_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "RECHECK_MS", int(LONG_S * 1000))
-    monkeypatch.setattr(stream, "LOOK_AGAIN_S", LONG_S)
-    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", LONG_S)
+    monkeypatch.setattr(stream, "PING_S", LONG_S)
+    monkeypatch.setattr(wakeups, "SAFETY_S", LONG_S)
 
 
 async def _followed(world: World, by: Api, path: str, requests: int = 1) -> "asyncio.Task[Any]":
@@ -186,8 +187,7 @@ async def test_a_stream_ends_when_its_session_runs_out(
     world: World, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The one end that nobody rings: the clock does."""
-    monkeypatch.setattr(stream, "LOOK_AGAIN_S", 0.05)
-    monkeypatch.setattr(wakeups, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(wakeups, "SAFETY_S", 0.05)
     monkeypatch.setattr(stream, "RECHECK_MS", 10**15)
     ann, _ = await add_user(world, "ann@acme.example", "project_viewer", project=world.red)
     streamed = await _followed(world, ann, _stream(world.red))

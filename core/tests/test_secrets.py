@@ -12,8 +12,9 @@ from gpuaas_core.workers.housekeeping import tidy
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 from sqlalchemy import text
+from store_rows import dump, rows, store_files
 from test_instances import check_problem
-from world import MovableClock, World, dump, rows, store_files
+from world import MovableClock, World
 
 CANARY = "canary-7f3a-do-not-tell"
 

@@ -8,8 +8,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, ssh
 from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S, sign_user
 from gpuaas_core.workers.trust_keeping import keep
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join, one, rows
+from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join
 
 
 def of(world: World, verb: str = "") -> str:

@@ -7,21 +7,9 @@ from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_agent import people
 from gpuaas_core.instances.ssh_sessions import LASTS_S
 from gpuaas_core.workers.trust_keeping import keep
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import (
-    HOST_KEY,
-    Api,
-    MovableClock,
-    World,
-    add_node,
-    add_user,
-    apply_trust,
-    hold,
-    machine_token,
-    one,
-    rows,
-    sign_in,
-)
+from world import HOST_KEY, Api, MovableClock, World, add_node, add_user, apply_trust, hold, machine_token, sign_in
 
 KEY = {"ssh_public_key": HOST_KEY}
 

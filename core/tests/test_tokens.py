@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey
+from store_rows import one, rows
 from test_bad_input import check_problem
-from world import PASSWORD, Api, MovableClock, World, assertion, machine_token, one, rows
+from world import PASSWORD, Api, MovableClock, World, assertion, machine_token
 
 BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 

@@ -10,7 +10,8 @@ from gpuaas_core.edge.call import Platform
 from gpuaas_core.triage import writer
 from gpuaas_core.triage.writer import RequestLines
 from gpuaas_core.workers.housekeeping import tidy
-from world import Store, World, _app, add_user, dump, one, rows
+from store_rows import dump, one, rows
+from world import Store, World, _app, add_user
 
 ID = "cor-of-this-test"
 NOW = "2026-11-15T12:00:00.000Z"

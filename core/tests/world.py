@@ -29,7 +29,7 @@ from gpuaas_core.tenancy.identity import hash_password
 from gpuaas_core.tenancy.service import bootstrap_admin
 from joserfc import jwt
 from joserfc.jwk import OKPKey
-from sqlalchemy import Connection, event, select, text
+from sqlalchemy import Connection, event, select
 
 ADMIN = "admin@example.com"
 PUBLIC_URL = "http://127.0.0.1:8080"
@@ -445,37 +445,6 @@ async def asleep(platform: Platform, topic: str, requests: int = 1) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError(f"{requests} requests should wait for {topic!r}; what is waited for: {sorted(waiting)}")
-
-
-PASSING = {"sessions", "used_assertions", "seen_requests"}  # rows that say who asked, not what is
-
-
-def dump(platform: Platform, *, without: set[str] = PASSING) -> dict[str, list[str]]:
-    """Every row of every table as text: two equal dumps mean that nothing changed at all."""
-
-    def rows(tx: Connection) -> dict[str, list[str]]:
-        kept = [table for table in metadata.sorted_tables if table.name not in without]
-        return {table.name: sorted(repr(tuple(row)) for row in tx.execute(select(table))) for table in kept}
-
-    return platform.db.read_now(rows)
-
-
-def store_files(folder: Path) -> list[Path]:
-    """The database as it lies on the disk, on SQLite with its write-ahead log."""
-    if postgres.CHOSEN:
-        return postgres.files(postgres.database_of(folder))
-    return [file for file in folder.iterdir() if file.name.startswith("core.db")]
-
-
-def rows(platform: Platform, statement: str, **values: Any) -> list[dict[str, Any]]:
-    """What the store says, past the API: for what the API does not show."""
-    return platform.db.read_now(lambda tx: [dict(r._mapping) for r in tx.execute(text(statement), values)])
-
-
-def one(platform: Platform, statement: str, **values: Any) -> Any:
-    (row,) = rows(platform, statement, **values)
-    (value,) = row.values()
-    return value
 
 
 async def _furnish(api: Api, platform: Platform) -> World:

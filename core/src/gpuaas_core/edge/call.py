@@ -34,6 +34,7 @@ PUBLIC = "public"
 READING = ("GET", "HEAD")
 RESOURCE = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # what an audit row names as aimed at
 KEYLESS = "x-without-idempotency-key"
+SOON_S = 0.05  # after a moment that is waited for: the clock has to have passed it
 REACHABLE = "reachable"  # a scope: wherever the caller holds the key; the room looks for where that is
 
 
@@ -135,11 +136,15 @@ class Call:
         """Where a precondition already guards a request, a key is welcome (a lost answer is told again), not needed."""
         return "idempotency-key" in self.request.headers
 
-    async def wait(self, topic: str, seconds: float) -> None:
-        """Until the topic rings, the caller's rights change or it is time to look again.
+    async def wait(self, topic: str, seconds: float, *, due_at: int | None = None) -> None:
+        """Until the topic rings, the caller's rights change, `due_at` is reached or the session runs out.
 
-        The read that follows refuses a caller who has lost the right meanwhile, before it shows anything.
+        `due_at`: when the answer may change by itself. The read that follows refuses a caller who has lost the right
+        meanwhile, before it shows anything.
         """
+        moments = [moment for moment in (due_at, self.principal.session_ends_at) if moment is not None]
+        for moment in moments:
+            seconds = min(seconds, max(moment - self.platform.clock(), 0) / 1000 + SOON_S)
         await self.platform.wakeups.wait(topic, *self.rights_topics, timeout_s=seconds, since=self.heard)
         self.check_again()
 

@@ -10,13 +10,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ..access.context import Context
-from ..edge.call import Call
+from ..edge.call import SOON_S, Call
 from ..kit.problems import Problem
 from ..ledger import events
 
-PING_MS = 15_000
-RECHECK_MS = 5_000  # only where a wake-up was lost
-LOOK_AGAIN_S = 1.0
+PING_S = 15.0
+RECHECK_MS = 30_000  # only where a wake-up was lost
 BATCH = 200
 
 
@@ -41,10 +40,16 @@ async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str
         if batch:
             pinged = clock()
             continue
-        if clock() - pinged > PING_MS:
+        if clock() - pinged >= PING_S * 1000:
             pinged = clock()
             yield f": at {sequence}\n\n"
-        await wakeups.wait(f"events:{tenant_id}", *call.rights_topics, timeout_s=LOOK_AGAIN_S, since=heard)
+        await wakeups.wait(f"events:{tenant_id}", *call.rights_topics, timeout_s=_longest(call), since=heard)
+
+
+def _longest(call: Call) -> float:
+    """Until the next ping, or until the session runs out by itself."""
+    ends_at = call.principal.session_ends_at
+    return PING_S if ends_at is None else min(PING_S, max(ends_at - call.platform.clock(), 0) / 1000 + SOON_S)
 
 
 def _due(call: Call, checked: int, heard: int) -> bool:

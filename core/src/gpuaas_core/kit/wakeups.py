@@ -1,13 +1,14 @@
-"""Wake-ups for long polls and streams. A lost wake-up costs a wait, never data: every waiter looks again by itself.
+"""Wake-ups for long polls and streams: a waiter sleeps until its topic is notified, so waiting costs nothing.
 
-`bell.py` carries them between core processes on one PostgreSQL.
+A lost wake-up costs a wait, never data: every waiter reads again after `SAFETY_S`. `bell.py` carries wake-ups between
+core processes on one PostgreSQL, and wakes every waiter when its listening connection was lost for a moment.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-LOOK_AGAIN_S = 1.5  # also covers writers in other processes whose wake-up was lost
+SAFETY_S = 30.0  # how long a lost wake-up can delay a waiter
 MOST_REMEMBERED = 10_000
 
 
@@ -57,7 +58,7 @@ class Wakeups:
         for topic in topics:
             self._waiting[topic].add(waiter)
         try:
-            async with asyncio.timeout(min(timeout_s, LOOK_AGAIN_S)):
+            async with asyncio.timeout(min(timeout_s, SAFETY_S)):
                 await waiter.wait()
         except TimeoutError:
             pass

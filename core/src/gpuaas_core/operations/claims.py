@@ -67,6 +67,16 @@ def work_waits(ctx: Context, scope_id: str | None, body: schemas.Claim) -> bool:
     return any(ctx.tx.execute(query).first() is not None for query in _sources(ctx, scope_id, body))
 
 
+def next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | None:
+    """When an operation can be claimed without a new request: its delay ends, or the lease of its claim."""
+    o = operations.c
+    here = [o.app_slug == body.app_slug, o.scope_id == scope_id if scope_id is not None else _reachable(ctx)]
+    delayed = select(o.not_before).where(o.status == "queued", o.not_before > ctx.now, *here).order_by(o.not_before)
+    leased = select(o.lease_expires_at).where(o.status == "running", o.lease_expires_at.is_not(None), *here)
+    found = [ctx.tx.execute(query.limit(1)).scalar() for query in (delayed, leased.order_by(o.lease_expires_at))]
+    return min((moment for moment in found if moment is not None), default=None)
+
+
 def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterator[tuple[OperationRow, Any]]:
     """Each one locked together with its target. What another transaction has locked is passed over, not waited for."""
     passed: list[str] = []

@@ -9,6 +9,7 @@ from .queue import waits_at, waits_for_app
 from .wire import Models
 
 WORKS = claims.WORKS
+LOCKED_MS = 500  # work was there, and its target locked by another transaction: try again after this time
 
 
 def controller_router(place: Place, models: Models) -> APIRouter:
@@ -30,13 +31,15 @@ def controller_router(place: Place, models: Models) -> APIRouter:
         deadline = call.now + body.wait_s * 1000
         topic = waits_at(scope_id) if scope_id is not None else waits_for_app(body.app_slug)
         while True:
+            due_at = await call.read(lambda ctx: claims.next_due(ctx, scope_id, body))
             if await call.read(lambda ctx: claims.work_waits(ctx, scope_id, body)):
                 answer = await call.write(lambda ctx: claims.claim(ctx, scope_id, body))
                 if answer.status_code != 204:
                     return answer
+                due_at = call.platform.clock() + LOCKED_MS
             left = (deadline - call.platform.clock()) / 1000
             if left > 0:
-                await call.wait(topic, left)
+                await call.wait(topic, left, due_at=due_at)
             if left <= 0 or await call.request.is_disconnected():
                 return Response(status_code=204)
 

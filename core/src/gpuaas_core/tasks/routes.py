@@ -28,13 +28,14 @@ async def claim_task(call: Caller, node_id: str, body: schemas.ClaimTask) -> Res
     if not await call.read(lambda ctx: wiping.knows_tasks(ctx.tx, node_id)):
         await call.write(lambda ctx: wiping.note_agent(ctx, node_id), repeats=False, audited=False)
     while True:
-        if await call.read(lambda ctx: service.waits(ctx, node_id)):
+        due_at = await call.read(lambda ctx: service.next_due(ctx, node_id))
+        if due_at and await call.read(lambda ctx: service.waits(ctx, node_id)):
             answer = await call.write(lambda ctx: service.lease(ctx, call.vault, node_id), repeats=False)
             if answer.status_code != 204:
                 return answer
         left = (deadline - call.platform.clock()) / 1000
         if left > 0:
-            await call.wait(f"tasks:{node_id}", left)
+            await call.wait(f"tasks:{node_id}", left, due_at=due_at)
         if left <= 0 or await call.request.is_disconnected():
             return Response(status_code=204)
 

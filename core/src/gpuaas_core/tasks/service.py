@@ -46,6 +46,7 @@ MOST_ATTEMPTS = 5
 BACKDATED_S = 60
 KEPT_MS = 30 * 24 * 3600 * 1000
 AT_ONCE = 200
+AGAIN_MS = 1_500  # between two reads of a node that waits for a task which exists and cannot be handed out yet
 
 
 def queue(
@@ -91,6 +92,12 @@ def queue(
 
 def waits(ctx: Context, node_id: str) -> bool:
     return ctx.tx.execute(select(node_tasks.c.id).where(_to_do(ctx, node_id)).limit(1)).first() is not None
+
+
+def next_due(ctx: Context, node_id: str) -> int | None:
+    """When to ask again although nothing rings: a task that has not ended may become free by itself."""
+    live = select(node_tasks.c.id).where(node_tasks.c.node_id == node_id, node_tasks.c.ended_at.is_(None)).limit(1)
+    return ctx.now + AGAIN_MS if ctx.tx.execute(live).first() else None
 
 
 def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:

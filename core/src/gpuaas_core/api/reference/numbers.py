@@ -78,10 +78,10 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A long poll", _time(_most(history.Wait)), "then an empty list"),
         (
             "A keep-alive on a quiet stream",
-            f"every {_time(stream.PING_MS / 1000)}",
+            f"every {_time(stream.PING_S)}",
             "a comment line with the position",
         ),
-        ("A stream ends after a lost permission within", _time(stream.RECHECK_MS / 1000), ""),
+        ("A stream ends after a lost permission within", _time(1), "30 s if the wake-up was lost"),
     ],
     "Work": [
         ("The lease of a claim", _time(claims.LEASE_S), "heartbeat well before; then others may claim"),
