@@ -167,7 +167,7 @@ def test_people_get_words(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], co
 
 TABLES = {
     ("instance", "list"): """\
-NAME   APP          STATE    HEALTH   IN WORDS           CREATED  ID
+NAME   APP          STATE    HEALTH   DETAIL             CREATED  ID
 train  slurm 1.0.0  running  healthy  One node is idle.  3 d ago  inst_1
 """,
     ("allocation", "list"): """\
@@ -179,11 +179,11 @@ NAME  PROJECT  NODE    STATE   REGION  SKU  GPUS  USED BY  ID
 big   prj_1    node-a  active  eu      a2   2     -        alloc_1
 """,
     ("identity-provider", "list"): """\
-NAME  ISSUER             DOMAINS       FIRST ROLE  ID
-Acme  https://a.example  acme.example  -           idp_1
+NAME  ISSUER             DOMAINS       DEFAULT ROLE  ID
+Acme  https://a.example  acme.example  -             idp_1
 """,
     ("catalog",): """\
-APP    VERSION  STATE            WHAT IT IS
+APP    VERSION  STATE            DESCRIPTION
 slurm  1.0.0    ready to deploy  A batch scheduler.
 """,
     ("policy", "show"): """\
@@ -191,11 +191,11 @@ FIELD    ALLOWED     DENIED
 regions  eu-west     eu-north
 skus     everything  -
 
-NOT ALLOWED  DECIDED BY  WHY
+NOT ALLOWED  DECIDED BY  REASON
 eu-north     project     the region 'eu-north' is denied by the project policy 'eu': the data stays here
 """,
     ("policy", "set", "eu", "--only", "regions=eu-west"): """\
-The project policy eu is changed: regions only eu-west; regions deny eu-north. What runs stays as it is.
+Changed the project policy eu: regions only eu-west; regions deny eu-north. Running instances are not affected.
 """,
     ("whoami",): """\
 You are Ada <ada@example.com>.
@@ -216,27 +216,27 @@ commands
     ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--plan"): """\
 Deploy slurm 1.0.0 as 'train' on 1 machine.
 
-HOST    ADDRESS   RUNS
-node-a  10.0.0.9  controller, worker
+MACHINE  ADDRESS   COMPONENTS
+node-a   10.0.0.9  controller, worker
 
-Charged to project red. Nothing was changed; leave out --plan to do it.
+Charged to project red. Nothing was changed. Run it without --plan to apply.
 """,
     ("instance", "update", "train", "--input", "a=1", "--plan"): """\
 Deploy slurm 1.0.0 as 'train' on 1 machine.
 
-INPUT  NOW  WANTED  EFFECT  WHAT HAPPENS
-/a     -    1       pushed  Applied while jobs run.
+INPUT  CURRENT  NEW  EFFECT  DETAIL
+/a     -        1    pushed  Applied while jobs run.
 
-HOST    ADDRESS   RUNS
-node-a  10.0.0.9  controller, worker
+MACHINE  ADDRESS   COMPONENTS
+node-a   10.0.0.9  controller, worker
 
-Charged to project red. Nothing was changed; leave out --plan to do it.
+Charged to project red. Nothing was changed. Run it without --plan to apply.
 """,
     ("operation", "cancel", "op_1"): """\
-deploy was asked to stop; it is succeeded until it does.
+Asked the deploy to stop. It is succeeded until then.
 
 Next:
-  gpuaas operation show op_1   see whether it has
+  gpuaas operation show op_1   its current status
 """,
 }
 
@@ -274,7 +274,7 @@ def test_columns_are_not_cut_off_in_a_pipe(gpuaas: Gpuaas, capsys: pytest.Captur
         (("catalog",), "/v1/projects/prj_1/catalog", "empty"),
         (("operation", "list"), "/v1/projects/prj_1/operations", "No operations"),
         (("pool", "list"), "/v1/tenants/ten_1/pools", "No pools"),
-        (("iam", "invitations"), "/v1/tenants/ten_1/invitations", "Nobody is invited"),
+        (("iam", "invitations"), "/v1/tenants/ten_1/invitations", "No invitations"),
     ],
 )
 def test_an_empty_list_says_what_to_do(
@@ -435,7 +435,7 @@ def test_a_private_key_comes_from_a_file_only_its_owner_can_read_or_from_standar
     file.write_text("a private key")
     file.chmod(0o640)
     assert gpuaas("credential", "import", "storage", str(file)) == 2
-    assert "Others can read" in capsys.readouterr().err
+    assert "Other accounts can read" in capsys.readouterr().err
     assert gpuaas("credential", "rotate", "storage", "--file", str(file)) == 2
     assert gpuaas("credential", "import", "storage", str(tmp_path / "missing")) == 2
     assert not [one for one in scene.platform.calls if one.method == "POST"]

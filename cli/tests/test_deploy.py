@@ -83,7 +83,7 @@ def test_watching_survives_cuts_and_a_platform_that_restarts(
     for number, step in enumerate(("Checking", "Installing", "Starting", "Proving"), 1):
         assert printed.count(f"{number}/4 {step}") == 1
     assert "The platform does not answer." in printed
-    assert "The platform is back." in printed
+    assert "Reconnected to the platform." in printed
     assert opened[0] == 5
 
 
@@ -116,7 +116,7 @@ def test_leaving_does_not_stop_the_operation_and_says_so(
 
     monkeypatch.setattr("gpuaas_cli.wait.moments", leave)
     assert gpuaas("instance", "watch", "train") == 130
-    assert "goes on without you" in capsys.readouterr().err
+    assert "continues on the platform" in capsys.readouterr().err
 
 
 # --- what is sent
@@ -287,7 +287,7 @@ def test_work_on_one_member_ends_with_its_own_sentence_not_with_the_instances(
 
 def test_members_without_machines_are_asked_for_them(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpuaas("member", "add", "train", "worker") == 2
-    assert "On which machines?" in capsys.readouterr().err
+    assert "No machine was named." in capsys.readouterr().err
 
 
 def test_an_operation_that_gave_way_to_a_later_one_is_not_offered_again(
@@ -296,7 +296,7 @@ def test_an_operation_that_gave_way_to_a_later_one_is_not_offered_again(
     scene.plays("Installing", ends="superseded")
     assert gpuaas("instance", "restart", "train") == 9
     printed = capsys.readouterr().err
-    assert "gave way to a later operation" in printed
+    assert "was superseded by a newer operation" in printed
     assert "gpuaas operation show train" in printed
     assert "retry" not in printed
 

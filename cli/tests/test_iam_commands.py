@@ -22,7 +22,7 @@ def test_an_explanation_is_a_sentence_and_the_rule(gpuaas: Gpuaas, capsys: pytes
         == """\
 Ada may apps.instance.create: role project_admin at project prj_1.
 
-DECIDED BY  WHAT           AT             ID
+DECIDED BY  RULE           SCOPE          ID
 binding     project_admin  project prj_1  bind_1
 """
     )

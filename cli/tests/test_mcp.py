@@ -108,7 +108,7 @@ def test_a_plan_changes_nothing_and_says_what_would_happen(scene: Scene) -> None
     assert [call.body["validate_only"] for call in scene.platform.seen("POST", ".*")] == [True]
     unchecked = said(tools(), "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]
     assert unchecked["sends"]["path"] == "/v1/projects/prj_1/instances/inst_1/stop"
-    assert unchecked["checked"].startswith("not by the platform")
+    assert unchecked["checked"].startswith("not checked by the platform")
     assert scene.platform.seen("POST", ".*/stop") == []
 
 
@@ -149,7 +149,7 @@ def test_what_was_refused_is_planned_anew_not_repeated(scene: Scene) -> None:
         "Do otherwise.",
         "cor-server",
     )
-    assert "Plan it again" in said(served, "apply", plan_id=plan)["what_you_can_do"]
+    assert "Create a new plan" in said(served, "apply", plan_id=plan)["what_you_can_do"]
     assert len(scene.platform.seen("POST", ".*/stop")) == 1
 
 
@@ -158,9 +158,9 @@ def test_a_plan_lives_ten_minutes_and_in_one_server() -> None:
     clock = [0.0]
     served = tools(plans=Plans(lambda: clock[0]))
     plan = said(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]["plan_id"]
-    assert "no plan" in said(tools(), "apply", plan_id=plan)["error"]
+    assert "does not exist here" in said(tools(), "apply", plan_id=plan)["error"]
     clock[0] = LIFE_S
-    assert "no plan" in said(served, "apply", plan_id=plan)["error"]
+    assert "does not exist here" in said(served, "apply", plan_id=plan)["error"]
 
 
 def test_a_server_that_only_looks_does_not_offer_to_change_and_refuses_it(scene: Scene) -> None:
@@ -182,7 +182,7 @@ def test_a_server_that_only_looks_does_not_offer_to_change_and_refuses_it(scene:
         ("describe", {}, "describe needs what."),
         ("find", {"what": "list_instances", "arguments": {"colour": "red"}}, "does not know colour"),
         ("describe", {"what": "get_instance", "arguments": {"instance_id": ""}}, "an id is empty"),
-        ("explain", {"code": "nope"}, "no error called nope"),
+        ("explain", {"code": "nope"}, "no error code nope"),
     ],
 )
 def test_what_is_not_understood_is_said_with_a_way_out(tool: str, arguments: dict[str, Any], words: str) -> None:

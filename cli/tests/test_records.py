@@ -116,7 +116,7 @@ def test_triage_tells_the_verdict_first_and_then_everything_in_order(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["What:", "It", "failed."]
     assert lines[1].endswith("The disk is full. (disk_full)")
-    assert lines[2].split(maxsplit=2) == ["First", "sign:", "a[2Jb c"]
+    assert lines[2].split(maxsplit=2) == ["First", "symptom:", "a[2Jb c"]
     assert lines[3] == "What you can do: Free space."
     assert "2026-11-15" in lines[5]
     assert lines[6].endswith("  core  request  POST /x")
@@ -131,7 +131,7 @@ def test_the_first_sign_is_neither_a_span_nor_the_verdict_again(
     again = wire(m.EntryView, **said, kind="log", sentence="operation fails: The disk is full.")
     scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, {**TRIAGE, "timeline": [span, again]}))
     assert gpuaas("triage", "cor-of-op") == 0
-    assert "First sign" not in capsys.readouterr().out
+    assert "First symptom" not in capsys.readouterr().out
 
 
 def test_triage_speaks_json(gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_watching_prints_what_changed_and_survives_silence(
     assert gpuaas("instance", "list", "--watch", "--every", "7", "-o", "yaml") == 130
     printed = capsys.readouterr()
     assert [one[0]["state"] for one in pages(printed.out)] == ["provisioning", "running"]
-    assert "Looking again" in printed.err
+    assert "Retrying" in printed.err
     assert nap == [7, 7, 7, 7]
 
 
@@ -142,7 +142,7 @@ def test_members_are_added_side_by_side_and_seen_to_their_end(
     printed = capsys.readouterr().out
     assert "Adding 1 × worker to train" in printed
     assert "worker 1: 2/2 Joining" in printed
-    assert "1 of 1 are there. train is healthy." in printed
+    assert "1 of 1 succeeded. train is healthy." in printed
 
 
 def test_a_member_that_did_not_come_up_is_9_and_says_why(

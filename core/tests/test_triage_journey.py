@@ -123,11 +123,11 @@ def check_told(text: str, operation_id: str) -> None:
     assert told == {
         "What": "The deploy of train (echo 1.0.0) failed at step 3 of 3.",
         "Why": "The file system /var of node-0 is full (starting the database). (disk_full)",
-        "First sign": "database on node-0 ended with 1 after 900 ms: mysqld: No space left on device",
+        "First symptom": "database on node-0 ended with 1 after 900 ms: mysqld: No space left on device",
         "What you can do": f"Free space on that file system, then run `gpuaas operation retry {operation_id}`.",
     }
     day, *lines = timeline.splitlines()
-    assert day.endswith("Lines with ! went wrong.")
+    assert day.endswith("! marks warnings and errors.")
     wrong = [line.split("! ", 1)[1] for line in lines if line[13] == "!"]
     assert wrong[0].startswith("host        command    database on node-0 ended with 1")
     assert wrong[-1].startswith(f"core        operation  Operation {operation_id} failed:")

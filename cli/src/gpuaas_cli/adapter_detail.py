@@ -1,7 +1,6 @@
-"""What apps say in `adapter_detail` under names that mean the same for every app (docs/guides/app-team.md):
-`preflight`, `drift`, and what a failed operation saw.
+"""Prints the parts of `adapter_detail` that all apps share (docs/guides/app-team.md): preflight, drift, failure.
 
-Apps write them freely, so everything of an unexpected shape is passed over. Called by the show commands.
+Values of an unexpected shape are skipped, because apps write them without a schema. Called by the show commands.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ MOST_CHECKS, MOST_LINES = 40, 8
 
 
 def preflight(detail: dict[str, Any] | None) -> None:
-    """What was asked of each machine before any was touched; of many answers only the noes."""
+    """The preflight checks of each machine; with many checks only the failed ones."""
     rows = [(str(one.get("host")), row) for one in _named(detail, "preflight") for row in _rows(one.get("checks"))]
     shown = [(host, row) for host, row in rows if len(rows) <= MOST_CHECKS or not row.get("ok")]
     if not rows:
@@ -23,22 +22,22 @@ def preflight(detail: dict[str, Any] | None) -> None:
     if shown:
         answers = ((host, row, "ok" if row.get("ok") else "failed") for host, row in shown)
         words = [(host, str(row.get("check")), ok, str(row.get("sentence"))) for host, row, ok in answers]
-        show.table(("HOST", "CHECK", "ANSWER", "WHAT WAS FOUND"), words)
+        show.table(("MACHINE", "CHECK", "RESULT", "DETAIL"), words)
     if len(shown) < len(rows):
-        print(f"{len(rows) - len(shown)} other checks hold.")
+        print(f"{len(rows) - len(shown)} other checks passed.")
 
 
 def drift(detail: dict[str, Any] | None) -> None:
-    """What is not as the platform made it, and the way back."""
+    """Differences from the desired state, and how to revert each."""
     keys = ("what", "where", "kind", "said", "revert")
     rows = [tuple(str(row.get(key) or "-") for key in keys) for row in _named(detail, "drift")]
     if rows:
         print()
-        show.table(("DRIFT", "WHERE", "WHO", "WHAT WAS FOUND", "TO PUT IT BACK"), rows)
+        show.table(("DRIFT", "WHERE", "KIND", "FOUND", "TO REVERT"), rows)
 
 
 def failure(detail: dict[str, Any] | None) -> None:
-    """Of a failed operation: step and host, services that are not well, answers that were no, and the last words."""
+    """Of a failed operation: step, host, failed services, failed checks, and the last lines of output."""
     found = detail or {}
     rows = [("failed step", _text(found, "step")), ("on host", _text(found, "host"))]
     rows += [
@@ -51,8 +50,8 @@ def failure(detail: dict[str, Any] | None) -> None:
         for one in _rows(found.get("checks"))
         if not one.get("ok")
     ]
-    said, log = _text(found, "output").splitlines(), found.get("log")
-    rows += [("said", line) for line in said[-MOST_LINES:]]
+    output, log = _text(found, "output").splitlines(), found.get("log")
+    rows += [("output", line) for line in output[-MOST_LINES:]]
     rows += [("log", str(line)) for line in log[-MOST_LINES:]] if isinstance(log, list) else []
     if any(value for _, value in rows):
         print()

@@ -1,6 +1,6 @@
-"""Several operations side by side, as `gpuaas member add` starts them: a bar for each, and how each ended.
+"""Progress of several operations of one batch, as `gpuaas member add` starts them.
 
-What operation_stream.py is for one operation, its `moments_of` is for many; the words at the end are wait.py's.
+Steps come from operation_stream.py, the closing text from wait.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from . import failures, show
 from .operation_stream import Moment, moments_of
 from .progress import AWAY, Steps, bar
-from .wait import leave, say_bad, say_next
+from .wait import leave, print_failure, print_next
 
 if TYPE_CHECKING:
     from gpuaas_sdk.errors import GpuaasError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def wait_for_batch(at: Session, batch: BatchView, component: str, *, after: int, json: bool) -> int:
-    """Show all of them until the last has ended; 0 if all ended well, 9 if not."""
+    """Show all operations until the last one ends; 0 if all succeeded, 9 if not."""
     places = {m.id: f"{m.component_key}/{m.ordinal} on {m.node_name}" for m in batch.instance.members}
     names = {one.id: places.get(one.member_id or "", f"{component} {n}") for n, one in enumerate(batch.operations, 1)}
     title = f"Adding {len(names)} × {component} to {batch.instance.name}"
@@ -42,15 +42,15 @@ def _say_end(at: Session, batch: BatchView, *, json: bool) -> int:
     if json:
         show.as_json({"batch_id": batch.batch_id, "instance": instance, "operations": ended})
     elif len(bad) < len(ended):
-        print(f"\n{len(ended) - len(bad)} of {len(ended)} are there. {instance.name} is {instance.health.status}.")
-        say_next((f"gpuaas member list {instance.name}", "where they are"))
+        print(f"\n{len(ended) - len(bad)} of {len(ended)} succeeded. {instance.name} is {instance.health.status}.")
+        print_next((f"gpuaas member list {instance.name}", "the members"))
     for one in bad:
-        say_bad(one, instance)
+        print_failure(one, instance)
     return failures.ENDED_BADLY if bad else failures.OK
 
 
 class Silent:
-    """For data: the end is what counts."""
+    """For JSON and YAML: prints nothing before the end."""
 
     def saw(self, whose: str, moment: Moment) -> None: ...
     def line(self, error: GpuaasError | None) -> None: ...
@@ -61,7 +61,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """One line per step, for logs, each with whose it is."""
+    """One line per step, for logs, each with its member."""
 
     def __init__(self, title: str, names: dict[str, str]) -> None:
         self._names, self._steps, self._away = names, {one: Steps() for one in names}, False
@@ -84,7 +84,7 @@ class Plain(Silent):
 
 
 class Living(Silent):
-    """A row for each, with its bar and what it does now."""
+    """One row per operation, with its bar and its current step."""
 
     def __init__(self, title: str, names: dict[str, str]) -> None:
         from rich.live import Live

@@ -1,6 +1,6 @@
-"""Signing in with a browser: it goes to the identity provider and brings a code back to this machine, or shows it.
+"""Sign-in with a browser: the identity provider redirects to this computer with a code, or shows the code.
 
-The code is worth nothing without the verifier, which never leaves this process.
+The code only works with the PKCE verifier, which never leaves this process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PATIENCE_S = 300
 
 
 def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
-    """The code the browser brought, and the verifier that goes with it."""
+    """The code and its PKCE verifier."""
     verifier = secrets.token_urlsafe(32)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     start = f"{api}/v1/auth/oidc/{provider}/start"
@@ -36,7 +36,7 @@ def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
 
 
 class _Landing(HTTPServer):
-    """Where the browser brings the code: this machine only, until it has come."""
+    """A local server that receives the redirect of the browser."""
 
     timeout = 1.0
 
@@ -49,7 +49,9 @@ class _Landing(HTTPServer):
             self.handle_request()
             if self.code:
                 return self.code
-        raise CliError("Nobody signed in within five minutes.", "Try again, or add --paste.", failures.SIGN_IN)
+        raise CliError(
+            "The sign-in was not completed within five minutes.", "Try again, or add --paste.", failures.SIGN_IN
+        )
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -65,4 +67,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """The code is nobody's business."""
+        """No request log: the code is a secret."""

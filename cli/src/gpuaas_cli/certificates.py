@@ -1,6 +1,6 @@
-"""A departure certificate for people: what was proven of which machine, and whether it still is what was written.
+"""Prints a departure certificate: the checks of a machine, and whether the certificate was altered.
 
-The digest is computed here once more, from what the API answered. Used by `gpuaas operation certificate`.
+The digest is recomputed from the answer of the API. Used by `gpuaas operation certificate`.
 """
 
 from __future__ import annotations
@@ -26,42 +26,46 @@ def digest_of(one: DepartureCertificateView) -> str:
 
 
 def unaltered(one: DepartureCertificateView) -> bool | None:
-    """None: written by a newer platform, with fields that this program does not know."""
+    """None: written by a newer platform, with fields unknown to this version."""
     return digest_of(one) == one.digest if one.statement.format == KNOWN_FORMAT else None
 
 
 def print_certificate(one: DepartureCertificateView) -> None:
-    said = one.statement
+    statement = one.statement
+    left = statement.instance
     show.facts(
         [
-            ("machine", f"{said.host.name} ({said.host.address}), {said.host.node_id}"),
-            ("held as", said.host.allocation_id),
-            ("left by", f"{said.instance.name} ({said.instance.app_slug} {said.instance.version}), {said.instance.id}"),
-            ("it was", ", ".join(f"{m.component_key} {m.ordinal}" for m in said.members)),
-            ("operation", f"{said.operation.kind} {said.operation.id}"),
-            ("asked by", f"{said.operation.requested_by} at {said.operation.requested_at}"),
-            ("done by", said.operation.controller or ""),
-            ("proven at", said.issued_at),
+            ("machine", f"{statement.host.name} ({statement.host.address}), {statement.host.node_id}"),
+            ("allocation", statement.host.allocation_id),
+            (
+                "left by",
+                f"{left.name} ({left.app_slug} {left.version}), {left.id}",
+            ),
+            ("members", ", ".join(f"{m.component_key} {m.ordinal}" for m in statement.members)),
+            ("operation", f"{statement.operation.kind} {statement.operation.id}"),
+            ("requested by", f"{statement.operation.requested_by} at {statement.operation.requested_at}"),
+            ("controller", statement.operation.controller or ""),
+            ("issued at", statement.issued_at),
             ("access", _access(one)),
             ("digest", f"{one.digest} ({VERDICTS[unaltered(one)]})"),
-            ("correlation", said.operation.correlation_id),
+            ("correlation", statement.operation.correlation_id),
             ("id", one.id),
         ]
     )
     print()
-    for check in said.checks:
+    for check in statement.checks:
         print(f"  {'ok ' if check.ok else 'NOT'} {check.check.replace('_', ' ')}: {check.detail}")
-    if said.checks:
+    if statement.checks:
         print()
 
 
-VERDICTS = {True: "as it was written", False: "IT WAS CHANGED", None: "not checked: written by a newer platform"}
+VERDICTS = {True: "verified", False: "ALTERED", None: "not checked: written by a newer platform"}
 
 
 def _access(one: DepartureCertificateView) -> str:
     if one.access.open_grants:
         many = "1 certificate" if one.access.open_grants == 1 else f"{one.access.open_grants} certificates"
-        return f"{many} can still enter the machine; look again in a moment"
+        return f"{many} still valid; check again in a moment"
     if one.access.grants_not_yet_refused:
-        return f"revoked; the machine has yet to say that it refuses {one.access.grants_not_yet_refused}"
-    return "revoked; nobody of this operation can enter the machine"
+        return f"revoked; {one.access.grants_not_yet_refused} not yet confirmed by the machine"
+    return "revoked and confirmed by the machine"

@@ -47,7 +47,7 @@ def print_candidates(words: list[str]) -> None:
 
 
 def candidates(words: list[str]) -> list[str]:
-    """For the last word, which may be empty, after those before it."""
+    """Candidates for the last word, which may be empty."""
     from .main import build_app
 
     *before, begun = words
@@ -84,7 +84,7 @@ def _chosen_from(hint: Any) -> bool:
 
 
 def _position(rest: list[str], options: dict[str, Any]) -> int:
-    """How many positional words stand there already; a value after its option is none."""
+    """The number of positional words so far, without the values of options."""
     values = {n + 1 for n, word in enumerate(rest) if word in options and options[word].hint is not bool}
     return sum(1 for n, word in enumerate(rest) if not word.startswith("-") and n not in values)
 
@@ -94,7 +94,7 @@ def _instances(at: Session, _: list[str]) -> list[str]:
 
 
 def _members(at: Session, before: list[str]) -> list[str]:
-    """Of the instance that was named."""
+    """Members of the named instance."""
     found = [one for one in at.client.list_instances(at.project_id).items if {one.name, one.id} & {*before}]
     members = at.client.list_members(at.project_id, found[-1].id).items if found else []
     return [f"{one.component_key}/{one.ordinal}" for one in members]

@@ -1,7 +1,7 @@
-"""What the CLI remembers between commands: platforms by name, and for each the address, the token, a default project.
+"""The stored contexts: platforms by name, each with address, token and default project.
 
-Used by session, login and `gpuaas context`. One JSON file, readable by its owner only. The environment wins over it, so
-that automation needs no file at all.
+Used by session, login and `gpuaas context`. One JSON file, readable by its owner only. Environment variables take
+precedence, so that automation needs no file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-FIRST = "default"  # what the file of a CLI that knew one platform only becomes
+FIRST = "default"  # name of the context in a file of version 0.1.0, which had one platform
 
 
 @dataclass(frozen=True)
 class Config:
-    """One platform, as one person uses it: a context."""
+    """One context: a platform and an account on it."""
 
     api: str = ""
     token: str = ""
@@ -25,15 +25,15 @@ class Config:
     project: str = ""
 
     @classmethod
-    def read(cls, said: dict[str, Any]) -> Config:
+    def read(cls, data: dict[str, Any]) -> Config:
         known = {one.name for one in fields(cls)}
-        return cls(**{name: str(value) for name, value in said.items() if name in known and value})
+        return cls(**{name: str(value) for name, value in data.items() if name in known and value})
 
     @classmethod
     def effective(cls, api: str | None = None, context: str | None = None) -> Config:
-        """The current context, the environment on top, `--context` instead of both, `--api` above all.
+        """Precedence: `--api`, `--context`, environment, current context.
 
-        A saved token only goes to the address that gave it: an address chooses the context that has one for it.
+        A stored token is only sent to the address that issued it: an address selects the context with its token.
         """
         env = os.environ.get if not context else lambda _: ""
         wanted = (api or env("GPUAAS_API") or "").rstrip("/")
@@ -56,7 +56,7 @@ class Contexts:
 
     @classmethod
     def saved(cls) -> Contexts:
-        """What the file says; a missing or broken file is an empty one, `gpuaas login` writes it anew."""
+        """The stored contexts; a missing or broken file counts as empty, and `gpuaas login` rewrites it."""
         try:
             read = json.loads(cls.path().read_text())
             if "contexts" not in read:
@@ -66,7 +66,7 @@ class Contexts:
             return cls()
 
     def chosen(self, context: str | None, api: str = "") -> Config:
-        """By name, by GPUAAS_CONTEXT, by address, or the current one."""
+        """By name, by GPUAAS_CONTEXT, by address, or the current context."""
         if name := context or os.environ.get("GPUAAS_CONTEXT"):
             return self.named(name)
         current = self.known.get(self.current, Config())
@@ -79,12 +79,12 @@ class Contexts:
 
         if name not in self.known:
             names = ", ".join(sorted(self.known)) or "none yet"
-            way_out = f"Those there are: {names}. Make one: gpuaas login --context {name} --api https://…"
+            way_out = f"Contexts: {names}. Create one: gpuaas login --context {name} --api https://…"
             raise failures.CliError(f"There is no context called {name}.", way_out, failures.NOT_FOUND)
         return self.known[name]
 
     def name_for(self, api: str) -> str:
-        """Where a sign-in is kept that was given no name: with the same address, or under the address's own name."""
+        """The context of a sign-in without --context: the one with the same address, or named after the address."""
         by_api = [name for name, one in self.known.items() if one.api == api]
         if self.current in by_api:
             return self.current
@@ -98,11 +98,11 @@ class Contexts:
         return Contexts("" if name == self.current else self.current, left)
 
     def save(self) -> None:
-        """Private from the first byte on, and never half written."""
+        """Created with mode 0600 and replaced atomically."""
         path = self.path()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f".{path.name}.new")
-        new.unlink(missing_ok=True)  # a file left by somebody else would keep its own permissions
+        new.unlink(missing_ok=True)  # a leftover file would keep its permissions
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             kept = {name: asdict(one) for name, one in self.known.items()}

@@ -1,7 +1,6 @@
-"""The words that told this command where to act; a command it suggests needs the same ones.
+"""The --project, --context and --api flags of this command, repeated in the commands that it suggests.
 
-`--project research` holds for one command only: without it the next one would ask which project is meant.
-main keeps them, endings and session use them.
+Flags hold for one command only. main stores them; wait, session and placement append them.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ _named: list[str] = []
 
 
 def remember(common: object) -> None:
-    """What was said on this command's own line; the environment and the context say it for the next one, too."""
+    """Only flags of the command line: environment and context apply to the next command anyway."""
     _named.clear()
     for option in ("project", "context", "api"):
-        if said := getattr(common, option, None):
-            _named.extend((f"--{option}", said))
+        if value := getattr(common, option, None):
+            _named.extend((f"--{option}", value))
 
 
 def there(command: str) -> str:
-    """The same command, for the same place."""
+    """The command with the flags of this one."""
     return f"{command} {shlex.join(_named)}" if _named and command.startswith("gpuaas ") else command

@@ -1,6 +1,6 @@
-"""Every way a command can end, as an exit code and a few lines on stderr. Called by main.
+"""Exit codes and error messages. Called by main.
 
-Scripts decide by the code, people read the sentence and the way out, support asks for the correlation id.
+Scripts use the exit code, people read the sentence and the way out, support needs the correlation id.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 OK, BUG, USAGE, SIGN_IN, DENIED, NOT_FOUND, CONFLICT, INVALID, UNAVAILABLE, ENDED_BADLY = range(10)
 INTERRUPTED = 130
 MEANINGS = {
-    OK: "it worked",
-    BUG: "a bug, or something unexpected",
-    USAGE: "the command was not understood",
+    OK: "success",
+    BUG: "an unexpected error",
+    USAGE: "invalid command or option",
     SIGN_IN: "not signed in",
     DENIED: "not permitted",
     NOT_FOUND: "not found",
-    CONFLICT: "conflict with the present state",
-    INVALID: "the request is not valid",
-    UNAVAILABLE: "the platform does not answer or is not available",
-    ENDED_BADLY: "the operation ended, but not well",
-    INTERRUPTED: "you left with Ctrl-C; what was begun goes on",
+    CONFLICT: "conflict with the current state",
+    INVALID: "invalid request",
+    UNAVAILABLE: "the platform does not answer",
+    ENDED_BADLY: "the operation did not succeed",
+    INTERRUPTED: "interrupted with Ctrl-C; a started operation continues",
 }
 
 
 class CliError(Exception):
-    """Something the CLI itself noticed."""
+    """An error that the CLI itself detected."""
 
     def __init__(self, sentence: str, way_out: str, exit_code: int) -> None:
         super().__init__(sentence)
@@ -56,7 +56,7 @@ def exit_code(error: GpuaasError) -> int:
 
 
 def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: str = "", fields: list[str] = []) -> None:  # noqa: B006
-    """Sentence first, then what to do, then what support needs."""
+    """The sentence, what to do, and the ids for support."""
     lines = [f"Error: {sentence}", *(f"  {field}" for field in fields)]
     if way_out:
         lines.append(f"What you can do: {way_out}")
@@ -67,7 +67,7 @@ def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: st
 
 
 def tell_any(error: Exception) -> int:
-    """Print whatever ended a command; the exit code for it."""
+    """Print any exception; returns the exit code."""
     from gpuaas_sdk.errors import GpuaasError
     from gpuaas_sdk.request import EmptyId
 
@@ -77,17 +77,17 @@ def tell_any(error: Exception) -> int:
     if isinstance(error, GpuaasError):
         return tell_error(error)
     if isinstance(error, EmptyId):
-        tell("An id or a name is empty.", "Is a variable of your script not set?")
+        tell("An id or a name is empty.", "Check that every variable in your script is set.")
         return USAGE
     if os.environ.get("GPUAAS_DEBUG"):
         raise error
-    way_out = "Run it again with GPUAAS_DEBUG=1 and report what it says."
-    tell(f"This is a bug: {type(error).__name__}: {error}", way_out)
+    way_out = "Run it again with GPUAAS_DEBUG=1 and report the output."
+    tell(f"Unexpected error (a bug): {type(error).__name__}: {error}", way_out)
     return BUG
 
 
 def tell_error(error: GpuaasError) -> int:
-    """Print an SDK error; the exit code for it."""
+    """Print an SDK error; returns the exit code."""
     code = exit_code(error)
     way_out = "Sign in again: gpuaas login" if code == SIGN_IN else error.way_out
     fields = [f"{one.pointer or 'request'}: {one.message}" for one in getattr(error, "errors", [])]

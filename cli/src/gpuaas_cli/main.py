@@ -1,6 +1,6 @@
 """The entry point of `gpuaas`: finds the command, runs it under one correlation id, turns errors into exit codes.
 
-Kept light: nothing heavy is imported before it is known what was asked for, so `gpuaas --help` answers at once.
+Imports stay inside functions, so that `gpuaas --help` answers without loading the SDK.
 """
 
 from __future__ import annotations
@@ -20,201 +20,201 @@ HELP = """\
 gpuaas: run GPU apps on your own machines.
 
 Start here
-  gpuaas login --api URL --email YOU     sign in; with --oidc PROVIDER through your own identity provider
-  gpuaas about                           what answers there, and its version
-  gpuaas whoami                          who you are, and your projects
-  gpuaas catalog                         what you can deploy
-  gpuaas allocation list                 where you can deploy it
+  gpuaas login --api URL --email YOU     sign in; with --oidc PROVIDER through your identity provider
+  gpuaas about                           the platform's version and features
+  gpuaas whoami                          your account and your projects
+  gpuaas catalog                         the apps you can deploy
+  gpuaas allocation list                 the machines you can deploy on
 
 Instances
   gpuaas instance deploy APP --name N --place COMPONENT=ALLOCATION
-  gpuaas instance list                   what runs, and how it is
-  gpuaas instance show NAME              all about one
-  gpuaas instance watch NAME             join a running operation
-  gpuaas instance stop NAME              stop it, its machines stay held
+  gpuaas instance list                   all instances, with state and health
+  gpuaas instance show NAME              one instance in detail
+  gpuaas instance watch NAME             follow its running operation
+  gpuaas instance stop NAME              stop it; it keeps its machines
   gpuaas instance start NAME             start it again
-  gpuaas instance restart NAME           both
-  gpuaas instance rotate-keys NAME       what its members share, anew
+  gpuaas instance restart NAME           stop and start it
+  gpuaas instance rotate-keys NAME       rotate its shared secrets
   gpuaas instance update NAME            change its inputs
-  gpuaas instance upgrade NAME VERSION   to another version of its app
-  gpuaas instance rollback NAME          and back
-  gpuaas instance decommission NAME      take it down
-  gpuaas access NAME                     how to use it
+  gpuaas instance upgrade NAME VERSION   upgrade it to another version of its app
+  gpuaas instance rollback NAME          return to the version before the upgrade
+  gpuaas instance decommission NAME      remove it from its machines
+  gpuaas access NAME                     how to use it: addresses, paths, commands
 
 Members
-  gpuaas member list NAME                the parts of an instance and where they are
-  gpuaas member show NAME MEMBER         all about one
+  gpuaas member list NAME                the members of an instance and their machines
+  gpuaas member show NAME MEMBER         one member in detail
   gpuaas member add NAME COMPONENT ALLOCATION…
-  gpuaas member drain NAME MEMBER        let nothing new begin there
-  gpuaas member undrain NAME MEMBER      bring it back
-  gpuaas member restart NAME MEMBER      restart one
-  gpuaas member remove NAME MEMBER       take one away
+  gpuaas member drain NAME MEMBER        accept no new work and wait for running work
+  gpuaas member undrain NAME MEMBER      accept work again
+  gpuaas member restart NAME MEMBER      restart one member
+  gpuaas member remove NAME MEMBER       remove one member and clean its machine
   gpuaas member replace NAME MEMBER ALLOCATION
-  gpuaas member retry NAME MEMBER        try again what failed on it
-  gpuaas member tombstone NAME MEMBER    give a failed one up
+  gpuaas member retry NAME MEMBER        retry its failed operation
+  gpuaas member tombstone NAME MEMBER    count a failed member as removed, without cleanup
 
 Secrets
-  gpuaas secret list NAME                names and versions
-  gpuaas secret issue NAME SECRET        a new one, or the next version of one
-  gpuaas secret delete NAME SECRET       all versions
+  gpuaas secret list NAME                names and versions of an instance's secrets
+  gpuaas secret issue NAME SECRET        create a secret, or its next version
+  gpuaas secret delete NAME SECRET       delete all versions
   gpuaas credential list                 the project's key pairs
-  gpuaas credential show NAME            its public key, and who uses which version
-  gpuaas credential create NAME          have the platform make one
-  gpuaas credential import NAME FILE     bring a private key along
-  gpuaas credential rotate NAME          a new version beside the old one
+  gpuaas credential show NAME            its public key, and which instance uses which version
+  gpuaas credential create NAME          generate a key pair on the platform
+  gpuaas credential import NAME FILE     import an existing private key
+  gpuaas credential rotate NAME          add a new version beside the old one
   gpuaas credential complete-rotation NAME
-  gpuaas credential revoke NAME          for good
+  gpuaas credential revoke NAME          revoke it permanently
   gpuaas credential bind NAME INSTANCE   let an instance's controller use it
   gpuaas credential unbind NAME INSTANCE
 
 Machine access
-  gpuaas ssh NAME MEMBER                 a shell on the machine of a member, for minutes
-  gpuaas grant list                      who can enter which machine now
-  gpuaas grant revoke ID                 take a certificate back; its sessions end
-  gpuaas ssh-authority list              what signs certificates, and who needs an old one
-  gpuaas ssh-authority rotate PURPOSE    let a new one take over, while everything runs
-  gpuaas ssh-authority finish PURPOSE    take the next step now
+  gpuaas ssh NAME MEMBER                 a shell on the machine of a member
+  gpuaas grant list                      the certificates that open machines now
+  gpuaas grant revoke ID                 revoke a certificate and end its sessions
+  gpuaas ssh-authority list              the certificate authorities and their rotation
+  gpuaas ssh-authority rotate PURPOSE    start a rotation; access is not interrupted
+  gpuaas ssh-authority finish PURPOSE    advance a rotation now
 
-When something happens
-  gpuaas operation list                  what was done
-  gpuaas operation show ID|NAME          how far it is, or why it failed
-  gpuaas operation certificate ID|NAME   what was proven of the machines it left
-  gpuaas operation retry ID|NAME         try again
+Operations and incidents
+  gpuaas operation list                  all operations
+  gpuaas operation show ID|NAME          progress, or the error and what to do
+  gpuaas operation certificate ID|NAME   proof that its machines are clean
+  gpuaas operation retry ID|NAME         retry a failed operation
   gpuaas operation cancel ID|NAME        ask it to stop
-  gpuaas operation release-claim ID|NAME  of a controller that hangs
-  gpuaas operation abandon ID|NAME       give it up without evidence
-  gpuaas orphan list                     what was given up and may be left somewhere
-  gpuaas orphan resolve ID               somebody has looked
-  gpuaas triage ID|NAME                  why it went wrong, and what to do
-  gpuaas events --follow                 everything, live
+  gpuaas operation release-claim ID|NAME release it from a controller that hangs
+  gpuaas operation abandon ID|NAME       end it without evidence
+  gpuaas orphan list                     machines that may not be clean
+  gpuaas orphan resolve ID               declare such a machine clean
+  gpuaas triage ID|NAME                  why something failed, and what to do
+  gpuaas events --follow                 live events
   gpuaas audit list                      who did or tried what
-  gpuaas audit verify                    whether that record is still what was written
+  gpuaas audit verify                    check that the audit trail was not altered
   gpuaas logout                          sign out
 
 Machines
-  gpuaas node enrol NAME                 invite a machine with a one-time token
+  gpuaas node enrol NAME                 enrol a machine with a one-time token
   gpuaas node list                       the machines of a tenant
-  gpuaas node show NAME                  all about one, and what may be done with it
-  gpuaas node cordon NAME                no new allocations; what runs stays
-  gpuaas node uncordon NAME              takes allocations again
-  gpuaas node drain NAME                 have it emptied
-  gpuaas node retire NAME                for good, once it is empty
-  gpuaas node readmit NAME --reason WHY  a new identity for a machine that was copied or installed anew
-  gpuaas node upgrade NAME               its agent becomes the version the platform gives out
-  gpuaas node pool NAME POOL             put it into a pool
-  gpuaas node wipe NAME                  again, after a wipe that failed
-  gpuaas task list NODE                  what it was told to do
-  gpuaas task show NODE ID               and what it said
-  gpuaas pool create NAME                a named set of machines
-  gpuaas pool delete NAME                take an empty one away
-  gpuaas pool list                       those there are
-  gpuaas sku list                        kinds of machines, and what an hour costs
-  gpuaas sku create NAME                 platform administrators: add one
-  gpuaas sku delete NAME                 platform administrators: take one away
-  gpuaas region list                     where machines stand
-  gpuaas region create NAME              platform administrators: add one
-  gpuaas region delete NAME              platform administrators: take one away
-  gpuaas allocation create NODE          hold a machine for the project
-  gpuaas allocation request --sku SKU    hold machines of a kind, picked for you
-  gpuaas allocation show NAME            all about one
-  gpuaas allocation extend NAME          move the end of its lease
-  gpuaas allocation release NAME         give it back
-  gpuaas quota show                      what the project may hold, and holds
-  gpuaas quota set                       bound it
+  gpuaas node show NAME                  one machine in detail, with its allowed actions
+  gpuaas node cordon NAME                accept no new allocations; running work stays
+  gpuaas node uncordon NAME              accept allocations again
+  gpuaas node drain NAME                 ask for its allocations to be released
+  gpuaas node retire NAME                remove an empty machine from the platform
+  gpuaas node readmit NAME --reason WHY  a new identity for a machine that was copied or reinstalled
+  gpuaas node upgrade NAME               upgrade its agent to the platform's version
+  gpuaas node pool NAME POOL             move it into a pool
+  gpuaas node wipe NAME                  retry a failed wipe
+  gpuaas task list NODE                  the tasks of a machine
+  gpuaas task show NODE ID               one task and its result
+  gpuaas pool create NAME                create a named set of machines
+  gpuaas pool delete NAME                delete an empty pool
+  gpuaas pool list                       the pools of a tenant
+  gpuaas sku list                        machine types and their hourly price
+  gpuaas sku create NAME                 platform administrators: add a machine type
+  gpuaas sku delete NAME                 platform administrators: delete a machine type
+  gpuaas region list                     the regions of the platform
+  gpuaas region create NAME              platform administrators: add a region
+  gpuaas region delete NAME              platform administrators: delete a region
+  gpuaas allocation create NODE          allocate a machine to the project
+  gpuaas allocation request --sku SKU    allocate machines of a type; the platform picks them
+  gpuaas allocation show NAME            one allocation in detail
+  gpuaas allocation extend NAME          change the end of its lease
+  gpuaas allocation release NAME         release the machine
+  gpuaas quota show                      the project's limits and usage
+  gpuaas quota set                       set the project's limits
 
-What may be deployed
+Apps and policies
   gpuaas app list                        all apps of the platform
-  gpuaas app show APP                    one of them, or one version with its manifest
-  gpuaas app create APP                  app teams: a new one
-  gpuaas app add-version APP MANIFEST    app teams: a version of it
-  gpuaas app versions APP                its versions, and what may be done with each
+  gpuaas app show APP                    one app, or one version with its manifest
+  gpuaas app create APP                  app teams: create an app
+  gpuaas app add-version APP MANIFEST    app teams: add a version
+  gpuaas app versions APP                its versions and their states
   gpuaas app publish APP VERSION         let entitled projects deploy it
-  gpuaas app deprecate APP VERSION       deploys with a warning
-  gpuaas app withdraw APP VERSION        deploys no more; what runs stays
-  gpuaas entitlement list                what the project is entitled to, until when
-  gpuaas entitlement enable APP          let the project deploy it
-  gpuaas entitlement disable APP         no more deploys; says what keeps running
-  gpuaas policy show                     what all policies together leave for the project
-  gpuaas policy explain FIELD VALUE      whether a value is allowed, and who decided
+  gpuaas app deprecate APP VERSION       warn on deploy
+  gpuaas app withdraw APP VERSION        no new deploys; running instances stay
+  gpuaas entitlement list                the apps that the project may deploy
+  gpuaas entitlement enable APP          let the project deploy an app
+  gpuaas entitlement disable APP         no new deploys; running instances stay
+  gpuaas policy show                     the effective policy of the project
+  gpuaas policy explain FIELD VALUE      whether a value is allowed, and which policy decided
   gpuaas policy list                     the policies of the project, tenant or platform
-  gpuaas policy set NAME                 make or change one
-  gpuaas policy remove NAME              take one away
+  gpuaas policy set NAME                 create or change a policy
+  gpuaas policy remove NAME              delete a policy
 
-What machines are given
-  gpuaas artifact list                   what the project may use
-  gpuaas artifact show NAME:VERSION      all about one
+Artifacts
+  gpuaas artifact list                   the artifacts that the project may use
+  gpuaas artifact show NAME:VERSION      one artifact in detail
   gpuaas artifact push FILE --name N --version V
-  gpuaas artifact register               register what a source has
-  gpuaas artifact withdraw NAME:VERSION  deliver it to nobody any more
-  gpuaas artifact-source list            where artifacts may come from
-  gpuaas artifact-source show NAME       all about one
-  gpuaas artifact-source add NAME URL    allow a further place
-  gpuaas artifact-source disable NAME    nothing comes from it any more
-  gpuaas artifact-source enable NAME     it may deliver again
-  gpuaas artifact-source remove NAME     for good
+  gpuaas artifact register               register content of a source
+  gpuaas artifact withdraw NAME:VERSION  stop delivering it
+  gpuaas artifact-source list            the sources of artifacts
+  gpuaas artifact-source show NAME       one source in detail
+  gpuaas artifact-source add NAME URL    allow another source
+  gpuaas artifact-source disable NAME    stop deliveries from it
+  gpuaas artifact-source enable NAME     allow deliveries again
+  gpuaas artifact-source remove NAME     delete it permanently
   gpuaas artifact-source set-credential NAME
 
-Who may do what
-  gpuaas iam explain PERMISSION          why you, or somebody else, may or may not
-  gpuaas iam permissions                 every permission you hold in the project
-  gpuaas iam members                     who holds which role in the project
-  gpuaas iam roles                       the roles there are, and what they hold
-  gpuaas iam bind WHO ROLE               give a role
-  gpuaas iam unbind BINDING              take it away
+People and permissions
+  gpuaas iam explain PERMISSION          why an account may or may not do something
+  gpuaas iam permissions                 your permissions in the project
+  gpuaas iam members                     the members of the project and their roles
+  gpuaas iam roles                       the roles and their permissions
+  gpuaas iam bind WHO ROLE               grant a role
+  gpuaas iam unbind BINDING              revoke a role
   gpuaas iam invite EMAIL                invite a person
-  gpuaas iam invitations                 who is invited, and whether they came
-  gpuaas iam revoke-invitation ID        take one back
-  gpuaas iam bindings                    every role given in the tenant
-  gpuaas iam create-role NAME KEY…       a role of the tenant's own
-  gpuaas iam delete-role NAME            take it away
-  gpuaas deny-rule list                  what nobody may do, whatever their role
+  gpuaas iam invitations                 invitations and their state
+  gpuaas iam revoke-invitation ID        revoke an invitation
+  gpuaas iam bindings                    all role bindings of the tenant
+  gpuaas iam create-role NAME KEY…       create a custom role
+  gpuaas iam delete-role NAME            delete a custom role
+  gpuaas deny-rule list                  permissions that are denied to everyone
   gpuaas deny-rule create KEY… --reason WHY
-  gpuaas deny-rule remove ID             roles count again
-  gpuaas user list                       the people of a tenant
-  gpuaas user create EMAIL               an account with a password you choose
-  gpuaas user disable WHO                out at once
-  gpuaas user enable WHO                 may sign in again
+  gpuaas deny-rule remove ID             delete a deny rule
+  gpuaas user list                       the users of a tenant
+  gpuaas user create EMAIL               create a user with a password you choose
+  gpuaas user disable WHO                sign a user out and block sign-in
+  gpuaas user enable WHO                 allow sign-in again
   gpuaas tenant list                     the tenants you can see
-  gpuaas tenant show NAME                one of them
-  gpuaas tenant create NAME              platform administrators: a new one
+  gpuaas tenant show NAME                one tenant
+  gpuaas tenant create NAME              platform administrators: create a tenant
   gpuaas project list                    the projects you can see
-  gpuaas project show                    the one you work in
-  gpuaas project create NAME             a new one
+  gpuaas project show                    the current project
+  gpuaas project create NAME             create a project
   gpuaas delegation create ACCOUNT KEY…  let a service account act on your behalf
-  gpuaas delegation list                 what is lent in the project
-  gpuaas delegation revoke ID            end it
-  gpuaas break-glass open TENANT         platform administrators: look into a tenant, announced
-  gpuaas break-glass approve ID          let another administrator act in it
-  gpuaas break-glass close ID            end it
-  gpuaas break-glass list                all there were
-  gpuaas identity-provider list          the tenant's own OpenID providers
-  gpuaas identity-provider show NAME     one of them, with the addresses to register there
-  gpuaas identity-provider create NAME   let people sign in through one
-  gpuaas identity-provider update NAME   change it, its secret for one
-  gpuaas identity-provider delete NAME   nobody signs in through it any more
-  gpuaas accept                          make your account from an invitation
+  gpuaas delegation list                 the delegations of the project
+  gpuaas delegation revoke ID            revoke a delegation
+  gpuaas break-glass open TENANT         platform administrators: temporary, announced access to a tenant
+  gpuaas break-glass approve ID          approve another administrator's request
+  gpuaas break-glass close ID            end it early
+  gpuaas break-glass list                all uses of break-glass
+  gpuaas identity-provider list          the tenant's OpenID providers
+  gpuaas identity-provider show NAME     one provider, with the redirect addresses
+  gpuaas identity-provider create NAME   add a provider for sign-in
+  gpuaas identity-provider update NAME   change a provider, for example its secret
+  gpuaas identity-provider delete NAME   delete a provider
+  gpuaas accept                          create your account from an invitation
   gpuaas password                        change your password
-  gpuaas session list                    where you are signed in
+  gpuaas session list                    your sessions
   gpuaas session revoke ID               end one of your sessions
   gpuaas service-account list            the project's service accounts
   gpuaas service-account create NAME --identity FILE
-  gpuaas service-account keys NAME       their keys, and when each was used last
-  gpuaas service-account rotate NAME     a new key beside the old one
+  gpuaas service-account keys NAME       its keys and their last use
+  gpuaas service-account rotate NAME     add a new key beside the old one
   gpuaas service-account retire-key NAME KEY
-  gpuaas service-account disable NAME    out at once
-  gpuaas service-account enable NAME     may sign in again
-  gpuaas service-account delete NAME     gone, with keys, tokens and roles
+  gpuaas service-account disable NAME    block it at once
+  gpuaas service-account enable NAME     allow it again
+  gpuaas service-account delete NAME     delete it with its keys, tokens and roles
 
-Several platforms, scripts and shells
+Contexts, scripts and shells
   gpuaas context list                    the platforms you signed in to
-  gpuaas context use NAME                talk to this one from now on
-  gpuaas context remove NAME             forget one
-  gpuaas explain [CODE]                  what an error means, and what to do
-  gpuaas mcp                             serve an agent; with --allow-changes it applies what it planned
-  gpuaas completion bash|zsh|fish        let your shell complete commands and names
+  gpuaas context use NAME                make a platform the current one
+  gpuaas context remove NAME             remove a platform from this computer
+  gpuaas explain [CODE]                  what an error code means, and what to do
+  gpuaas mcp                             serve an AI agent; with --allow-changes it may apply plans
+  gpuaas completion bash|zsh|fish        print the completion script of your shell
 
-Every command takes --help, -o json|yaml|table, --project, --api and --context; those that look take --watch, those that
-change something --idempotency-key. Names or ids, as you like.
+Every command takes --help, -o json|yaml|table, --project, --api and --context. Commands that read take --watch;
+commands that change something take --idempotency-key; destructive commands ask, or take --yes. Names or ids both work.
 Example: gpuaas instance deploy slurm --name train --place controller=node-a
 """
 
@@ -301,17 +301,17 @@ def _run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return failures.INTERRUPTED
     except EOFError:
-        failures.tell("There is nobody to ask: standard input is closed.", "Use a terminal, or --password-stdin.")
+        failures.tell("Cannot ask for input: standard input is closed.", "Use a terminal, or --password-stdin.")
         return failures.USAGE
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing more to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe
         return failures.OK
     except Exception as error:
         return failures.tell_any(error)
 
 
 def _command(arguments: list[str]) -> Callable[[], int | None]:
-    """What was asked for, ready to be called; what was not understood ends here with 2."""
+    """The parsed command, ready to be called; a usage error exits with 2."""
     from functools import partial
 
     from . import context_flags, show
@@ -320,16 +320,16 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     app = build_app()
     command, bound, _ = app.parse_args(arguments)
     common = bound.arguments.get("common")
-    show.speak(getattr(common, "output", "table"))
+    show.set_format(getattr(common, "output", "table"))
     context_flags.remember(common)
     if not getattr(common, "yes", False) and not bound.arguments.get("plan"):
         confirm(app.parse_commands(arguments)[0], bound.args)
-    look = partial(command, *bound.args, **bound.kwargs)
+    run_command = partial(command, *bound.args, **bound.kwargs)
     if not getattr(common, "watch", False):
-        return look
+        return run_command
     from .watch import watch
 
-    return partial(watch, look, getattr(common, "every", 2.0))
+    return partial(watch, run_command, getattr(common, "every", 2.0))
 
 
 def run() -> None:

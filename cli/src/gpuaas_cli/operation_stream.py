@@ -1,7 +1,7 @@
-"""What happens to an operation, moment by moment, however often the line breaks. Read by progress.py.
+"""The progress of operations as a stream that survives lost connections. Read by progress.py and batches.py.
 
-Events are followed with resume, so a restart of the platform only makes it quiet for a while. Where events may not be
-read, the operation itself is asked every second.
+It follows the event stream and resumes by sequence number. Without the permission to read events, it polls the
+operation every second.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuaas_sdk.models import EventView, OperationView
 
 LIVE = {"queued", "running"}
-HISTORY = 500  # events to look back, so that who joins late sees the steps before
+HISTORY = 500  # events before now, so that `watch` also shows earlier steps
 POLL_S = 1.0
 OnLine = Callable[["GpuaasError | None"], None]
 
@@ -39,10 +39,10 @@ class Moment:
 
     @classmethod
     def of_event(cls, event: EventView) -> Moment:
-        said: dict[str, Any] = event.data
+        data: dict[str, Any] = event.data
         at = datetime.fromisoformat(event.time)
         return cls(
-            str(said.get("status", "")), said.get("step") or 0, said.get("of") or 0, said.get("message") or "", at
+            str(data.get("status", "")), data.get("step") or 0, data.get("of") or 0, data.get("message") or "", at
         )
 
     @classmethod
@@ -53,14 +53,14 @@ class Moment:
 
 
 def sequence_now(client: Client, project_id: str) -> int:
-    """Where the event stream stands; asked before something is started, so that its first event is not missed."""
+    """The current sequence number, read before a request so that its first event is not missed."""
     return client.list_operations(project_id, limit=1).event_sequence or 0
 
 
 def moments(
     client: Client, project_id: str, operation_id: str, *, after: int | None = None, on_line: OnLine
 ) -> Iterator[Moment]:
-    """Every step the operation takes, the last one being its end. Without `after`, recent history comes first."""
+    """Every step of the operation until it ends. Without `after`, recent history comes first."""
     for _, moment in moments_of(client, project_id, {operation_id}, after=after, on_line=on_line):
         yield moment
 
@@ -68,7 +68,7 @@ def moments(
 def moments_of(
     client: Client, project_id: str, operations: set[str], *, after: int | None = None, on_line: OnLine
 ) -> Iterator[tuple[str, Moment]]:
-    """The same for several that run side by side, each moment with whose it is, until all have ended."""
+    """The same for several operations, each moment with its operation id, until all have ended."""
     newest = sequence_now(client, project_id)
     start = after if after is not None else max(0, newest - HISTORY)
     waiting = set(operations)

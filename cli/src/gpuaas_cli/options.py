@@ -22,17 +22,17 @@ class Common:
     "A table for people, JSON or YAML for scripts."
 
     project: Annotated[str | None, Parameter(name=["--project", "-p"], show_default=False)] = None
-    "Name or id of the project; GPUAAS_PROJECT, or the only one you can see, if left out."
+    "Name or id of the project. Default: GPUAAS_PROJECT, or your only project."
 
     api: Annotated[str | None, Parameter(show_default=False)] = None
-    "Address of the platform; GPUAAS_API, or the one you signed in to, if left out."
+    "Address of the platform. Default: GPUAAS_API, or the platform you signed in to."
 
     context: Annotated[str | None, Parameter(show_default=False)] = None
-    "Which of your platforms, see `gpuaas context list`; GPUAAS_CONTEXT, or the current one, if left out."
+    "A context of `gpuaas context list`. Default: GPUAAS_CONTEXT, or the current context."
 
     @property
     def json(self) -> bool:
-        """Data for scripts; show.as_json writes it in the format that was asked for."""
+        """JSON or YAML; show.as_json writes the requested format."""
         return self.output != "table"
 
 
@@ -40,17 +40,17 @@ class Common:
 @dataclass(frozen=True)
 class Looking(Common):
     watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False)] = False
-    "Look again and again until you press Ctrl-C; in a pipe, print whenever something changed."
+    "Refresh until Ctrl-C; in a pipe, print when the output changes."
 
     every: Annotated[float, Parameter(name="--every", show_default=False)] = 2.0
-    "With --watch: seconds between two looks."
+    "With --watch: seconds between two refreshes."
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Changing(Common):
     idempotency_key: Annotated[str | None, Parameter(name="--idempotency-key", show_default=False)] = None
-    "A name for this one intention (16 characters or more): run again under it, the command acts once."
+    "A key of 16 characters or more: a command repeated with the same key takes effect once."
 
 
 @Parameter(name="*")
@@ -63,19 +63,19 @@ class Destroying(Changing):
 Flag = Parameter(negative=(), show_default=False)
 Many = Parameter(negative=(), show_default=False)
 
-# What many commands are told, with its words.
+# Arguments of many commands, with their help.
 Instance = Annotated[str, Parameter(help="Name or id.")]
-Member = Annotated[str, Parameter(help="component/number (worker/0), or its id.")]
+Member = Annotated[str, Parameter(help="COMPONENT/NUMBER (worker/0), or its id.")]
 Operation = Annotated[str, Parameter(help="Its id, or an instance's name: its newest operation, also of a member.")]
-Reason = Annotated[str | None, Parameter(help="Why, for the record.")]
+Reason = Annotated[str | None, Parameter(help="Recorded in the audit trail.")]
 Tenant = Annotated[
-    str | None, Parameter(help="Name or id of the tenant; not needed if you belong to one only.", show_default=False)
+    str | None, Parameter(help="Name or id of the tenant; not needed if you belong to one tenant.", show_default=False)
 ]
 NoWait = Annotated[
     bool,
     Parameter(
         negative="--wait",
         show_default=False,
-        help="Return as soon as the platform has accepted it; --wait, the default, sees it to its end.",
+        help="Return when the platform has accepted the request; --wait, the default, waits for the end.",
     ),
 ]

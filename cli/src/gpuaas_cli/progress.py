@@ -1,4 +1,4 @@
-"""Shows an operation while it runs: a living list of steps on a terminal, a line per step in a pipe, nothing for JSON.
+"""Shows the progress of an operation: a live list of steps on a terminal, a line per step in a pipe, nothing for JSON.
 
 Used by deploy, watch, decommission and retry. Steps come from operation_stream.py, the closing text from wait.py.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 BAR_WIDTH = 40
-AWAY = "The platform does not answer. The work goes on without it; waiting for it to come back."
+AWAY = "The platform does not answer. The operation continues; reconnecting."
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Step:
 
 @dataclass
 class Steps:
-    """The steps so far. A step ends when the next one begins; a new message within a step only renames it."""
+    """The steps so far. A step ends when the next one starts; a new message within a step replaces its text."""
 
     steps: list[Step] = field(default_factory=list)
     status: str = "queued"
@@ -46,7 +46,7 @@ class Steps:
         return self.steps[-1] if self.steps else None
 
     def saw(self, moment: Moment) -> Step | None:
-        """Take a moment in; the step, if it is a new one."""
+        """Add a moment; returns the step if it is new."""
         if not self.steps:
             self.began = min(self.began, moment.at)
         self.status = moment.status
@@ -73,7 +73,7 @@ class View(Protocol):
 
 
 class Silent:
-    """For JSON: the end is what counts."""
+    """For JSON and YAML: prints nothing before the end."""
 
     def saw(self, moment: Moment) -> None: ...
     def line(self, error: GpuaasError | None) -> None: ...
@@ -99,11 +99,11 @@ class Plain(Silent):
     def line(self, error: GpuaasError | None) -> None:
         if bool(error) != self._away:
             self._away = bool(error)
-            print(AWAY if error else "The platform is back.", flush=True)
+            print(AWAY if error else "Reconnected to the platform.", flush=True)
 
 
 class Living:
-    """Check marks, the current step spinning, and the time each took."""
+    """Check marks, a spinner for the current step, and durations."""
 
     def __init__(self, title: str) -> None:
         from rich.live import Live
@@ -155,7 +155,7 @@ class Living:
 
 
 def bar(steps: Steps) -> RenderableType:
-    """How much is done: whole steps, as the app counts them."""
+    """A bar of completed steps."""
     from rich.progress_bar import ProgressBar
 
     current = steps.current

@@ -1,6 +1,6 @@
-"""A signed-in client, and names turned into ids. Every command that talks to the platform starts with `session`.
+"""A signed-in client, and the lookup of names. Every command that calls the platform starts with `session`.
 
-People say `train` and `node-a`, the API says `inst_…` and `alloc_…`: both are accepted, ids without asking around.
+Commands accept names (`train`, `node-a`) and ids (`inst_…`, `alloc_…`); an id needs no lookup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Session:
 
     @property
     def project(self) -> ProjectView:
-        """The project to work in: named, or the only one there is."""
+        """The named project, or the only visible one."""
         if self._project is None:
             self._project = self._choose_project()
         return self._project
@@ -51,7 +51,7 @@ class Session:
         names = ", ".join(sorted(p.slug for p in visible)[:MOST_NAMED]) or "none"
         if len(visible) > MOST_NAMED:
             names += f" and {len(visible) - MOST_NAMED} more (gpuaas project list)"
-        raise CliError("Which project?", f"Add --project with one of: {names}.", failures.USAGE)
+        raise CliError("No project was named.", f"Add --project with one of: {names}.", failures.USAGE)
 
     def instance(self, name_or_id: str, *, deleted: bool = False) -> InstanceView:
         if name_or_id.startswith("inst_"):
@@ -93,17 +93,17 @@ class Session:
         tenants = self.client.whoami().tenants
         if wanted:
             if not any(wanted in (one.slug, one.name) for one in tenants):
-                with suppress(Denied):  # those who run the platform belong to none, and know them all
+                with suppress(Denied):  # platform administrators belong to no tenant and may list all
                     tenants = list(self.client.every(sdk.Calls.list_tenants))
             return pick("tenant", wanted, tenants, "gpuaas tenant list").id
         if len(tenants) == 1:
             return tenants[0].id
         names = ", ".join(sorted(t.slug for t in tenants)) or "none"
-        raise CliError("Which tenant?", f"Add --tenant with one of: {names}.", failures.USAGE)
+        raise CliError("No tenant was named.", f"Add --tenant with one of: {names}.", failures.USAGE)
 
 
 def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
-    """The one that is called so; names beat node names, and two with one name have to be told apart by id."""
+    """By id, slug, name or node name, in this order; a name that fits several items is an error."""
     for attribute in ("id", "slug", "name", "node_name"):
         found = [one for one in among if getattr(one, attribute, None) == wanted]
         if len(found) > 1 and noun != "instance":
@@ -112,8 +112,8 @@ def pick(noun: str, wanted: str, among: list[T], listing: str) -> T:
         if found:
             return found[0]
     called = wanted or "'' (the name is empty)"
-    look = listing if noun in ("project", "tenant") else there(listing)  # the place itself may be what was mistyped
-    raise CliError(f"There is no {noun} called {called}.", f"See what there is: {look}", failures.NOT_FOUND)
+    command = listing if noun in ("project", "tenant") else there(listing)  # the flag itself may be mistyped
+    raise CliError(f"There is no {noun} called {called}.", f"See: {command}", failures.NOT_FOUND)
 
 
 @contextmanager
@@ -133,6 +133,6 @@ def connect(api: str, token: str | None = None, idempotency_key: str | None = No
     try:
         client = sdk.Client(api, sdk.Bearer(token), idempotency_key=idempotency_key)
     except ValueError as error:
-        raise CliError(str(error), "Give the address like https://gpu.example.", failures.USAGE) from error
+        raise CliError(str(error), "Give an address like https://gpu.example.", failures.USAGE) from error
     with client:
         yield client

@@ -1,7 +1,6 @@
-"""How things look: tables for people, JSON for scripts, and the few words that turn a state into a sentence.
+"""Output: tables for people, JSON and YAML for scripts. Used by every command.
 
-Used by every command. rich is imported only when a table is really drawn. `-o` holds for the whole command, so it is
-kept here (`speak`) and not handed to everybody who prints.
+rich is imported only when a table is drawn. The format of `-o` is stored here (`set_format`) for the whole command.
 """
 
 from __future__ import annotations
@@ -40,30 +39,30 @@ def console() -> Console:
     return Console(highlight=False, emoji=False)
 
 
-_spoken = "json"
+_format = "json"
 
 
-def speak(output: str) -> None:
-    """What `as_json` writes from now on."""
-    global _spoken
-    _spoken = "yaml" if output == "yaml" else "json"
+def set_format(output: str) -> None:
+    """The format of `as_json`."""
+    global _format
+    _format = "yaml" if output == "yaml" else "json"
 
 
 def as_json(value: Any) -> None:
-    """Data for scripts: JSON, or YAML if the command was asked for it."""
+    """Print data for scripts, as JSON or YAML."""
     import msgspec
 
-    if _spoken == "yaml":
+    if _format == "yaml":
         print(_yaml(value), end="")
     else:
         print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def one_of_many(value: Any) -> None:
-    """Data that keeps coming: one line of JSON each, or one YAML document each."""
+    """Print one item of a stream: a line of JSON, or a YAML document."""
     import msgspec
 
-    text = f"---\n{_yaml(value)}" if _spoken == "yaml" else msgspec.json.encode(value).decode() + "\n"
+    text = f"---\n{_yaml(value)}" if _format == "yaml" else msgspec.json.encode(value).decode() + "\n"
     print(text, end="", flush=True)
 
 
@@ -74,8 +73,8 @@ def _yaml(value: Any) -> str:
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True, width=120)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "There are none.") -> None:
-    """Colours and folding on a terminal; in a pipe plain columns, never cut off, and no rich to load."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "None.") -> None:
+    """Colours and wrapping on a terminal; plain, complete columns in a pipe, without loading rich."""
     if not rows:
         print(empty)
     elif sys.stdout.isatty():
@@ -85,7 +84,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str =
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> None:
-    """Name and value, one under the other; what is empty is left out."""
+    """One name and value per line; empty values are omitted."""
     known = [row for row in rows if row[1]]
     if sys.stdout.isatty():
         _draw(None, known)
@@ -118,12 +117,12 @@ def _draw(columns: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> None:
     return screen.print(drawn)
 
 
-NAMING = ("NAME", "MEMBER", "PROJECT", "IN POLICIES")  # what every command takes as well as the id
+NAMING = ("NAME", "MEMBER", "PROJECT", "IN POLICIES")  # commands accept these as well as the id
 LONGEST_WORD = 32
 
 
 def _floors(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """How narrow each column may get: no word is broken, unless it is very long."""
+    """The minimum width of each column: words stay whole, unless they are very long."""
     cells = zip(columns, *rows, strict=True)
     return [min(LONGEST_WORD, max(len(word) for text in one for word in text.split() or [""])) for one in cells]
 
@@ -137,7 +136,7 @@ def _fit(widths: list[int], screen: int) -> bool:
 
 
 def _cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """For a terminal too narrow for columns: one thing after the other."""
+    """For a terminal too narrow for columns: one row below the other."""
     for number, row in enumerate(rows):
         if number:
             print()
@@ -152,7 +151,7 @@ def coloured(cell: str) -> str:
 
 
 def ago(moment: str | None, now: datetime | None = None) -> str:
-    """`2 min ago`; "" if it never was."""
+    """`2 min ago`; "" for None."""
     if not moment:
         return ""
     seconds = max(0, int(((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()))
@@ -190,7 +189,7 @@ def price(micros: int, currency: str) -> str:
 
 
 def bundle(value: dict[str, Any], indent: int = 0) -> None:
-    """An app's access bundle, whatever its shape: plain facts first, then a section for everything that has parts."""
+    """An app's access bundle of any shape: plain values first, then a section for each nested value."""
     space = "  " * indent
     plain = {name: inner for name, inner in value.items() if not _has_parts(inner)}
     _rows([(_words(name), _plain(inner)) for name, inner in plain.items()], space)
@@ -202,7 +201,7 @@ def bundle(value: dict[str, Any], indent: int = 0) -> None:
         if isinstance(inner, dict):
             bundle(inner, indent + 1)
         elif isinstance(inner, str):
-            print(inner.rstrip("\n"))  # at the margin: several lines are there to be copied into a file
+            print(inner.rstrip("\n"))  # not indented, so that the lines can be copied into a file
         else:
             _items(inner, indent + 1)
 
@@ -212,7 +211,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _items(values: list[Any], indent: int) -> None:
-    """Things of one shape line up; others stand below each other."""
+    """Items of the same shape are aligned; others are printed below each other."""
     space = "  " * indent
     if all(isinstance(one, dict) and one.keys() == values[0].keys() and _is_flat(one) for one in values):
         _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)

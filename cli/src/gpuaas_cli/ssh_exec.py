@@ -1,8 +1,8 @@
-"""Getting onto a machine with the ssh of this computer: a key for this one connection, and nothing taken on trust.
+"""Runs ssh with a key and a certificate for one connection. Called by commands/ssh.py.
 
-The key is made by ssh-keygen in a folder that only its owner can open, and goes with the folder when the connection
-ends; the platform sees its public half. The machine has to show a certificate for its own id, by an authority that the
-platform named in its answer: an address that moved to another machine is noticed. Called by commands/ssh.py.
+ssh-keygen creates the key in a private folder, which is deleted when the connection ends; the platform only sees the
+public key. The machine must present a host certificate for its node id, signed by an authority from the platform's
+answer, so that an address which moved to another machine is detected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .failures import CliError
 if TYPE_CHECKING:
     from gpuaas_sdk.models import SshSessionView
 
-REFUSED = 255  # ssh's own word for "I did not get in"
-# What is said here goes before what a person's own ssh settings say; a way to get there (ProxyJump) is still theirs.
+REFUSED = 255  # ssh's exit code for a failed connection
+# These options override the user's ssh settings; ProxyJump is not among them and still applies.
 STRICT = {
     "StrictHostKeyChecking": "yes",
     "GlobalKnownHostsFile": "/dev/null",
@@ -44,16 +44,16 @@ STRICT = {
 
 
 def check_programs() -> None:
-    """Before anything is asked for."""
+    """Called before any request."""
     for name in ("ssh", "ssh-keygen"):
         if shutil.which(name) is None:
             way_out = "Install OpenSSH's client (Debian: apt-get install openssh-client) and run it again."
-            raise CliError(f"The program {name} is not on this computer.", way_out, failures.USAGE)
+            raise CliError(f"The program {name} is not installed.", way_out, failures.USAGE)
 
 
 @contextmanager
 def private_folder(*, kept: bool) -> Iterator[Path]:
-    """`kept`: it is left to whoever asked for it, unless something goes wrong before they know of it."""
+    """`kept`: the folder stays for the caller, unless an error occurs first."""
     folder = Path(tempfile.mkdtemp(prefix="gpuaas-ssh-"))  # mode 0700
     done = False
     try:
@@ -65,16 +65,16 @@ def private_folder(*, kept: bool) -> Iterator[Path]:
 
 
 def new_key(folder: Path) -> str:
-    """The public half; the private one never comes into this program."""
+    """The public key; this program never reads the private key."""
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gpuaas", "-f", str(folder / "key")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise CliError(f"ssh-keygen made no key: {done.stderr.strip()}", "Is there room in TMPDIR?", failures.BUG)
+        raise CliError(f"ssh-keygen failed: {done.stderr.strip()}", "Check that TMPDIR has free space.", failures.BUG)
     return (folder / "key.pub").read_text().strip()
 
 
 def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool) -> list[str]:
-    """The words to run; what they name is written into the folder."""
+    """The ssh command; its certificate and known_hosts are written into the folder."""
     (folder / "key-cert.pub").write_text(to.certificate + "\n")
     lines = [f"@cert-authority {to.host_principal} {line}\n" for line in to.host_ca_public_keys]
     (folder / "known_hosts").write_text("".join(lines))
@@ -90,13 +90,13 @@ def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool
 
 
 def connect(words: list[str]) -> int:
-    """ssh's exit code. Signals are ssh's to answer: this program only waits, to tidy up after it."""
+    """Returns ssh's exit code. Signals are passed to ssh; this program waits and cleans up."""
     process = subprocess.Popen(words)
     passed_on = {
         number: signal.signal(number, lambda got, _: process.send_signal(got))
         for number in (signal.SIGTERM, signal.SIGHUP)
     }
-    own = signal.signal(signal.SIGINT, lambda *_: None)  # the terminal tells ssh by itself
+    own = signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to ssh directly
     try:
         code = process.wait()
     finally:

@@ -1,4 +1,4 @@
-"""Waits for an operation and says how it ended, in words. Used by deploy, decommission, retry, watch and batches."""
+"""Waits for an operation and prints its result. Used by deploy, decommission, retry, watch and batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOING = {"deploy": "Deploying", "decommission": "Decommissioning"}
 
 
 def wait_for_end(at: Session, accepted: AcceptedView, *, after: int | None, json: bool) -> int:
-    """Show the operation until it ends; 0 if it ended well, 9 if not."""
+    """Show the operation until it ends; 0 if it succeeded, 9 if not."""
     client, operation, instance = at.client, accepted.operation, accepted.instance
     with view(_title(operation, instance), json=json) as shown:
         try:
@@ -28,19 +28,19 @@ def wait_for_end(at: Session, accepted: AcceptedView, *, after: int | None, json
                 shown.saw(moment)
         except KeyboardInterrupt:
             return leave(instance.name)
-    return say_end(client, at.project_id, operation.id, instance.id, json=json)
+    return print_result(client, at.project_id, operation.id, instance.id, json=json)
 
 
-def say_end(client: Client, project_id: str, operation_id: str, instance_id: str, *, json: bool) -> int:
+def print_result(client: Client, project_id: str, operation_id: str, instance_id: str, *, json: bool) -> int:
     operation = client.get_operation(project_id, operation_id)
     instance = client.get_instance(project_id, instance_id)
     if json:
         show.as_json({"instance": instance, "operation": operation})
     elif operation.status == "succeeded":
-        _say_good(operation, instance)
+        _print_success(operation, instance)
     if operation.status == "succeeded":
         return failures.OK
-    say_bad(operation, instance)
+    print_failure(operation, instance)
     return failures.ENDED_BADLY
 
 
@@ -49,33 +49,33 @@ def _title(operation: OperationView, instance: InstanceView) -> str:
     return f"{doing} {instance.name} ({instance.app_slug} {instance.version})"
 
 
-def _say_good(operation: OperationView, instance: InstanceView) -> None:
+def _print_success(operation: OperationView, instance: InstanceView) -> None:
     print()
     if operation.kind == "decommission":
-        print(f"{instance.name} is gone. {_sentence(instance)}".strip())
-        say_next((f"gpuaas operation certificate {operation.id}", "what was proven of each machine"))
+        print(f"{instance.name} is decommissioned. {_sentence(instance)}".strip())
+        print_next((f"gpuaas operation certificate {operation.id}", "proof that its machines are clean"))
         return
-    if operation.member_id:  # the instance's own sentence is as old as the last look at it
+    if operation.member_id:  # the instance's own sentence is as old as its last observation
         print(operation.progress.message)
-        say_next((f"gpuaas member list {instance.name}", "how its members are"), *_certificates(operation))
+        print_next((f"gpuaas member list {instance.name}", "the state of its members"), *_certificates(operation))
         return
     print(f"{instance.name} is {instance.health.status}: {_sentence(instance)}")
-    say_next(
+    print_next(
         ("gpuaas access " + instance.name, "how to use it"),
-        ("gpuaas instance show " + instance.name, "all there is to know"),
-        ("gpuaas instance decommission " + instance.name, "take it down again"),
+        ("gpuaas instance show " + instance.name, "details"),
+        ("gpuaas instance decommission " + instance.name, "remove it"),
     )
 
 
 def _certificates(operation: OperationView) -> list[tuple[str, str]]:
     if operation.kind not in ("remove_member", "replace_member"):
         return []
-    return [(f"gpuaas operation certificate {operation.id}", "what was proven of the machine")]
+    return [(f"gpuaas operation certificate {operation.id}", "proof that the machine is clean")]
 
 
-def say_bad(operation: OperationView, instance: InstanceView) -> None:
+def print_failure(operation: OperationView, instance: InstanceView) -> None:
     if operation.status == "superseded":
-        return _say_superseded(operation, instance)
+        return _print_superseded(operation, instance)
     progress, error = operation.progress, operation.error
     where = f" at step {progress.step} of {progress.of}" if progress.of else ""
     ended = {"needs_attention": "needs attention", "failed": "failed", "canceled": "was canceled"}
@@ -88,25 +88,25 @@ def say_bad(operation: OperationView, instance: InstanceView) -> None:
         code=error.code if error else operation.status,
         correlation_id=operation.correlation_id,
     )
-    say_next(
-        ("gpuaas operation retry " + operation.id, "try again"),
-        ("gpuaas operation show " + operation.id, "look closer"),
-        ("gpuaas instance decommission " + instance.name, "give up and clean the hosts"),
+    print_next(
+        ("gpuaas operation retry " + operation.id, "retry it"),
+        ("gpuaas operation show " + operation.id, "details"),
+        ("gpuaas instance decommission " + instance.name, "remove the instance and clean its machines"),
         stderr=True,
     )
     return None
 
 
-def _say_superseded(operation: OperationView, instance: InstanceView) -> None:
-    """Somebody asked for something that goes before it: nothing to retry, and nothing went wrong."""
+def _print_superseded(operation: OperationView, instance: InstanceView) -> None:
+    """A newer operation took precedence: there is no failure and nothing to retry."""
     print(file=sys.stderr)
-    sentence = f"{operation.kind} of {instance.name} gave way to a later operation."
+    sentence = f"{operation.kind} of {instance.name} was superseded by a newer operation."
     failures.tell(sentence, code=operation.status, correlation_id=operation.correlation_id)
-    say_next((f"gpuaas operation show {instance.name}", "the later one"), stderr=True)
+    print_next((f"gpuaas operation show {instance.name}", "the newer operation"), stderr=True)
 
 
-def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:
-    """What people usually want to do now."""
+def print_next(*commands: tuple[str, str], stderr: bool = False) -> None:
+    """The commands that usually come next."""
     wanted = [(there(command), purpose) for command, purpose in commands]
     width = max(len(command) for command, _ in wanted)
     lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in wanted)]
@@ -114,8 +114,8 @@ def say_next(*commands: tuple[str, str], stderr: bool = False) -> None:
 
 
 def leave(instance: str) -> int:
-    print("\nThe operation goes on without you.", file=sys.stderr)
-    say_next((f"gpuaas instance watch {instance}", "look at it again"), stderr=True)
+    print("\nThe operation continues on the platform.", file=sys.stderr)
+    print_next((f"gpuaas instance watch {instance}", "follow it again"), stderr=True)
     return failures.INTERRUPTED
 
 

@@ -1,7 +1,7 @@
-"""`--watch`: runs a command that looks, again and again. Called by main for every command that has the option.
+"""`--watch`: repeats a read command. Called by main for every command with the option.
 
-A terminal is redrawn; in a pipe the whole output is written again whenever it is not what it was before. A platform
-that does not answer for a while does not end it: that is when people watch most.
+A terminal is redrawn; in a pipe the output is printed again when it changes. It continues while the platform does not
+answer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLEAR = "\033[H\033[2J\033[3J"
 
 
 class _Page(io.StringIO):
-    """What one look printed; it counts as a terminal where the real output is one, so that colours stay."""
+    """The output of one run; it counts as a terminal if stdout is one, so that colours stay."""
 
     def __init__(self, real: TextIO) -> None:
         super().__init__()
@@ -29,8 +29,8 @@ class _Page(io.StringIO):
         return self._terminal
 
 
-def watch(look: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Until Ctrl-C, or until an error that looking again will not mend."""
+def watch(command: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
+    """Until Ctrl-C, or until an error that a retry cannot fix."""
     from gpuaas_sdk.errors import ConnectionFailed, Unavailable
 
     out, shown = sys.stdout, None
@@ -39,10 +39,10 @@ def watch(look: Callable[[], int | None], every_s: float, *, sleep: Callable[[fl
             page = _Page(out)
             try:
                 with contextlib.redirect_stdout(page):
-                    look()
+                    command()
                 shown = _turn(out, page.getvalue(), shown)
             except (ConnectionFailed, Unavailable) as error:
-                print(f"({error} Looking again.)", file=sys.stderr)
+                print(f"({error} Retrying.)", file=sys.stderr)
             sleep(max(0.2, every_s))
     except KeyboardInterrupt:
         return failures.INTERRUPTED

@@ -1,1 +1,1 @@
-"""The platform for agents: `gpuaas mcp`. What can be asked, plans, tools, and the protocol, a file each."""
+"""`gpuaas mcp`, the platform for AI agents: the registry of operations, plans, tools, and the protocol server."""

@@ -1,7 +1,7 @@
-"""Plans: exactly what a change would send, kept ten minutes in this process, applied at most once. Used by tools.py.
+"""Plans: the exact request of a change, stored for ten minutes in this process and applied at most once.
 
-A plan is the request itself, with its idempotency key: applying it again gives the first answer, and sending it again
-after a lost answer acts once. Nothing can be applied that was not planned and shown before.
+A plan is the request itself with its idempotency key: applying it twice returns the first answer, and a repeat after a
+lost answer takes effect once. Only a plan that was shown before can be applied. Used by tools.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .. import failures
 from ..failures import CliError
 
 LIFE_S = 600
-AGAIN = "Plan it again, look at what it would do now, and apply the new plan."
+AGAIN = "Create a new plan, review it, and apply it."
 
 
 @dataclass
@@ -47,11 +47,11 @@ class Plans:
         return plan
 
     def apply(self, plan_id: str, send: Callable[[Request[Any]], Any]) -> tuple[Plan, bool]:
-        """The plan with its answer, and whether it was applied just now."""
+        """The plan with its answer, and whether this call applied it."""
         plan = self._known.get(plan_id)
         if plan is None or self._clock() - plan.made >= LIFE_S:
             sentence = (
-                f"There is no plan {plan_id} here: plans live ten minutes, and only in the server that made them."
+                f"Plan {plan_id} does not exist here. A plan is valid for ten minutes, in the server that created it."
             )
             raise CliError(sentence, AGAIN, failures.NOT_FOUND)
         with plan.lock:

@@ -1,8 +1,8 @@
-"""What an agent can ask for: the SDK's calls, sorted into those that list, those that read and those that change.
+"""The operations of an agent: the SDK's calls, sorted into list, read and change.
 
-Nothing is listed by hand: a new call of the SDK is here by itself, with its sentence and the schema of its arguments.
-Left out are calls that take or give secrets, which is read off their fields, and the few that are nobody's but a
-controller's or a person's. Read by tools.py.
+The registry is derived from the SDK: a new call appears by itself, with its sentence and the schema of its arguments.
+Excluded are calls that take or return secrets, detected by their fields, and calls of controllers and people. Read by
+tools.py.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SECRET = re.compile(
     r"password|(^|_)token$|secret$|private_key|^credential$|sealed|certificate$|verifier|assertion|_access_key"
 )
 NOT_FOR_AGENTS = {
-    "claim": "work is claimed by an app's controller",
-    "send_telemetry": "telemetry comes from an app's controller",
-    "resolve_artifact": "asked by an app's controller",
-    "sign_out": "the session is the person's",
-    "issue_secret": "secrets do not go through an agent",
-    "create_service_account": "identities are made by people",
-    "add_key": "identities are made by people",
-    "open_break_glass": "people look into a tenant, and say so themselves",
-    "approve_break_glass": "the second pair of eyes is a person's",
+    "claim": "only for an app's controller",
+    "send_telemetry": "only for an app's controller",
+    "resolve_artifact": "only for an app's controller",
+    "sign_out": "the session belongs to the person",
+    "issue_secret": "secrets are not exposed to an agent",
+    "create_service_account": "identities are created by people",
+    "add_key": "identities are created by people",
+    "open_break_glass": "break-glass is opened by a person",
+    "approve_break_glass": "break-glass is approved by a person",
 }
-# How to ask what a change would do: the SDK's call for the same route with validate_only.
+# The SDK's call that plans a change: the same route with validate_only.
 PLANNERS = {
     "update_instance": "plan_update",
     "deploy": "plan",
@@ -56,10 +56,10 @@ class Operation:
     parameters: dict[str, dict[str, Any]]
     required: tuple[str, ...]
     positional: tuple[str, ...]
-    call: Any  # of gpuaas_sdk.call; typed so, since a descriptor as a field confuses type checkers
+    call: Any  # a gpuaas_sdk.call; Any, because type checkers misread a descriptor in a field
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
-        """What would be sent. The arguments were checked before."""
+        """The request. The caller has validated the arguments."""
         named = {name: value for name, value in arguments.items() if name not in self.positional}
         return self.call.request(*(arguments[name] for name in self.positional), **named)
 
@@ -70,22 +70,22 @@ class Operation:
 
 @cache
 def operations() -> dict[str, Operation]:
-    """Everything an agent can ask for, by name."""
+    """All operations of an agent, by name."""
     known = {name: one for name, one in inspect.getmembers(sdk.Calls) if isinstance(one, call)}
     return {name: _operation(name, one) for name, one in known.items() if not why_not(name, one)}
 
 
 def why_not(name: str, one: call[..., Any]) -> str:
-    """Why a call is not for agents; "" if it is."""
+    """Why a call is excluded; "" if it is not."""
     if name in NOT_FOR_AGENTS:
         return NOT_FOR_AGENTS[name]
     sample = _sample(one)
     if sample.answer is PlannedView:
-        return "asked by planning"
+        return "used by the plan tool"
     if "claim_epoch" in _parameters(one):
-        return "asked by the controller that holds the operation"
+        return "only for the controller of the operation"
     secret = next((field for field in (*_parameters(one), *_fields(sample.answer)) if SECRET.search(field)), "")
-    return f"it takes or gives a secret ({secret})" if secret else ""
+    return f"takes or returns a secret ({secret})" if secret else ""
 
 
 def _operation(name: str, one: call[..., Any]) -> Operation:
@@ -96,8 +96,8 @@ def _operation(name: str, one: call[..., Any]) -> Operation:
         kind=_kind(sample),
         sentence=" ".join((one.__doc__ or "").split()) or f"{name.replace('_', ' ').capitalize()}.",
         parameters={parameter: _schema(hints[parameter]) for parameter in known},
-        required=tuple(key for key, said in known.items() if said.default is said.empty),
-        positional=tuple(key for key, said in known.items() if said.kind is not said.KEYWORD_ONLY),
+        required=tuple(key for key, rule in known.items() if rule.default is rule.empty),
+        positional=tuple(key for key, rule in known.items() if rule.kind is not rule.KEYWORD_ONLY),
         call=one,
     )
 
@@ -107,11 +107,11 @@ def _parameters(one: call[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _sample(one: call[..., Any]) -> Request[Any]:
-    """A request with every argument given: it tells the method and the answer."""
+    """A request with example arguments, for its method and answer type."""
     hints, positional, named = get_type_hints(one._describe), [], {}
-    for name, said in _parameters(one).items():
+    for name, rule in _parameters(one).items():
         value = EXAMPLES[_plain(hints[name])]
-        if said.kind is said.KEYWORD_ONLY:
+        if rule.kind is rule.KEYWORD_ONLY:
             named[name] = value
         else:
             positional.append(value)
@@ -136,7 +136,7 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _fields(answer: Any, seen: frozenset[Any] = frozenset()) -> Iterator[str]:
-    """The names of everything in an answer, however deep."""
+    """The field names of an answer, nested ones included."""
     for inner in get_args(answer):
         yield from _fields(inner, seen)
     kind = get_origin(answer) or answer

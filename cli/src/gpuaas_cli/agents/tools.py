@@ -1,7 +1,7 @@
 """The tools an agent has: find, describe, plan, apply, watch, triage, explain. server.py serves them.
 
-A tool takes plain arguments and gives plain data; what goes wrong is raised as everywhere in the CLI. Each call signs
-in anew with what the person has saved, so a renewed login needs no restart; each runs under its own correlation id.
+A tool takes plain arguments and returns plain data; errors are raised as in every command. Each call reads the stored
+token, so that a new sign-in needs no restart, and has its own correlation id.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .registry import CHANGE, LIST, PLANNERS, READ, Operation, operations
 
 PAGE = 50  # items of a list, unless the agent asks for more
 WATCH_S, LONGEST_WATCH_S, POLL_S = 30.0, 120.0, 1.0
-READ_ONLY = "This server only looks. A person can start it with `gpuaas mcp --allow-changes`."
+READ_ONLY = "This server is read-only. The user can start it with `gpuaas mcp --allow-changes`."
 ARGUMENTS = {
     "type": "object",
-    "description": "As `operations` with that name says; project_id and tenant_id may be left out.",
+    "description": "See `operations` with this name; project_id and tenant_id are optional.",
 }
 
 
@@ -54,15 +54,15 @@ class Tools:
         self._known = {tool.name: tool for tool in made}
 
     def listed(self) -> list[Tool]:
-        """Those on offer; a server that only looks does not offer to change."""
+        """The offered tools; a read-only server offers no changes."""
         return [tool for tool in self._known.values() if self._may or not tool.changes]
 
     def run(self, name: str, arguments: dict[str, Any]) -> Any:
         tool = self._known.get(name)
         if tool is None:
-            raise CliError(f"There is no tool {name}.", f"Those there are: {', '.join(self._known)}.", failures.USAGE)
+            raise CliError(f"There is no tool {name}.", f"Tools: {', '.join(self._known)}.", failures.USAGE)
         if tool.changes and not self._may:
-            raise CliError("Nothing was changed: this server only looks.", READ_ONLY, failures.DENIED)
+            raise CliError("Nothing was changed: this server is read-only.", READ_ONLY, failures.DENIED)
         _check(tool.name, arguments, set(tool.properties), tool.required)
         return tool.run(**arguments)
 
@@ -90,16 +90,16 @@ class Tools:
                 planned = {key: value for key, value in filled.items() if key != "reason"}
                 effects = getattr(at.client, PLANNERS[operation])(*_places(one, planned), **_named_only(one, planned))
             made = self._plans.make(operation, one.request(filled))
-        return _told(one, made, effects) | ({} if self._may else {"note": READ_ONLY})
+        return _plan_view(one, made, effects) | ({} if self._may else {"note": READ_ONLY})
 
     def apply(self, plan_id: str) -> Any:
         with session(self._common) as at:
             plan, now = self._plans.apply(plan_id, at.client.send)
-        said = {"plan_id": plan.id, "operation": plan.operation}
-        return {**said, "applied": "now" if now else "before; this is the first answer", "answer": plan.answer}
+        facts = {"plan_id": plan.id, "operation": plan.operation}
+        return {**facts, "applied": "now" if now else "before; this is the first answer", "answer": plan.answer}
 
     def watch(self, operation_id: str, project_id: str = "", after: str = "", seconds: float = WATCH_S) -> Any:
-        """Until the operation ends, or the time is over; then call again with `next_after`."""
+        """Until the operation ends or the time is over; continue with `next_after`."""
         deadline = time.monotonic() + min(seconds, LONGEST_WATCH_S)
         with session(self._common) as at:
             project = project_id or at.project_id
@@ -132,34 +132,34 @@ class Tools:
         return [
             Tool(
                 "operations",
-                "What can be asked for: names and sentences, or with `name` the arguments of one.",
+                "The available operations; with `name` the arguments of one operation.",
                 self.operations,
-                {"name": text, "about": {**text, "description": "only those that mention this"}},
+                {"name": text, "about": {**text, "description": "only operations that mention this text"}},
             ),
             Tool(
                 "find",
-                "Lists: instances, allocations, nodes, operations, the catalog, events and so on, page by page.",
+                "Lists of instances, allocations, nodes, operations, apps, events, …, in pages.",
                 self.find,
                 {"what": {"type": "string", "enum": names[LIST]}, "arguments": ARGUMENTS},
                 ("what",),
             ),
             Tool(
                 "describe",
-                "All about one thing, by its id.",
+                "One resource in detail, by its id.",
                 self.describe,
                 {"what": {"type": "string", "enum": names[READ]}, "arguments": ARGUMENTS},
                 ("what",),
             ),
             Tool(
                 "plan",
-                f"What a change would do, checked by the platform where it can be. Nothing is changed; {planned}.",
+                f"The effect of a change, checked by the platform where possible. Nothing is changed; {planned}.",
                 self.plan,
                 {"operation": {"type": "string", "enum": names[CHANGE]}, "arguments": ARGUMENTS},
                 ("operation",),
             ),
             Tool(
                 "apply",
-                "Do what was planned, once. Show the plan to the person you act for, first.",
+                "Apply a plan, once. Show the plan to the user first.",
                 self.apply,
                 {"plan_id": text},
                 ("plan_id",),
@@ -167,14 +167,14 @@ class Tools:
             ),
             Tool(
                 "watch",
-                "The steps of an operation until it ends or `seconds` are over; go on with `after` = `next_after`.",
+                "The steps of an operation until it ends or `seconds` are over; continue with `after` = `next_after`.",
                 self.watch,
                 {"operation_id": text, "project_id": text, "after": text, "seconds": number},
                 ("operation_id",),
             ),
             Tool(
                 "triage",
-                "Everything under a correlation id in order: what failed, why, and what to do.",
+                "Everything recorded under a correlation id, in order: what failed, why, and what to do.",
                 self.triage,
                 {"correlation_id": text},
                 ("correlation_id",),
@@ -188,9 +188,7 @@ class Tools:
 def _named(name: str, kind: str = "") -> Operation:
     one = operations().get(name)
     if one is None or (kind and one.kind != kind):
-        raise CliError(
-            f"There is no operation {name} here.", "See the tool `operations` for those there are.", failures.USAGE
-        )
+        raise CliError(f"There is no operation {name} here.", "The tool `operations` lists them.", failures.USAGE)
     return one
 
 
@@ -205,7 +203,7 @@ def _check(what: str, given: dict[str, Any], known: set[str], required: tuple[st
 
 
 def _filled(at: Session, one: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    """With the project and the tenant the person works in, where they were left out."""
+    """Fills in the current project and tenant where they are left out."""
     usual: dict[str, Callable[[], str]] = {"project_id": lambda: at.project_id, "tenant_id": lambda: at.tenant_id(None)}
     lacking = [name for name in one.required if name in usual and name not in arguments]
     filled = {**{name: usual[name]() for name in lacking}, **arguments}
@@ -227,16 +225,16 @@ def _named_only(one: Operation, filled: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in filled.items() if name not in one.positional}
 
 
-def _told(one: Operation, plan: Plan, effects: Any) -> dict[str, Any]:
+def _plan_view(one: Operation, plan: Plan, effects: Any) -> dict[str, Any]:
     request = plan.request
-    said = {"plan_id": plan.id, "valid_for_s": LIFE_S, "operation": one.name, "what": one.sentence}
+    facts = {"plan_id": plan.id, "valid_for_s": LIFE_S, "operation": one.name, "what": one.sentence}
     sends = {"method": request.method, "path": request.path, "body": request.body, "headers": request.headers}
-    checked = "by the platform" if effects is not None else "not by the platform: this is exactly what will be sent"
-    return {**said, "sends": sends, "checked": checked, "effects": effects.plan if effects is not None else None}
+    checked = "by the platform" if effects is not None else "not checked by the platform: this is the exact request"
+    return {**facts, "sends": sends, "checked": checked, "effects": effects.plan if effects is not None else None}
 
 
 def _steps(at: Session, project: str, operation_id: str, after: str, deadline: float) -> tuple[list[Any], str]:
-    """What happened to the operation since; without the right to read events, only a moment's wait."""
+    """New events of the operation; without the permission to read events, a short wait."""
     wait = int(max(0.0, min(deadline - time.monotonic(), 20.0)))
     try:
         start = after or str(max(0, sequence_now(at.client, project) - 500))
@@ -245,8 +243,8 @@ def _steps(at: Session, project: str, operation_id: str, after: str, deadline: f
         time.sleep(min(POLL_S, wait))
         return [], after
     mine = [one for one in page.items if one.data.get("operation_id") == operation_id]
-    return [{"at": one.time, "type": one.type, **_said(one.data)} for one in mine], page.next_after
+    return [{"at": one.time, "type": one.type, **_facts(one.data)} for one in mine], page.next_after
 
 
-def _said(data: dict[str, Any]) -> dict[str, Any]:
+def _facts(data: dict[str, Any]) -> dict[str, Any]:
     return {key: data[key] for key in ("status", "step", "of", "message") if data.get(key) not in (None, "")}

@@ -16,7 +16,7 @@ from ..failures import CliError
 from ..options import Common, Destroying, Flag, Looking
 from ..session import connect, session
 
-session_app = App(name="session", help="Where you are signed in.")
+session_app = App(name="session", help="Your sessions.")
 
 
 def login(
@@ -27,10 +27,10 @@ def login(
     paste: Annotated[bool, Flag] = False,
     common: Common = Common(),
 ) -> int | None:
-    """Sign in; the token is kept in ~/.config/gpuaas/config.json, for you alone.
+    """Sign in. The token is stored in ~/.config/gpuaas/config.json, readable by you only.
 
-    With --project, that project becomes the one you work in by default. Several platforms are kept side by side, each
-    under its address or the name you give with --context.
+    With --project, that project becomes your default. Several platforms can be stored, each under its address or the
+    name given with --context.
 
     Example: gpuaas login --api https://gpu.example --email ada@example.com
     Example: gpuaas login --api https://gpu.example --email ada@example.com --password-stdin < password
@@ -40,21 +40,21 @@ def login(
     Parameters
     ----------
     email
-        Who you are.
+        The e-mail address of your account.
     password_stdin
         Read the password from standard input instead of asking for it.
     oidc
-        Id of your tenant's identity provider: sign in there with your browser, without a password here.
+        Id of your tenant's identity provider: sign in there with your browser.
     paste
-        With --oidc: the browser is on another machine; paste the code it shows.
+        With --oidc, if the browser runs on another computer: paste the code that it shows.
     """
     file = Contexts.saved()
     known = file.known.get(common.context or "", Config())
     api = (common.api or known.api or (Config.effective().api if not common.context else "")).rstrip("/")
     if not api:
-        raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+        raise CliError("No platform address is known.", "Add --api https://…", failures.USAGE)
     if not email and not oidc:
-        raise CliError("Who are you?", "Add --email, or --oidc with your identity provider.", failures.USAGE)
+        raise CliError("No account was named.", "Add --email, or --oidc with your identity provider.", failures.USAGE)
     with connect(api) as client:
         try:
             if oidc:
@@ -78,7 +78,7 @@ def _password(from_stdin: bool) -> str:
 
 
 def logout(*, common: Common = Common()) -> None:
-    """Sign out here, and end the session on the platform.
+    """Delete the token on this computer and end the session on the platform.
 
     Example: gpuaas logout
     """
@@ -86,7 +86,7 @@ def logout(*, common: Common = Common()) -> None:
         with session(common) as at:
             at.client.sign_out()
     except (CliError, sdk.errors.Unauthenticated):
-        pass  # it has ended already, which is what was asked for
+        pass  # the session has ended already
     finally:
         _forget_token(common)
     if common.json:
@@ -104,7 +104,7 @@ def _forget_token(common: Common) -> None:
 
 
 def whoami(*, common: Looking = Looking()) -> None:
-    """Who you are to the platform, and where you may work.
+    """Your account, and your projects and roles.
 
     Example: gpuaas whoami
     Example: gpuaas whoami -o json
@@ -123,11 +123,11 @@ def whoami(*, common: Looking = Looking()) -> None:
         if me.more_projects:
             print(f"\nThese are the first {len(me.projects)}; see them all: gpuaas project list")
     else:
-        print("You can see no project yet.")
+        print("You have no project yet. A tenant administrator can add you to one.")
 
 
 def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
-    """Change your password; every other session of yours ends.
+    """Change your password. Your other sessions end.
 
     Example: gpuaas password
     Example: gpuaas password --password-stdin < two-lines
@@ -135,12 +135,12 @@ def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = 
     Parameters
     ----------
     password_stdin
-        Read the present password and the new one from standard input, one per line.
+        Read the current password and the new one from standard input, one per line.
     """
     with session(common) as at:
-        present = _secret("Present password: ", password_stdin)
+        current = _secret("Current password: ", password_stdin)
         ended = at.client.change_password(
-            current_password=present, new_password=_secret("New password: ", password_stdin)
+            current_password=current, new_password=_secret("New password: ", password_stdin)
         ).ended_sessions
     if common.json:
         return show.as_json({"ended_sessions": ended})
@@ -149,7 +149,7 @@ def password(*, password_stdin: Annotated[bool, Flag] = False, common: Common = 
 
 
 def accept(*, from_stdin: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
-    """Make your account from an invitation; you choose the password.
+    """Create your account from an invitation. You choose the password.
 
     Example: gpuaas accept --api https://gpu.example
     Example: gpuaas accept --api https://gpu.example --from-stdin < token-and-password
@@ -161,9 +161,9 @@ def accept(*, from_stdin: Annotated[bool, Flag] = False, common: Common = Common
     """
     api = common.api or Config.effective(context=common.context).api
     if not api:
-        raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+        raise CliError("No platform address is known.", "Add --api https://…", failures.USAGE)
     with connect(api) as client:
-        token = _secret("Token of the invitation: ", from_stdin)
+        token = _secret("Invitation token: ", from_stdin)
         me = client.accept_invitation(token, _secret("Password (at least 12 characters): ", from_stdin))
     if common.json:
         return show.as_json(me)
@@ -177,7 +177,7 @@ def _secret(question: str, from_stdin: bool) -> str:
 
 @session_app.command(name="list")
 def list_sessions(*, common: Looking = Looking()) -> None:
-    """Where you are signed in now.
+    """Your sessions.
 
     Example: gpuaas session list
     """
@@ -191,7 +191,7 @@ def list_sessions(*, common: Looking = Looking()) -> None:
 
 @session_app.command
 def revoke(session_id: str, *, common: Destroying = Destroying()) -> None:
-    """End one of your sessions; its token is dead at once.
+    """End one of your sessions. Its token stops working at once.
 
     Example: gpuaas session revoke ses_01h…
 
@@ -204,5 +204,5 @@ def revoke(session_id: str, *, common: Destroying = Destroying()) -> None:
         ended = at.client.revoke_session(session_id)
     if common.json:
         return show.as_json(ended)
-    print("That session has ended.")
+    print("The session has ended.")
     return None

@@ -1,4 +1,4 @@
-"""`gpuaas artifact …`: what is registered for machines; `gpuaas artifact-source …`: where it may come from."""
+"""`gpuaas artifact …`: content that machines may be given; `gpuaas artifact-source …`: its sources."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..session import Session, pick, session
 if TYPE_CHECKING:
     from gpuaas_sdk.models import ArtifactView, ProjectArtifactView, SourceView
 
-app = App(name="artifact", help="Content for machines: pushed or registered once, delivered with its digest.")
-source = App(name="artifact-source", help="Where artifacts may come from.")
+app = App(name="artifact", help="Content for machines, verified by digest.")
+source = App(name="artifact-source", help="The sources of artifacts.")
 Level = Literal["platform", "tenant"]
 
 
@@ -57,7 +57,7 @@ def _source_id(at: Session, level: Level, tenant: str | None, name: str) -> str:
 def list_artifacts(
     *, name: str | None = None, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
 ) -> None:
-    """What a project may use of what its tenant and the platform registered, and why not.
+    """The artifacts of the tenant and the platform, and whether the project may use each.
 
     Example: gpuaas artifact list --project red
     Example: gpuaas artifact list --level tenant
@@ -65,9 +65,9 @@ def list_artifacts(
     Parameters
     ----------
     name
-        Only those with this name.
+        Only artifacts with this name.
     level
-        Instead: what the tenant, or the platform, registered, withdrawn ones too.
+        List the artifacts of the tenant or the platform instead, withdrawn artifacts included.
     """
     with session(common) as at:
         if level:
@@ -79,21 +79,21 @@ def list_artifacts(
         print("No artifacts are registered.")
         return None
     rows = [(a.name, a.version, a.tier, a.source, str(a.size), "yes" if a.allowed else a.reason, a.id) for a in found]
-    return show.table(("NAME", "VERSION", "OF", "SOURCE", "BYTES", "USABLE", "ID"), rows)
+    return show.table(("NAME", "VERSION", "LEVEL", "SOURCE", "BYTES", "USABLE", "ID"), rows)
 
 
 def _of_level(common: Common, found: list[ArtifactView]) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(a.name, a.version, a.tier, a.source, str(a.size), a.state, a.id) for a in found]
-    return show.table(("NAME", "VERSION", "OF", "SOURCE", "BYTES", "STATE", "ID"), rows)
+    return show.table(("NAME", "VERSION", "LEVEL", "SOURCE", "BYTES", "STATE", "ID"), rows)
 
 
 @app.command(name="show")
 def show_artifact(
     name: str, /, *, level: Level | None = None, tenant: Tenant = None, common: Looking = Looking()
 ) -> None:
-    """All about one, and whether the project may use it.
+    """One artifact in detail, and whether the project may use it.
 
     Example: gpuaas artifact show slurm-packages:22.05.8
     Example: gpuaas artifact show slurm-packages:22.05.8 --level platform
@@ -101,9 +101,9 @@ def show_artifact(
     Parameters
     ----------
     name
-        Name and version with a colon between, or the id.
+        NAME:VERSION, or the id.
     level
-        Instead of asking for a project: one of the tenant's, or the platform's own.
+        An artifact of the tenant or the platform, without regard to a project.
     """
     with session(common) as at:
         if level:
@@ -114,17 +114,17 @@ def show_artifact(
         else:
             wanted, _, version = name.partition(":")
             every = at.client.every(sdk.Calls.list_project_artifacts, at.project_id, name=wanted)
-            there = [one for one in every if one.version == version]
-            if not there:
+            matching = [one for one in every if one.version == version]
+            if not matching:
                 raise CliError(f"There is no artifact {name}.", "See: gpuaas artifact list", failures.NOT_FOUND)
-            found = there[0]
+            found = matching[0]
     return _about(common, found, [("usable", "yes" if found.allowed else found.reason)])
 
 
 def _about(common: Common, found: ArtifactView | ProjectArtifactView, more: list[tuple[str, str]]) -> None:
     if common.json:
         return show.as_json(found)
-    facts = [("artifact", f"{found.name} {found.version}"), ("of", found.tier), ("source", found.source)]
+    facts = [("artifact", f"{found.name} {found.version}"), ("level", found.tier), ("source", found.source)]
     facts += [("reference", json.dumps(found.reference)), ("sha256", found.sha256), ("bytes", str(found.size))]
     return show.facts([*facts, ("type", found.media_type), ("state", found.state), *more, ("id", found.id)])
 
@@ -141,32 +141,32 @@ def push(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Put a file into the core's own store and register it.
+    """Upload a file to the platform's own store and register it.
 
     Example: gpuaas artifact push slurm-22.05.8.tar --name slurm-packages --version 22.05.8
 
     Parameters
     ----------
     file
-        What machines are to get, exactly so.
+        The file to upload; machines get exactly this content.
     name
-        What it is called: small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     version
-        Never given to other content again.
+        A version never gets other content.
     media_type
-        What kind of content it is.
+        Media type of the content.
     level
-        platform: for all tenants.
+        `platform`: for all tenants.
     """
     from gpuaas_sdk.artifacts import push_file, sha256_of
 
     if not file.is_file():
-        raise CliError(f"{file} is no file.", "Name the file to push.", failures.USAGE)
+        raise CliError(f"{file} is not a file.", "Give the path of the file to push.", failures.USAGE)
     with session(common) as at:
         where = _at(at, level, tenant)
         push_file(at.client, file, *where)
-        said = {"name": name, "version": version, "sha256": sha256_of(file), "media_type": media_type}
-        made = _call(at, "register_{}_artifact", level)(*where, **said)
+        facts = {"name": name, "version": version, "sha256": sha256_of(file), "media_type": media_type}
+        made = _call(at, "register_{}_artifact", level)(*where, **facts)
     return _registered(common, made)
 
 
@@ -186,7 +186,7 @@ def register(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Register what a source has. Without a digest the platform reads it now.
+    """Register content of a source. Without a digest, the platform downloads it now.
 
     Example: gpuaas artifact register --name weights --version 7 --from-source models --path llama/7.bin
     Example: gpuaas artifact register --name tools --version 2 --from-source hub --repository a/b --manifest sha256:…
@@ -194,31 +194,31 @@ def register(
     Parameters
     ----------
     name
-        What it is called: small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     version
-        Its version; it never gets other content.
+        A version never gets other content.
     from_source
         Name or id of the source.
     path
-        For blob sources: below the source's address.
+        For blob sources: the path below the source's address.
     repository
-        For oci sources, with --manifest, and --layer if there are several.
+        For oci sources: with --manifest, and --layer if the manifest has several.
     manifest
-        Digest of the manifest, in a registry.
+        Digest of the manifest.
     layer
-        Digest of the layer, if there are several.
+        Digest of the layer, if the manifest has several.
     sha256
-        Digest that the content must have; computed if left out.
+        Expected digest. Default: computed by the platform.
     size
-        Bytes it must have; counted if left out.
+        Expected size in bytes. Default: counted by the platform.
     level
-        platform: for all tenants.
+        `platform`: for all tenants.
     """
     with session(common) as at:
-        said = {"name": name, "version": version, "source_id": _source_id(at, level, tenant, from_source)}
-        said |= {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
+        facts = {"name": name, "version": version, "source_id": _source_id(at, level, tenant, from_source)}
+        facts |= {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
         call = _call(at, "register_{}_artifact", level)
-        made = call(*_at(at, level, tenant), **said, sha256=sha256, size=size)
+        made = call(*_at(at, level, tenant), **facts, sha256=sha256, size=size)
     return _registered(common, made)
 
 
@@ -239,16 +239,16 @@ def withdraw(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Deliver it to nobody any more. Its version is never used again.
+    """Stop delivering an artifact. Its version cannot be used again.
 
     Example: gpuaas artifact withdraw slurm-packages:22.05.8 --reason "a bug in munge"
 
     Parameters
     ----------
     name
-        Name and version with a colon between, or the id.
+        NAME:VERSION, or the id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
     with session(common) as at:
         where = _at(at, level, tenant)
@@ -261,26 +261,26 @@ def withdraw(
 
 @source.command(name="list")
 def list_sources(*, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tenant's own sources and the platform's; with --level platform those of the platform.
+    """The sources of the tenant and the platform; with --level platform only the platform's.
 
     Example: gpuaas artifact-source list
 
     Parameters
     ----------
     level
-        Whose: `tenant` or `platform`.
+        `tenant` or `platform`.
     """
     with session(common) as at:
         found = _every(at, "list_{}_artifact_sources", level, tenant)
     if common.json:
         return show.as_json(found)
     rows = [(s.policy_name, s.kind, s.tier, s.base_url or "-", s.credential_kind or "-", s.state, s.id) for s in found]
-    return show.table(("IN POLICIES", "KIND", "OF", "ADDRESS", "CREDENTIAL", "STATE", "ID"), rows)
+    return show.table(("IN POLICIES", "KIND", "LEVEL", "ADDRESS", "CREDENTIAL", "STATE", "ID"), rows)
 
 
 @source.command(name="show")
 def show_source(name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One source: where it is, how it is entered, what may be done with it.
+    """One source: address, credential, state and allowed actions.
 
     Example: gpuaas artifact-source show models
 
@@ -289,17 +289,17 @@ def show_source(name: str, /, *, level: Level = "tenant", tenant: Tenant = None,
     name
         Name or id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
     with session(common) as at:
         which = _source_id(at, level, tenant, name)
         found = _call(at, "get_{}_artifact_source", level)(*_at(at, level, tenant), which)
     if common.json:
         return show.as_json(found)
-    facts = [("source", found.name), ("in policies", found.policy_name), ("kind", found.kind), ("of", found.tier)]
+    facts = [("source", found.name), ("in policies", found.policy_name), ("kind", found.kind), ("level", found.tier)]
     facts += [("address", found.base_url), ("credential", found.credential_kind or "none"), ("state", found.state)]
     can = ", ".join(found.available_actions)
-    return show.facts([*facts, ("why", found.state_reason or ""), ("can be", can), ("id", found.id)])
+    return show.facts([*facts, ("reason", found.state_reason or ""), ("allowed actions", can), ("id", found.id)])
 
 
 @source.command
@@ -317,7 +317,7 @@ def add(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allow a further place that artifacts may come from.
+    """Allow another source of artifacts.
 
     Example: gpuaas artifact-source add models https://models.example/bucket --kind blob
     Example: gpuaas artifact-source add hub https://registry.example --kind oci --credential-stdin < login.json
@@ -327,31 +327,33 @@ def add(
     name
         Name of the source.
     base_url
-        Its address: https://…
+        Its address, https://…
     kind
         `blob` for files, `oci` for a registry.
     port
-        Once more, if the address names an unusual one.
+        Confirms a non-standard port in the address.
     credential_stdin
         Read a credential as JSON from standard input: {"kind": "basic", "username": …, "password": …},
         {"kind": "bearer", "token": …} or {"kind": "s3", "access_key_id": …, "secret_access_key": …, "region": …}.
     private_addresses
-        At the platform: it may be plain http and stand in the operator's own networks.
+        Platform only: allow plain http and private network addresses.
     open_to_tenants
-        At the platform: tenants may register anything of it, read with the platform's credential.
+        Platform only: tenants may register any of its content, read with the platform's credential.
     level
-        platform: for all tenants.
+        `platform`: for all tenants.
     """
-    said: dict[str, Any] = {"name": name, "kind": kind, "base_url": base_url, "port": port}
-    said["credential"] = _credential() if credential_stdin else None
+    facts: dict[str, Any] = {"name": name, "kind": kind, "base_url": base_url, "port": port}
+    facts["credential"] = _credential() if credential_stdin else None
     if level == "platform":
-        said |= {"private_addresses": private_addresses or None, "open_to_tenants": open_to_tenants or None}
+        facts |= {"private_addresses": private_addresses or None, "open_to_tenants": open_to_tenants or None}
     elif private_addresses or open_to_tenants:
         way_out = "Add --level platform, or leave the option out."
-        raise CliError("Only the platform decides that about its own sources.", way_out, failures.USAGE)
+        raise CliError(
+            "--private-addresses and --open-to-tenants are for sources of the platform.", way_out, failures.USAGE
+        )
     with session(common) as at:
-        made = _call(at, "create_{}_artifact_source", level)(*_at(at, level, tenant), **said)
-    return _told(common, made, f"{made.name} is a source; policies call it {made.policy_name}.")
+        made = _call(at, "create_{}_artifact_source", level)(*_at(at, level, tenant), **facts)
+    return _print(common, made, f"{made.name} is added. Policies refer to it as {made.policy_name}.")
 
 
 @source.command
@@ -364,7 +366,7 @@ def disable(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Nothing is delivered from it any more, also not what was promised.
+    """Stop deliveries from a source, including pending ones.
 
     Example: gpuaas artifact-source disable models --reason "incident 7"
 
@@ -373,9 +375,9 @@ def disable(
     name
         Name or id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
-    return _decide(common, "disable", name, reason, level, tenant, "delivers nothing any more")
+    return _decide(common, "disable", name, reason, level, tenant, "is disabled")
 
 
 @source.command
@@ -388,7 +390,7 @@ def enable(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """It may deliver again.
+    """Allow deliveries from a source again.
 
     Example: gpuaas artifact-source enable models
 
@@ -397,9 +399,9 @@ def enable(
     name
         Name or id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
-    return _decide(common, "enable", name, reason, level, tenant, "delivers again")
+    return _decide(common, "enable", name, reason, level, tenant, "is enabled")
 
 
 @source.command
@@ -412,7 +414,7 @@ def remove(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """For good, with its credential; only once nothing registered comes from it.
+    """Delete a source and its credential. Refused while an artifact is registered from it.
 
     Example: gpuaas artifact-source remove models
 
@@ -421,16 +423,16 @@ def remove(
     name
         Name or id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
-    return _decide(common, "remove", name, reason, level, tenant, "is gone")
+    return _decide(common, "remove", name, reason, level, tenant, "is deleted")
 
 
 @source.command(name="set-credential")
 def set_credential(
     name: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Changing = Changing()
 ) -> None:
-    """Replace the credential of a source; read as JSON from standard input, as with `add`.
+    """Replace the credential of a source, read as JSON from standard input as with `add`.
 
     Example: gpuaas artifact-source set-credential models < login.json
 
@@ -439,13 +441,13 @@ def set_credential(
     name
         Name or id.
     level
-        platform: one of the platform's own.
+        `platform`: an item of the platform itself.
     """
     credential = _credential()
     with session(common) as at:
         call = _call(at, "set_{}_artifact_credential", level)
         made = call(*_at(at, level, tenant), _source_id(at, level, tenant, name), credential=credential)
-    return _told(common, made, f"{made.name} has a new credential of the kind {made.credential_kind}.")
+    return _print(common, made, f"{made.name} has a new {made.credential_kind} credential.")
 
 
 def _decide(
@@ -454,10 +456,10 @@ def _decide(
     with session(common) as at:
         call = _call(at, f"{verb}_{{}}_artifact_source", level)
         made = call(*_at(at, level, tenant), _source_id(at, level, tenant, name), reason=reason)
-    return _told(common, made, f"{made.name} {now}.")
+    return _print(common, made, f"{made.name} {now}.")
 
 
-def _told(common: Common, made: SourceView, sentence: str) -> None:
+def _print(common: Common, made: SourceView, sentence: str) -> None:
     if common.json:
         return show.as_json(made)
     print(sentence)
@@ -466,9 +468,9 @@ def _told(common: Common, made: SourceView, sentence: str) -> None:
 
 def _credential() -> dict[str, Any]:
     try:
-        said = json.loads(sys.stdin.read())
-        assert isinstance(said, dict)
-        return said
+        read = json.loads(sys.stdin.read())
+        assert isinstance(read, dict)
+        return read
     except (ValueError, AssertionError):
         example = '{"kind": "bearer", "token": …}'
         raise CliError(

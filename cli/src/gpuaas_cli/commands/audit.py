@@ -1,4 +1,4 @@
-"""`gpuaas audit list|verify`: who did or tried what in a tenant, and whether the record is still what was written."""
+"""`gpuaas audit list|verify`: the audit trail of a tenant, and a check that it was not altered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuaas_sdk import Client
     from gpuaas_sdk.models import AuditView
 
-app = App(name="audit", help="Who did or tried what, and whether the record is still what was written.")
+app = App(name="audit", help="Who did or tried what, and a check that the trail was not altered.")
 PAGE = 1000
 
 
@@ -31,7 +31,7 @@ def list_audit(
     limit: int = 200,
     common: Looking = Looking(),
 ) -> None:
-    """The newest rows of the audit trail, oldest first; with --project only those of the project.
+    """The newest rows of the audit trail, oldest first. With --project: only rows of that project.
 
     Example: gpuaas audit list --outcome denied
     Example: gpuaas audit list --permission apps.instance. --project research -o json
@@ -39,17 +39,17 @@ def list_audit(
     Parameters
     ----------
     actor
-        Only what this principal did or tried (id).
+        Only rows of this account (id).
     permission
-        Only keys that begin like this.
+        Only permission keys with this prefix.
     outcome
-        Only what was allowed, or only what was denied.
+        Only allowed, or only denied requests.
     correlation
-        Only rows of this correlation id.
+        Only rows with this correlation id.
     after
         Only rows after this sequence number.
     limit
-        How many at most.
+        Maximum number of rows.
     """
     with session(common) as at:
         tenant_id = at.tenant_id(tenant)
@@ -59,7 +59,7 @@ def list_audit(
     if common.json:
         return show.as_json(found)
     if not found:
-        print("No audit rows like this.")
+        print("No audit rows match.")
         return None
     rows = [
         (
@@ -73,12 +73,12 @@ def list_audit(
         )
         for row in found
     ]
-    return show.table(("ROW", "AT", "OUTCOME", "PERMISSION", "ACTOR", "ON", "WHY"), rows)
+    return show.table(("ROW", "AT", "OUTCOME", "PERMISSION", "ACTOR", "TARGET", "REASON"), rows)
 
 
 @app.command
 def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
-    """Check that no audit row was changed, removed or added since it was written. Ends with 9 if one was.
+    """Check that no audit row was changed, removed or inserted. Exit code 9 if one was.
 
     Example: gpuaas audit verify
     Example: gpuaas audit verify --tenant acme -o json
@@ -96,7 +96,7 @@ def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
 
 
 def _newest(client: Client, tenant_id: str, after: int, limit: int, only: dict[str, Any]) -> list[AuditView]:
-    """From the end of the trail backwards, as many as are wanted; then oldest first."""
+    """Pages backwards from the end of the trail; returns the oldest row first."""
     found: list[AuditView] = []
     before = 0
     while (wanted := min(PAGE, limit - len(found))) > 0:

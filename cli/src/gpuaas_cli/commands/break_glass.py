@@ -1,4 +1,4 @@
-"""Looking into a tenant when it must be: `gpuaas break-glass open`, `approve`, `close`, `list`."""
+"""Emergency access to a tenant: `gpuaas break-glass open`, `approve`, `close`, `list`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuaas_sdk.models import BreakGlassView
 
 app = App(
-    name="break-glass", help="For platform administrators: look into a tenant, announced and for an hour at most."
+    name="break-glass", help="Platform administrators: temporary, announced access to a tenant, one hour at most."
 )
 
 
@@ -29,7 +29,7 @@ def open_glass(
     minutes: int = 30,
     common: Changing = Changing(),
 ) -> None:
-    """Look into a tenant. It is told at once who, why and for how long, and sees every request.
+    """Open temporary access to a tenant. The tenant is notified at once and sees every request.
 
     Example: gpuaas break-glass open ten_01h… --reason "deploys hang" --ticket OPS-17
 
@@ -38,24 +38,24 @@ def open_glass(
     tenant
         Name or id of the tenant.
     reason
-        Why; the tenant reads it.
+        Shown to the tenant.
     ticket
-        Where the matter is tracked.
+        Id of the ticket.
     mode
-        `look` reads only and begins at once; `operate` can change things and needs a second administrator.
+        `look` is read-only and starts at once; `operate` allows changes and needs a second administrator.
     minutes
-        How long, at most 60.
+        Duration, at most 60.
     """
     with session(common) as at:
         made = at.client.open_break_glass(
             tenant_id=at.tenant_id(tenant), mode=mode, reason=reason, ticket=ticket, minutes=minutes
         )
-    _tell(made, common)
+    _print(made, common)
 
 
 @app.command
 def approve(break_glass: str, *, common: Changing = Changing()) -> None:
-    """Approve what another administrator asked for; its time begins now.
+    """Approve another administrator's request. Its time starts now.
 
     Example: gpuaas break-glass approve brk_01h…
 
@@ -65,12 +65,12 @@ def approve(break_glass: str, *, common: Changing = Changing()) -> None:
         Its id, see `gpuaas break-glass list`.
     """
     with session(common) as at:
-        _tell(at.client.approve_break_glass(break_glass), common)
+        _print(at.client.approve_break_glass(break_glass), common)
 
 
 @app.command
 def close(break_glass: str, *, common: Changing = Changing()) -> None:
-    """End it before its time; the tenant is told.
+    """End the access early. The tenant is notified.
 
     Example: gpuaas break-glass close brk_01h…
 
@@ -80,12 +80,12 @@ def close(break_glass: str, *, common: Changing = Changing()) -> None:
         Its id, see `gpuaas break-glass list`.
     """
     with session(common) as at:
-        _tell(at.client.close_break_glass(break_glass), common)
+        _print(at.client.close_break_glass(break_glass), common)
 
 
 @app.command(name="list")
 def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """All there were: on the platform, or, as an administrator of a tenant, on that tenant.
+    """All uses of break-glass on the platform; for a tenant administrator, those on the tenant.
 
     Example: gpuaas break-glass list
     Example: gpuaas break-glass list --tenant ten_01h…
@@ -93,7 +93,7 @@ def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> Non
     Parameters
     ----------
     tenant
-        Name or id of a tenant; the whole platform if left out.
+        Name or id of a tenant. Default: the whole platform.
     """
     with session(common) as at:
         if tenant is None:
@@ -103,15 +103,17 @@ def list_glass(*, tenant: str | None = None, common: Looking = Looking()) -> Non
     if common.json:
         return show.as_json(found)
     rows = [(b.id, b.state, b.mode, b.tenant_id, b.opened_by, b.ticket, b.reason) for b in found]
-    return show.table(("ID", "STATE", "MODE", "TENANT", "BY", "TICKET", "WHY"), rows, empty="There were none.")
+    return show.table(
+        ("ID", "STATE", "MODE", "TENANT", "OPENED BY", "TICKET", "REASON"), rows, empty="Break-glass was never used."
+    )
 
 
-def _tell(one: BreakGlassView, common: Common) -> None:
+def _print(one: BreakGlassView, common: Common) -> None:
     if common.json:
         return show.as_json(one)
-    said = {
+    states = {
         "awaiting_approval": f"waits for another administrator: gpuaas break-glass approve {one.id}",
-        "active": f"is active until {one.expires_at}; the tenant was told",
+        "active": f"is active until {one.expires_at}; the tenant was notified",
     }
-    print(f"{one.id} {said.get(one.state, 'has ended; the tenant was told')}.")
+    print(f"{one.id} {states.get(one.state, 'has ended; the tenant was notified')}.")
     return None

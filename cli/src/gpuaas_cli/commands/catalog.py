@@ -12,7 +12,7 @@ from .. import show
 from ..options import Changing, Common, Destroying, Looking, Many
 from ..placement import read_object
 from ..session import session
-from .policy import rules_of, spoken
+from .policy import read_rules, rules_of
 
 app = App(name="app", help="Apps and their versions.")
 entitlement = App(name="entitlement", help="Which apps a project may deploy.")
@@ -21,7 +21,7 @@ DAY_S = 24 * 3600
 
 @app.command(name="list")
 def list_apps(*, common: Looking = Looking()) -> None:
-    """All apps of the platform, whether or not your project may deploy them (that is `gpuaas catalog`).
+    """All apps of the platform. `gpuaas catalog` shows what your project may deploy.
 
     Example: gpuaas app list
     """
@@ -30,12 +30,12 @@ def list_apps(*, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(a.slug, a.name, a.description, show.ago(a.created_at)) for a in found]
-    return show.table(("APP", "TITLE", "WHAT IT IS", "ADDED"), rows)
+    return show.table(("APP", "TITLE", "DESCRIPTION", "ADDED"), rows)
 
 
 @app.command(name="show")
 def show_app(name: str, /, *, version: str | None = None, common: Looking = Looking()) -> None:
-    """An app; with --version that version, its manifest included.
+    """One app; with --version one version and its manifest.
 
     Example: gpuaas app show slurm
     Example: gpuaas app show slurm --version 1.2.0 -o yaml
@@ -45,43 +45,43 @@ def show_app(name: str, /, *, version: str | None = None, common: Looking = Look
     name
         The app.
     version
-        One of `gpuaas app versions`.
+        A version from `gpuaas app versions`.
     """
     with session(common) as at:
         found = at.client.get_version(name, version) if version else at.client.get_app(name)
     if common.json:
         return show.as_json(found)
     if isinstance(found, sdk.models.AppView):
-        return show.facts([("app", found.slug), ("title", found.name), ("what it is", found.description)])
+        return show.facts([("app", found.slug), ("title", found.name), ("description", found.description)])
     offers = {key: [one.get("key", "") for one in found.manifest.get(key, [])] for key in ("topologies", "actions")}
     facts = [
         ("version", f"{found.app_slug} {found.version}"),
         ("state", found.state),
-        ("why", found.state_reason or ""),
+        ("reason", found.state_reason or ""),
     ]
     return show.facts([*facts, *((key, ", ".join(dict.fromkeys(words))) for key, words in offers.items())])
 
 
 @app.command
 def create(name: str, /, *, title: str | None = None, description: str = "", common: Changing = Changing()) -> None:
-    """App teams: make an app; then give it versions.
+    """App teams: create an app. Add its versions next.
 
     Example: gpuaas app create slurm --title Slurm --description "A batch scheduler."
 
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     title
-        As people call it; the name if left out.
+        Display name. Default: the name.
     description
-        What it is, in a sentence.
+        One sentence.
     """
     with session(common) as at:
         made = at.client.create_app(slug=name, name=title or name, description=description)
     if common.json:
         return show.as_json(made)
-    print(f"{made.slug} is there. Then: gpuaas app add-version {made.slug} manifest.json")
+    print(f"Created {made.slug}. Next: gpuaas app add-version {made.slug} manifest.json")
     return None
 
 
@@ -89,7 +89,7 @@ def create(name: str, /, *, title: str | None = None, description: str = "", com
 def add_version(
     name: str, manifest: Annotated[Path, Parameter(allow_leading_hyphen=True)], /, *, common: Changing = Changing()
 ) -> None:
-    """App teams: add a version with its manifest. Nobody can deploy it before it is published.
+    """App teams: add a version with its manifest. It can be deployed after it is published.
 
     Example: gpuaas app add-version slurm manifest.json
 
@@ -98,95 +98,95 @@ def add_version(
     name
         The app.
     manifest
-        A file with the manifest as JSON, see contracts/manifest.schema.json; - reads standard input.
+        The manifest as JSON; - reads standard input.
     """
-    said = read_object(manifest)
+    content = read_object(manifest)
     with session(common) as at:
-        made = at.client.create_version(name, version=str(said.get("version", "")), manifest=said)
+        made = at.client.create_version(name, version=str(content.get("version", "")), manifest=content)
     if common.json:
         return show.as_json(made)
-    print(f"{made.app_slug} {made.version} is added. Then: gpuaas app publish {made.app_slug} {made.version}")
+    print(f"{made.app_slug} {made.version} is added. Next: gpuaas app publish {made.app_slug} {made.version}")
     return None
 
 
 @app.command
 def versions(name: str, *, common: Looking = Looking()) -> None:
-    """The versions of an app, and what may be done with each.
+    """The versions of an app and their states.
 
     Example: gpuaas app versions slurm
 
     Parameters
     ----------
     name
-        The app, as `gpuaas app list` shows it.
+        A name from `gpuaas app list`.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_versions, name))
     if common.json:
         return show.as_json(found)
     rows = [(v.version, v.state, v.state_reason or "-", show.ago(v.created_at)) for v in found]
-    return show.table(("VERSION", "STATE", "WHY", "ADDED"), rows)
+    return show.table(("VERSION", "STATE", "REASON", "ADDED"), rows)
 
 
 @app.command
 def publish(name: str, version: str, *, common: Changing = Changing()) -> None:
-    """Let entitled projects deploy a version; also again, after it was deprecated.
+    """Let entitled projects deploy a version. Also reverts a deprecation.
 
     Example: gpuaas app publish slurm 1.2.0
 
     Parameters
     ----------
     name
-        The app, as `gpuaas app list` shows it.
+        A name from `gpuaas app list`.
     version
-        One of `gpuaas app versions`.
+        A version from `gpuaas app versions`.
     """
     with session(common) as at:
         moved = at.client.publish_version(name, version)
-    return _told(common, moved, "can be deployed")
+    return _print(common, moved, "can be deployed")
 
 
 @app.command
 def deprecate(name: str, version: str, *, reason: str = "", common: Changing = Changing()) -> None:
-    """Warn whoever deploys a version; it still deploys.
+    """Show a warning on every deploy of a version.
 
     Example: gpuaas app deprecate slurm 1.1.0 --reason "1.2.0 is out, please use it"
 
     Parameters
     ----------
     name
-        The app, as `gpuaas app list` shows it.
+        A name from `gpuaas app list`.
     version
-        One of `gpuaas app versions`.
+        A version from `gpuaas app versions`.
     reason
-        Why, and what to use instead; everybody who meets the version is told.
+        Reason and alternative, shown with the version.
     """
     with session(common) as at:
         moved = at.client.deprecate_version(name, version, reason=reason)
-    return _told(common, moved, "deploys with a warning")
+    return _print(common, moved, "deploys with a warning")
 
 
 @app.command
 def withdraw(name: str, version: str, *, reason: str = "", common: Destroying = Destroying()) -> None:
-    """Stop new deploys of a version and upgrades to it, for good; what runs stays.
+    """Stop new deploys of a version and upgrades to it, permanently. Running instances stay.
 
     Example: gpuaas app withdraw slurm 1.1.0 --reason "loses accounting records"
 
     Parameters
     ----------
     name
-        The app, as `gpuaas app list` shows it.
+        A name from `gpuaas app list`.
     version
-        One of `gpuaas app versions`.
+        A version from `gpuaas app versions`.
     reason
-        Why, and what to use instead; everybody who asks for the version is told.
+        Reason and alternative, shown to those who request the version.
     """
     with session(common) as at:
         moved = at.client.withdraw_version(name, version, reason=reason)
-    return _told(common, moved, "can no longer be deployed; what runs stays")
+    return _print(common, moved, "can no longer be deployed; running instances stay")
 
 
-def _told(common: Common, moved: sdk.models.VersionView, now: str) -> None:
+def _print(common: Common, moved: sdk.models.VersionView, now: str) -> None:
     if common.json:
         return show.as_json(moved)
     print(f"{moved.app_slug} {moved.version} is {moved.state}: it {now}.")
@@ -195,7 +195,7 @@ def _told(common: Common, moved: sdk.models.VersionView, now: str) -> None:
 
 @entitlement.command(name="list")
 def list_entitlements(*, common: Looking = Looking()) -> None:
-    """What the project is entitled to, until when, and narrowed how.
+    """The apps that the project may deploy, with end dates and restrictions.
 
     Example: gpuaas entitlement list --project red
     """
@@ -204,10 +204,10 @@ def list_entitlements(*, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     if not found:
-        print("The project is entitled to nothing yet: gpuaas entitlement enable APP")
+        print("The project may deploy no app yet: gpuaas entitlement enable APP")
         return None
     rows = [(e.app_slug, _state(e), e.expires_at or "-", rules_of(e.overlay) if e.overlay else "-") for e in found]
-    return show.table(("APP", "STATE", "UNTIL", "NARROWED TO"), rows)
+    return show.table(("APP", "STATE", "UNTIL", "RESTRICTED TO"), rows)
 
 
 @entitlement.command
@@ -220,7 +220,7 @@ def enable(
     days: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Let the project deploy an app. An overlay stays until another is given.
+    """Let the project deploy an app. Restrictions stay until they are set again.
 
     Example: gpuaas entitlement enable slurm --project red
     Example: gpuaas entitlement enable slurm --only regions=eu-west --days 90
@@ -230,42 +230,42 @@ def enable(
     name
         The app.
     only
-        FIELD=VALUE,VALUE: nothing but these, for this app in this project.
+        FIELD=VALUE,VALUE: allow only these, for this app in this project.
     deny
-        FIELD=VALUE,VALUE: never these.
+        FIELD=VALUE,VALUE: deny these.
     reason
-        Why it is narrowed; everybody it refuses is told.
+        Reason of the restriction, shown with every refusal.
     days
-        After so many days it ends by itself.
+        Ends after this many days.
     """
-    overlay = spoken(only, deny) or None
+    overlay = read_rules(only, deny) or None
     ends = days * DAY_S if days else None
     with session(common) as at:
         made = at.client.entitle(at.project_id, app_slug=name, overlay=overlay, reason=reason, expires_in_s=ends)
     if common.json:
         return show.as_json(made)
     until = f" until {made.expires_at}" if made.expires_at else ""
-    narrowed = f", narrowed: {rules_of(made.overlay)}" if made.overlay else ""
+    narrowed = f", restricted: {rules_of(made.overlay)}" if made.overlay else ""
     print(f"The project may deploy {name}{until}{narrowed}.")
     return None
 
 
 @entitlement.command
 def disable(name: str, *, common: Destroying = Destroying()) -> None:
-    """Stop new deploys of an app in the project; says what keeps running.
+    """Stop new deploys of an app in the project. Running instances stay and are listed.
 
     Example: gpuaas entitlement disable slurm --project red
 
     Parameters
     ----------
     name
-        The app, as `gpuaas catalog` shows it.
+        A name from `gpuaas catalog`.
     """
     with session(common) as at:
         gone = at.client.disentitle(at.project_id, name)
     if common.json:
         return show.as_json(gone)
-    stays = f"These keep running: {', '.join(gone.keeps_running)}." if gone.keeps_running else "Nothing of it runs."
+    stays = f"Still running: {', '.join(gone.keeps_running)}." if gone.keeps_running else "It has no instances."
     print(f"The project may no longer deploy {name}. {stays}")
     return None
 

@@ -1,4 +1,4 @@
-"""`gpuaas completion bash|zsh|fish`: the script that lets a shell complete commands, options and names."""
+"""`gpuaas completion bash|zsh|fish`: the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..options import Common
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /, *, common: Common = Common()) -> None:
-    """Print what your shell needs to complete commands, options, and the names of your instances and machines.
+    """Print the completion script of your shell: commands, options, names of instances and machines.
 
     Example: gpuaas completion bash > ~/.local/share/bash-completion/completions/gpuaas
     Example: gpuaas completion zsh > ~/.zfunc/_gpuaas
@@ -19,7 +19,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /, *, common: Common = Com
     Parameters
     ----------
     shell
-        Which one you use.
+        Your shell.
     """
     if common.json:
         return show.as_json({"shell": shell, "script": SHELLS[shell]})

@@ -1,4 +1,4 @@
-"""Your platforms: `gpuaas context list`, `use`, `remove`."""
+"""The platforms a person signed in to: `gpuaas context list`, `use`, `remove`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .. import show
 from ..config import Contexts
 from ..options import Common
 
-app = App(name="context", help="The platforms you are signed in to, and which of them commands talk to.")
+app = App(name="context", help="The platforms you signed in to, and the current one.")
 
 
 @app.command(name="list")
 def list_contexts(*, common: Common = Common()) -> None:
-    """The platforms you signed in to, each with its address; tokens are not shown.
+    """The platforms you signed in to, with their addresses. Tokens are not shown.
 
     Example: gpuaas context list
     Example: gpuaas context list -o json
@@ -25,24 +25,24 @@ def list_contexts(*, common: Common = Common()) -> None:
     if common.json:
         return show.as_json(found)
     if not found:
-        print("None yet. Sign in to one: gpuaas login --api https://… --email you@…")
+        print("No contexts yet. Sign in: gpuaas login --api https://… --email you@…")
         return None
     rows = [
         ("*" if one["current"] else "", one["name"], one["api"], one["email"] or "-", one["project"] or "-")
         for one in found
     ]
-    return show.table(("", "NAME", "ADDRESS", "AS", "PROJECT"), [[str(cell) for cell in row] for row in rows])
+    return show.table(("", "NAME", "ADDRESS", "ACCOUNT", "PROJECT"), [[str(cell) for cell in row] for row in rows])
 
 
 def _view(name: str, file: Contexts) -> dict[str, str | bool]:
     one = file.known[name]
-    said = {"name": name, "api": one.api, "email": one.email, "project": one.project}
-    return {**said, "current": name == file.current, "signed_in": bool(one.token)}
+    facts = {"name": name, "api": one.api, "email": one.email, "project": one.project}
+    return {**facts, "current": name == file.current, "signed_in": bool(one.token)}
 
 
 @app.command
 def use(name: str, /, *, common: Common = Common()) -> None:
-    """Let commands talk to this platform from now on; with --project, work in that project there.
+    """Make a platform the current one; with --project also its default project.
 
     Example: gpuaas context use night
     Example: gpuaas context use night --project research
@@ -50,7 +50,7 @@ def use(name: str, /, *, common: Common = Common()) -> None:
     Parameters
     ----------
     name
-        As `gpuaas context list` shows it.
+        A name from `gpuaas context list`.
     """
     file = Contexts.saved()
     chosen = file.named(name)
@@ -60,26 +60,26 @@ def use(name: str, /, *, common: Common = Common()) -> None:
     file.save()
     if common.json:
         return show.as_json(_view(name, file))
-    print(f"Commands talk to {chosen.api} now" + (f", in the project {chosen.project}." if chosen.project else "."))
+    print(f"The current platform is {chosen.api}" + (f", project {chosen.project}." if chosen.project else "."))
     return None
 
 
 @app.command
 def remove(name: str, /, *, common: Common = Common()) -> None:
-    """Forget a platform and its token. The session there goes on; `gpuaas logout` ends it.
+    """Remove a platform and its token from this computer. The session does not end; `gpuaas logout` ends it.
 
     Example: gpuaas context remove night
 
     Parameters
     ----------
     name
-        As `gpuaas context list` shows it.
+        A name from `gpuaas context list`.
     """
     file = Contexts.saved()
     gone = _view(name, file) if file.named(name) else {}
     file.without(name).save()
     if common.json:
         return show.as_json(gone)
-    left = "" if not gone["current"] else " None is current now: gpuaas context use NAME"
-    print(f"{name} is forgotten here.{left}")
+    left = "" if not gone["current"] else " No context is current: gpuaas context use NAME"
+    print(f"{name} is removed from this computer.{left}")
     return None

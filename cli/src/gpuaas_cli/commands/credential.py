@@ -1,4 +1,4 @@
-"""`gpuaas credential …`: key pairs of a project. A private key goes in by a file or standard input; none comes out."""
+"""`gpuaas credential …`: key pairs of a project. Private keys can be imported, never exported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..session import Session, pick, session
 if TYPE_CHECKING:
     from gpuaas_sdk.models import CredentialDetail
 
-app = App(name="credential", help="Access credentials of a project; only controllers are given their private half.")
+app = App(name="credential", help="Key pairs of a project. Only controllers get the private key.")
 STDIN = Path("-")
 
 
@@ -29,18 +29,16 @@ def _id(at: Session, name: str) -> str:
 
 
 def _private_key(file: Path) -> str:
-    """As ssh does: what others can read is no private key any more."""
+    """Refuses a file that others can read, as ssh does."""
     if file == STDIN:
         return sys.stdin.read()
     try:
         if file.stat().st_mode & 0o077:
-            way_out = f"Let only yourself read it (chmod 600 {file}), and think about whether somebody else did."
-            raise CliError(f"Others can read {file}.", way_out, failures.USAGE)
+            way_out = f"Run chmod 600 {file}. If another account may have read the key, create a new one."
+            raise CliError(f"Other accounts can read {file}.", way_out, failures.USAGE)
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise CliError(
-            f"{file} cannot be read: {error}", "Name the file with the private key.", failures.USAGE
-        ) from None
+        raise CliError(f"Cannot read {file}: {error}", "Give the path of the private key.", failures.USAGE) from None
 
 
 @app.command(name="list")
@@ -52,7 +50,7 @@ def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Looking 
     Parameters
     ----------
     revoked
-        Also those that were revoked.
+        Include revoked credentials.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_credentials, at.project_id, revoked=revoked or None))
@@ -67,7 +65,7 @@ def list_credentials(*, revoked: Annotated[bool, Flag] = False, common: Looking 
 
 @app.command(name="show")
 def show_credential(name: str, /, *, common: Looking = Looking()) -> None:
-    """Its public key, its versions, and who uses which.
+    """The public key, the versions, and which instance uses which version.
 
     Example: gpuaas credential show storage
 
@@ -82,7 +80,7 @@ def show_credential(name: str, /, *, common: Looking = Looking()) -> None:
         return show.as_json(found)
     print(f"{found.name} is {found.state}, version {found.version}.\n{found.public_key}\n")
     versions = [(str(v.version), v.origin, show.ago(v.created_at), _when(v.retired_at, "-")) for v in found.versions]
-    show.table(("VERSION", "ORIGIN", "MADE", "RETIRED"), versions)
+    show.table(("VERSION", "ORIGIN", "CREATED", "RETIRED"), versions)
     return _uses(found)
 
 
@@ -92,7 +90,7 @@ def _when(moment: str | None, otherwise: str) -> str:
 
 def _uses(found: CredentialDetail) -> None:
     if not found.used_by:
-        print("\nNobody uses it.")
+        print("\nNo instance uses it.")
         return
     rows = [
         (
@@ -117,23 +115,23 @@ def _done(common: Common, found: CredentialDetail, sentence: str) -> None:
 
 @app.command
 def create(name: str, /, *, common: Changing = Changing()) -> None:
-    """Have the platform make a key pair; put the public key where it should open something.
+    """Generate a key pair on the platform and print its public key.
 
     Example: gpuaas credential create storage
 
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     """
     with session(common) as at:
         made = at.client.create_credential(at.project_id, name=name)
-    return _done(common, made, f"{made.name} is made ({made.fingerprint}). Its public key:\n{made.public_key}")
+    return _done(common, made, f"Created {made.name} ({made.fingerprint}). Public key:\n{made.public_key}")
 
 
 @app.command(name="import")
 def import_key(name: str, file: Path = STDIN, /, *, common: Changing = Changing()) -> None:
-    """Bring a private key along: OpenSSH form, no passphrase. A file that others can read is refused.
+    """Import a private key in OpenSSH format without a passphrase. Refuses a file that others can read.
 
     Example: gpuaas credential import storage ~/.ssh/storage
     Example: gpuaas credential import storage < key
@@ -141,14 +139,14 @@ def import_key(name: str, file: Path = STDIN, /, *, common: Changing = Changing(
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     file
-        The private key; standard input if left out.
+        Path of the private key. Default: standard input.
     """
     private_key = _private_key(file)
     with session(common) as at:
         made = at.client.import_credential(at.project_id, name=name, private_key=private_key)
-    return _done(common, made, f"{made.name} is kept ({made.fingerprint}); nobody can read it back.")
+    return _done(common, made, f"Imported {made.name} ({made.fingerprint}). It cannot be exported.")
 
 
 @app.command
@@ -160,7 +158,7 @@ def rotate(
     overlap_s: int = 86_400,
     common: Changing = Changing(),
 ) -> None:
-    """Put a new version beside the old one; the old one stays good for the overlap.
+    """Add a new version. The old version stays valid for the overlap.
 
     Example: gpuaas credential rotate storage --overlap-s 3600
 
@@ -169,22 +167,22 @@ def rotate(
     name
         Name or id.
     file
-        The new private key, - for standard input; made by the platform if left out.
+        The new private key; - for standard input. Default: generated by the platform.
     overlap_s
-        How many seconds the old version stays good.
+        Seconds for which the old version stays valid.
     """
     private_key = _private_key(file) if file else None
     with session(common) as at:
         wanted = {"private_key": private_key, "overlap_s": overlap_s}
         made = at.client.rotate_credential(at.project_id, _id(at, name), **wanted)
-    behind = ", ".join(use.instance_name for use in made.used_by if use.behind) or "nobody"
-    sentence = f"{made.name} is at version {made.version}. With the old one: {behind}. The new public key:"
+    behind = ", ".join(use.instance_name for use in made.used_by if use.behind) or "none"
+    sentence = f"{made.name} is at version {made.version}. Instances on the old version: {behind}. New public key:"
     return _done(common, made, f"{sentence}\n{made.public_key}")
 
 
 @app.command(name="complete-rotation")
 def complete_rotation(name: str, /, *, common: Changing = Changing()) -> None:
-    """End the old version before its overlap is over.
+    """Retire the old version before its overlap ends.
 
     Example: gpuaas credential complete-rotation storage
 
@@ -195,12 +193,12 @@ def complete_rotation(name: str, /, *, common: Changing = Changing()) -> None:
     """
     with session(common) as at:
         done = at.client.complete_credential_rotation(at.project_id, _id(at, name))
-    return _done(common, done, f"Only version {done.version} of {done.name} is given out from now on.")
+    return _done(common, done, f"Only version {done.version} of {done.name} is valid now.")
 
 
 @app.command
 def revoke(name: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """For good: nobody is given it any more, and its private keys are gone.
+    """Revoke a credential permanently and delete its private keys.
 
     Example: gpuaas credential revoke storage --reason "a laptop was stolen"
 
@@ -209,17 +207,17 @@ def revoke(name: str, /, *, reason: str, common: Destroying = Destroying()) -> N
     name
         Name or id.
     reason
-        Kept, and told to whoever asks for it later.
+        Recorded, and shown to those who request it later.
     """
     with session(common) as at:
         gone = at.client.revoke_credential(at.project_id, _id(at, name), reason=reason)
-    sentence = f"{gone.name} is revoked. Take its public key off the machines that trust it."
+    sentence = f"{gone.name} is revoked. Remove its public key from the machines that trust it."
     return _done(common, gone, sentence)
 
 
 @app.command
 def bind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> None:
-    """Let the controller of an instance use it.
+    """Let the controller of an instance use a credential.
 
     Example: gpuaas credential bind storage train
 
@@ -236,7 +234,7 @@ def bind(name: str, instance: Instance, /, *, common: Changing = Changing()) -> 
 
 @app.command
 def unbind(name: str, instance: Instance, /, *, common: Destroying = Destroying()) -> None:
-    """Do not let the controller of an instance use it any more. What it was given it has: rotate if that matters.
+    """Revoke an instance's use of a credential. Its controller may still have a copy; rotate the credential if needed.
 
     Example: gpuaas credential unbind storage train
 
@@ -248,4 +246,4 @@ def unbind(name: str, instance: Instance, /, *, common: Destroying = Destroying(
     with session(common) as at:
         where = at.instance(instance)
         done = at.client.unbind_credential(at.project_id, _id(at, name), instance_id=where.id)
-    return _done(common, done, f"The controller of {where.name} is not given {done.name} any more.")
+    return _done(common, done, f"The controller of {where.name} can no longer get {done.name}.")

@@ -1,4 +1,4 @@
-"""What is lent: `gpuaas delegation create`, `list`, `revoke`."""
+"""Delegated permissions: `gpuaas delegation create`, `list`, `revoke`."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from .. import show
 from ..options import Changing, Destroying, Looking
 from ..session import session
 
-app = App(name="delegation", help="What service accounts may do on somebody's behalf.")
+app = App(name="delegation", help="Permissions that service accounts have on behalf of a user.")
 
 
 @app.command
 def create(account: str, *permissions: str, reason: str, days: int = 30, common: Changing = Changing()) -> None:
-    """Lend a service account permissions you hold in the project. It acts on your behalf, and the audit says so.
+    """Delegate permissions of yours in the project to a service account. The audit trail records that it acts for you.
 
-    What you lose, you have not lent any more: the account loses it with you.
+    When you lose a permission, the delegation loses it, too.
 
     Example: gpuaas delegation create sa_01h… apps.instance.read tenancy.project.read --reason "shared runtime"
 
     Parameters
     ----------
     account
-        Id of the service account, of this or of another project of the tenant.
+        Id of the service account, of this or another project of the tenant.
     permissions
-        Keys of contracts/permissions.json that you hold here.
+        Permission keys that you have in the project.
     reason
-        Why; it is kept and shown.
+        Recorded and shown.
     days
-        How long, at most 90.
+        Duration, at most 90.
     """
     with session(common) as at:
         lasts = {"expires_in_s": days * 24 * 3600, "reason": reason}
@@ -42,7 +42,7 @@ def create(account: str, *permissions: str, reason: str, days: int = 30, common:
 
 @app.command(name="list")
 def list_delegations(*, common: Looking = Looking()) -> None:
-    """What is and was lent in the project, by whom and to whom.
+    """The delegations of the project, ended delegations included.
 
     Example: gpuaas delegation list --project red
     """
@@ -54,12 +54,12 @@ def list_delegations(*, common: Looking = Looking()) -> None:
         (d.id, d.state, d.grantor_id, d.grantee_id, f"{len(d.effective)} of {len(d.permissions)}", d.reason)
         for d in found
     ]
-    return show.table(("ID", "STATE", "LENT BY", "LENT TO", "GIVES NOW", "WHY"), rows, empty="Nothing is lent.")
+    return show.table(("ID", "STATE", "FROM", "TO", "EFFECTIVE", "REASON"), rows, empty="No delegations.")
 
 
 @app.command
 def revoke(delegation: str, *, common: Destroying = Destroying()) -> None:
-    """End a delegation; the account loses what it was lent at once.
+    """Revoke a delegation. The service account loses the permissions at once.
 
     Example: gpuaas delegation revoke dlg_01h…
 

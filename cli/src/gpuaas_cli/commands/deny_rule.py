@@ -1,4 +1,4 @@
-"""What nobody may do, whatever their role: `gpuaas deny-rule list`, `create`, `remove`."""
+"""Permissions denied to everyone, whatever their role: `gpuaas deny-rule list`, `create`, `remove`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..failures import CliError
 from ..options import Changing, Destroying, Looking, Tenant
 from ..session import Session, session
 
-app = App(name="deny-rule", help="What nobody may do, whatever their role.")
+app = App(name="deny-rule", help="Permissions denied to everyone, whatever their role.")
 Level = Literal["platform", "tenant"]
 CALLS = {"platform": "{}_platform_deny_rule{}", "tenant": "{}_deny_rule{}"}
 
@@ -34,7 +34,7 @@ def list_rules(*, level: Level = "tenant", tenant: Tenant = None, common: Lookin
     Parameters
     ----------
     level
-        Whose.
+        `tenant` or `platform`.
     """
     with session(common) as at:
         found = _call(at, "list", level, "s")(*_where(at, level, tenant)).items
@@ -44,7 +44,7 @@ def list_rules(*, level: Level = "tenant", tenant: Tenant = None, common: Lookin
         print("No deny rules.")
         return None
     rows = [(", ".join(r.permissions), f"{r.scope_kind} {r.scope_id}", r.reason, r.id) for r in found]
-    return show.table(("NOBODY MAY", "AT", "WHY", "ID"), rows)
+    return show.table(("DENIED", "SCOPE", "REASON", "ID"), rows)
 
 
 @app.command
@@ -55,7 +55,7 @@ def create(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Take permissions from everybody: in a project with --project, else in the tenant. No role lifts it.
+    """Deny permissions to everyone: in the project named with --project, otherwise in the whole tenant.
 
     Example: gpuaas deny-rule create apps.instance.create --reason "freeze until Monday"
     Example: gpuaas deny-rule create custody.credential.import --project red --reason "audit finding 7"
@@ -63,27 +63,27 @@ def create(
     Parameters
     ----------
     permissions
-        Keys of contracts/permissions.json.
+        Permission keys, for example apps.instance.create.
     reason
-        Why; everybody it refuses is told.
+        Shown to everyone whose request is denied.
     level
-        platform: for everybody on the platform.
+        `platform`: on the whole platform.
     """
     if not permissions:
-        raise CliError("What may nobody do?", "Name permission keys: apps.instance.create", failures.USAGE)
+        raise CliError("No permission key was named.", "Add one, for example apps.instance.create.", failures.USAGE)
     with session(common) as at:
         more = {"project_id": at.project_id} if common.project and level == "tenant" else {}
-        said = {"permissions": list(permissions), "reason": reason}
-        made = _call(at, "create", level)(*_where(at, level, tenant), **said, **more)
+        rule = {"permissions": list(permissions), "reason": reason}
+        made = _call(at, "create", level)(*_where(at, level, tenant), **rule, **more)
     if common.json:
         return show.as_json(made)
-    print(f"Nobody may {', '.join(made.permissions)} at {made.scope_kind} {made.scope_id} any more. {made.id}")
+    print(f"Denied at {made.scope_kind} {made.scope_id}: {', '.join(made.permissions)}. {made.id}")
     return None
 
 
 @app.command
 def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Take a deny rule away; roles count again at once.
+    """Delete a deny rule. Roles apply again at once.
 
     Example: gpuaas deny-rule remove deny_01h…
 
@@ -92,11 +92,11 @@ def remove(rule: str, /, *, level: Level = "tenant", tenant: Tenant = None, comm
     rule
         Its id, see `gpuaas deny-rule list`.
     level
-        Whose it is.
+        `tenant` or `platform`.
     """
     with session(common) as at:
         gone = _call(at, "remove", level)(*_where(at, level, tenant), rule)
     if common.json:
         return show.as_json(gone)
-    print(f"The rule about {', '.join(gone.permissions)} is gone.")
+    print(f"Deleted the deny rule for {', '.join(gone.permissions)}.")
     return None

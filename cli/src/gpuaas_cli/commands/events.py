@@ -1,4 +1,4 @@
-"""`gpuaas events [--follow]`: what happened in a project, and what happens now."""
+"""`gpuaas events [--follow]`: events of a project or tenant, past and live."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def events(
     tenant: str | None = None,
     common: Common = Common(),
 ) -> int | None:
-    """What happened in the project, or in a whole tenant: the newest events, or all after a point, or live.
+    """Events of the project or a tenant: the newest, those after a sequence number, or live.
 
-    With -o json each event is one line of JSON. Following survives restarts of the platform and misses nothing.
+    With -o json each event is one line of JSON. --follow reconnects after an interruption without losing an event.
 
     Example: gpuaas events
     Example: gpuaas events --follow
@@ -40,13 +40,13 @@ def events(
     Parameters
     ----------
     follow
-        Stay, and print what happens from now on (or after --after).
+        Print new events until Ctrl-C, starting now or at --after.
     after
-        A sequence number or cursor; 0 for everything that is kept.
+        A sequence number or cursor; 0 for all stored events.
     limit
-        How many at most, when not following.
+        Maximum number of events, without --follow.
     tenant
-        Name or id of a tenant: everything in it, its projects included (tenant administrators).
+        Name or id of a tenant: its events and those of its projects (tenant administrators).
     """
     with session(common) as at:
         where = _Tenant(at.client, at.tenant_id(tenant)) if tenant else _Project(at.client, at.project_id)
@@ -92,7 +92,7 @@ class _Tenant:
 
 
 def _listed(where: _Project | _Tenant, after: str | None, limit: int) -> list[EventView]:
-    """A project's events are a selection of the tenant's, so the newest ones are found by looking back further."""
+    """A project's events are a subset of the tenant's, so the window grows until it contains enough of them."""
     if after is not None:
         return where.after(after, limit)
     head, back, found = where.head(), RECENT, []
@@ -114,13 +114,13 @@ def _print(event: EventView, common: Common) -> None:
 
 
 def _about(event: EventView) -> str:
-    said = event.data
-    name = said.get("instance_name") or said.get("name") or event.subject
-    count = f"{said['step']}/{said['of']} " if said.get("of") else ""
-    words = said.get("message") or said.get("state") or ""
+    data = event.data
+    name = data.get("instance_name") or data.get("name") or event.subject
+    count = f"{data['step']}/{data['of']} " if data.get("of") else ""
+    words = data.get("message") or data.get("state") or ""
     return f"{name}  {count}{words}".rstrip()
 
 
 def _notice(error: GpuaasError | None) -> None:
     if error:
-        print(f"(The line is cut: {error} Coming back by itself.)", file=sys.stderr)
+        print(f"(Connection lost: {error} Reconnecting.)", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`gpuaas explain [CODE]`: what an error code means, what to do about it, and with which exit code commands end."""
+"""`gpuaas explain [CODE]`: the meaning of an error code, what to do, and the exit code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
-    """What an error code means and what to do about it; without a code, all there are. Asks nobody, works offline.
+    """What an error code means and what to do about it; without a code, all codes. Works offline.
 
     Example: gpuaas explain allocation_in_use
     Example: gpuaas explain -o json
@@ -21,8 +21,7 @@ def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
     Parameters
     ----------
     code
-        As an error shows it in brackets. An operation that failed has a code of its app: that one's way out is in
-        `gpuaas operation show`.
+        The code shown with an error. Codes of an app are explained by `gpuaas operation show`.
     """
     if code is None:
         return _table(_every(), common)
@@ -32,7 +31,7 @@ def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
     print(f"{found['title']}.")
     rows = [
         ("What you can do", found["way_out"]),
-        ("Try again", "yes, later" if found["retryable"] else "not as it is"),
+        ("Retry", "yes, later" if found["retryable"] else "no, change the request first"),
     ]
     status = f"{found['status']}" if found["status"] else ""
     meaning = failures.MEANINGS[found["exit_code"]]
@@ -42,8 +41,10 @@ def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
 def explained(code: str) -> dict[str, Any]:
     known = _every()
     if code not in known:
-        way_out = "Those of the platform: gpuaas explain. Those of an app stand with their operation: gpuaas triage ID"
-        raise CliError(f"The platform has no error called {code}.", way_out, failures.NOT_FOUND)
+        way_out = (
+            "Codes of the platform: gpuaas explain. Codes of an app: gpuaas operation show ID, or gpuaas triage ID"
+        )
+        raise CliError(f"The platform has no error code {code}.", way_out, failures.NOT_FOUND)
     return known[code]
 
 
@@ -51,11 +52,11 @@ def _table(known: dict[str, dict[str, Any]], common: Common) -> None:
     if common.json:
         return show.as_json(list(known.values()))
     rows = [(one["code"], str(one["status"] or "-"), str(one["exit_code"]), one["title"]) for one in known.values()]
-    return show.table(("CODE", "STATUS", "EXIT", "WHAT IT MEANS"), rows)
+    return show.table(("CODE", "STATUS", "EXIT", "MEANING"), rows)
 
 
 def _every() -> dict[str, dict[str, Any]]:
-    """The platform's codes, and those the SDK gives by itself when there is no answer to read one from."""
+    """The platform's codes, and the SDK's own codes for a missing or unreadable answer."""
     from gpuaas_sdk import errors
 
     found = {
@@ -63,7 +64,7 @@ def _every() -> dict[str, dict[str, Any]]:
         for code, one in errors.known_problems().items()
     }
     lost = errors.ConnectionFailed("The platform does not answer")
-    other = errors.BadAnswer("What answers there is not this platform, or a much newer one")
+    other = errors.BadAnswer("The server at this address is not this platform, or a much newer version")
     for error in (lost, other):
         found[error.code] = _view(error.code, None, str(error), error.way_out, error.retryable, error)
     return found
@@ -78,5 +79,5 @@ def _problem(code: str, one: Any) -> Any:
 def _view(
     code: str, status: int | None, title: str, way_out: str, retryable: bool, error: GpuaasError
 ) -> dict[str, Any]:
-    said = {"code": code, "title": title, "way_out": way_out, "retryable": retryable, "status": status}
-    return {**said, "exit_code": failures.exit_code(error)}
+    facts = {"code": code, "title": title, "way_out": way_out, "retryable": retryable, "status": status}
+    return {**facts, "exit_code": failures.exit_code(error)}

@@ -1,4 +1,4 @@
-"""`gpuaas grant …`: which certificates for machines work now, and taking one back."""
+"""`gpuaas grant …`: certificates for access to machines, and their revocation."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from ..session import session
 
 app = App(
     name="grant",
-    help="Certificates that controllers and people were given for machines, until they end or are revoked.",
+    help="Certificates of controllers and people for access to machines.",
 )
 
 
 @app.command(name="list")
 def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """Who can enter which machine now, or is in there, and for which operation.
+    """The valid certificates: who can access which machine, and for which operation.
 
     Example: gpuaas grant list
 
     Parameters
     ----------
     revoked
-        Also those that were revoked and have not expired yet.
+        Include certificates that are revoked but not yet expired.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_access_grants, at.project_id, revoked=revoked or None))
     if common.json:
         return show.as_json(found)
     if not found:
-        print("No certificate works now.")
+        print("No valid certificates.")
         return None
     rows = [(g.id, g.node_name, g.principal_name, _reason(g), show.ago(g.created_at), _state(g)) for g in found]
-    return show.table(("ID", "MACHINE", "GIVEN TO", "FOR", "GIVEN", "STATE"), rows)
+    return show.table(("ID", "MACHINE", "ISSUED TO", "FOR", "ISSUED", "STATE"), rows)
 
 
 def _reason(grant: sdk.models.AccessGrantView) -> str:
     if grant.purpose == "observation":
-        return "a look between operations"
+        return "observation"
     return grant.member_id or f"{grant.operation_id}/{grant.claim_epoch}"
 
 
 def _state(grant: sdk.models.AccessGrantView) -> str:
     if grant.revoked_at is None:
-        return "works"
-    return "gone from its machine" if grant.enforced else "revoked, its machine has not said so yet"
+        return "valid"
+    return "revoked, confirmed by the machine" if grant.enforced else "revoked, not yet confirmed by the machine"
 
 
 @app.command
 def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """Take a certificate back: its machine refuses it and ends its sessions within seconds.
+    """Revoke a certificate. Its machine rejects it and ends its sessions within seconds.
 
     Example: gpuaas grant revoke grant_01m7… --reason "a laptop was stolen"
 
@@ -62,11 +62,11 @@ def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> 
     grant
         Its id.
     reason
-        Kept, and told to whoever looks later.
+        Recorded in the audit trail.
     """
     with session(common) as at:
         done = at.client.revoke_access_grant(at.project_id, grant, reason=reason)
     if common.json:
         return show.as_json(done)
-    print(f"{done.id} opens {done.node_name} no more. `gpuaas grant list --revoked` says when its sessions are gone.")
+    print(f"{done.id} is revoked on {done.node_name}. Confirmation by the machine: gpuaas grant list --revoked")
     return None

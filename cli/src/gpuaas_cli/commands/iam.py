@@ -1,6 +1,6 @@
-"""Who may do what: `gpuaas iam explain`, `permissions`, `members`, `roles`, `bind`, `unbind`, `invite`.
+"""Roles and permissions: `gpuaas iam explain`, `permissions`, `members`, `roles`, `bind`, `unbind`, `invite`.
 
-More in tenant_iam.py.
+Commands about the whole tenant are in tenant_iam.py.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from cyclopts import App
 from .. import show
 from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import Session, pick, session
-from .tenant_iam import hang_on
+from .tenant_iam import add_commands
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import ExplainView
 
-app = App(name="iam", help="Who may do what, and why.")
-hang_on(app)
+app = App(name="iam", help="Roles and permissions.")
+add_commands(app)
 
 
 @app.command
 def explain(permission: str, *, who: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """Why you, or somebody else, may or may not do something in the project.
+    """Why an account may or may not do something in the project.
 
     Example: gpuaas iam explain apps.instance.create
     Example: gpuaas iam explain apps.instance.create --who ada@example.com --project red
@@ -33,11 +33,11 @@ def explain(permission: str, *, who: str | None = None, tenant: str | None = Non
     Parameters
     ----------
     permission
-        A key of contracts/permissions.json; a refusal names the one it lacks.
+        A permission key; a 403 error names the missing one.
     who
-        Id, name or e-mail of a member of the project; yourself if left out.
+        Id, name or e-mail of a member of the project. Default: yourself.
     tenant
-        In this tenant as a whole, not in a project; then --who is an id.
+        Check in this tenant instead of a project; --who must then be an id.
     """
     with session(common) as at:
         if who is None:
@@ -57,9 +57,9 @@ def _rules(found: ExplainView) -> None:
     if found.matched:
         print()
         rows = [(m.kind, m.role or m.reason or "-", f"{m.scope_kind} {m.scope_id}", m.id) for m in found.matched]
-        show.table(("DECIDED BY", "WHAT", "AT", "ID"), rows)
+        show.table(("DECIDED BY", "RULE", "SCOPE", "ID"), rows)
     elif not found.allowed and found.roles_that_hold_it:
-        print(f"A role that holds it: {', '.join(found.roles_that_hold_it)}.")
+        print(f"Roles with this permission: {', '.join(found.roles_that_hold_it)}.")
 
 
 def _principal(at: Session, who: str) -> str:
@@ -76,7 +76,7 @@ def _once(members: list) -> list:
 
 @app.command
 def permissions(*, common: Looking = Looking()) -> None:
-    """Every permission you hold in the project.
+    """Your permissions in the project.
 
     Example: gpuaas iam permissions --project red
     """
@@ -89,7 +89,7 @@ def permissions(*, common: Looking = Looking()) -> None:
 
 @app.command
 def members(*, common: Looking = Looking()) -> None:
-    """Who holds which role in the project, and whether it comes from the project or its tenant.
+    """The members of the project, their roles, and whether a role comes from the project or its tenant.
 
     Example: gpuaas iam members --project red
     """
@@ -106,7 +106,7 @@ def members(*, common: Looking = Looking()) -> None:
 
 @app.command
 def roles(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The roles that can be given in the tenant: the system's and its own.
+    """The roles of the tenant: system roles and custom roles.
 
     Example: gpuaas iam roles
     """
@@ -114,8 +114,10 @@ def roles(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
         found = at.client.list_roles(at.tenant_id(tenant)).items
     if common.json:
         return show.as_json(found)
-    rows = [(r.name, "system" if r.system else "own", ", ".join(r.bindable_at), str(len(r.permissions))) for r in found]
-    return show.table(("ROLE", "WHOSE", "GIVEN AT", "PERMISSIONS"), rows)
+    rows = [
+        (r.name, "system" if r.system else "custom", ", ".join(r.bindable_at), str(len(r.permissions))) for r in found
+    ]
+    return show.table(("ROLE", "KIND", "BINDABLE AT", "PERMISSIONS"), rows)
 
 
 @app.command
@@ -127,7 +129,7 @@ def bind(
     tenant: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Give somebody a role in the project. Nobody gives what they do not hold.
+    """Grant a role in the project. You can only grant permissions that you have.
 
     Example: gpuaas iam bind ada@example.com project_member --project red
     Example: gpuaas iam bind usr_01h… project_viewer --whole-tenant
@@ -138,11 +140,11 @@ def bind(
     who
         Id or e-mail of a user, or id of a service account.
     role
-        As `gpuaas iam roles` lists it.
+        A name from `gpuaas iam roles`.
     whole_tenant
-        In every project of the tenant, not in this one alone.
+        In every project of the tenant.
     tenant
-        The same in a tenant by its name or id, also for those who run the platform and see no project.
+        In every project of this tenant (name or id); also for platform administrators.
     """
     with session(common) as at:
         tenant_id = at.tenant_id(tenant) if tenant else at.project.tenant_id
@@ -154,13 +156,13 @@ def bind(
         made = at.client.create_role_binding(tenant_id, principal_id=who, role=role, project_id=project_id)
     if common.json:
         return show.as_json(made)
-    print(f"{role} is given at {made.scope_kind} {made.scope_id}. {made.id}")
+    print(f"Granted {role} at {made.scope_kind} {made.scope_id}. {made.id}")
     return None
 
 
 @app.command
 def unbind(binding: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Take a role away; effective at once.
+    """Revoke a role. Takes effect at once.
 
     Example: gpuaas iam unbind bind_01h…
 
@@ -173,7 +175,7 @@ def unbind(binding: str, *, tenant: Tenant = None, common: Destroying = Destroyi
         gone = at.client.remove_role_binding(at.tenant_id(tenant), binding)
     if common.json:
         return show.as_json(gone)
-    print(f"{gone.principal_id} no longer holds {gone.role} at {gone.scope_kind} {gone.scope_id}.")
+    print(f"{gone.principal_id} no longer has {gone.role} at {gone.scope_kind} {gone.scope_id}.")
     return None
 
 
@@ -186,18 +188,18 @@ def invite(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Invite a person: prints a token they use once, within seven days.
+    """Invite a person. Prints a token that works once, within seven days.
 
     Example: gpuaas iam invite ada@example.com --role project_member --project red
 
     Parameters
     ----------
     email
-        Where the invitation is for.
+        The e-mail address of the person.
     name
-        What they are called; the address by default.
+        Display name. Default: the address.
     role
-        What they hold once they accept: in the project with --project, otherwise in the whole tenant.
+        Their role after they accept: in the project with --project, otherwise in the whole tenant.
     """
     with session(common) as at:
         project_id = at.project_id if role and common.project else None
@@ -206,6 +208,6 @@ def invite(
         api = at.api
     if common.json:
         return show.as_json(made)
-    print(f"{email} is invited until {made.expires_at}. Send them, by a way you trust:\n")
+    print(f"{email} is invited until {made.expires_at}. Send them, over a channel you trust:\n")
     print(f"  gpuaas accept --api {api}\n  token: {made.token}")
     return None

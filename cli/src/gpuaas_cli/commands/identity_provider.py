@@ -1,4 +1,4 @@
-"""`gpuaas identity-provider …`: who may say to the platform who somebody of the tenant is."""
+"""`gpuaas identity-provider …`: the OpenID providers through which a tenant's users sign in."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..session import Session
 
 LISTING = "gpuaas identity-provider list"
-app = App(name="identity-provider", help="Where people of the tenant sign in: its own OpenID providers.")
+app = App(name="identity-provider", help="The tenant's OpenID providers.")
 
 
 @app.command(name="list")
 def list_providers(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tenant's providers, and where each sends people back to.
+    """The identity providers of the tenant.
 
     Example: gpuaas identity-provider list --tenant acme
     """
@@ -32,15 +32,15 @@ def list_providers(*, tenant: Tenant = None, common: Looking = Looking()) -> Non
     if common.json:
         return show.as_json(found)
     if not found:
-        print("No identity providers: people sign in with a password.")
+        print("No identity providers; users sign in with a password.")
         return None
     rows = [(p.name, p.issuer, ", ".join(p.email_domains) or "any", p.default_role or "-", p.id) for p in found]
-    return show.table(("NAME", "ISSUER", "DOMAINS", "FIRST ROLE", "ID"), rows)
+    return show.table(("NAME", "ISSUER", "DOMAINS", "DEFAULT ROLE", "ID"), rows)
 
 
 @app.command(name="show")
 def show_provider(name: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One provider, with the addresses to register there.
+    """One provider, with the addresses to register with it.
 
     Example: gpuaas identity-provider show Acme
 
@@ -56,8 +56,8 @@ def show_provider(name: str, /, *, tenant: Tenant = None, common: Looking = Look
     if common.json:
         return show.as_json(found)
     facts = [("provider", found.name), ("issuer", found.issuer), ("client id", found.client_id)]
-    facts += [("domains", ", ".join(found.email_domains) or "any"), ("first role", found.default_role or "-")]
-    facts += [("sends people back to", found.callback_url), ("begins at", found.start_url), ("id", found.id)]
+    facts += [("domains", ", ".join(found.email_domains) or "any"), ("default role", found.default_role or "-")]
+    facts += [("redirect address", found.callback_url), ("sign-in address", found.start_url), ("id", found.id)]
     return show.facts(facts)
 
 
@@ -73,35 +73,35 @@ def create(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Let people of the tenant sign in through their own provider.
+    """Add an identity provider for the sign-in of the tenant's users.
 
     Example: gpuaas identity-provider create Acme --issuer https://accounts.acme.example --client-id gpuaas
 
     Parameters
     ----------
     name
-        What people call it.
+        Display name.
     issuer
-        As the provider names itself; https.
+        The issuer URL, https://…
     client_id
-        What the provider calls the platform.
+        The client id registered with the provider.
     client_secret_stdin
-        Read the client secret from standard input; never put it on the command line.
+        Read the client secret from standard input.
     domain
-        Only addresses of this domain; may be given more than once.
+        Only e-mail addresses of this domain. May be repeated.
     default_role
-        What a person may do from the first sign-in; needs domains.
+        Role of a user at the first sign-in; requires --domain.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
-        said = {"issuer": issuer, "client_id": client_id, "client_secret": secret}
+        facts = {"issuer": issuer, "client_id": client_id, "client_secret": secret}
         made = at.client.create_identity_provider(
-            at.tenant_id(tenant), name=name, **said, email_domains=domain, default_role=default_role
+            at.tenant_id(tenant), name=name, **facts, email_domains=domain, default_role=default_role
         )
     if common.json:
         return show.as_json(made)
-    print(f"{made.name} is there. Register this address at the provider: {made.callback_url}")
-    print(f"People sign in at: {made.start_url}")
+    print(f"Added {made.name}. Register this redirect address with the provider: {made.callback_url}")
+    print(f"Sign-in address: {made.start_url}")
     return None
 
 
@@ -115,7 +115,7 @@ def update(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Change a provider; what is not given stays as it is.
+    """Change a provider. Options left out stay as they are.
 
     Example: gpuaas identity-provider update Acme --client-secret-stdin < new-secret
 
@@ -124,11 +124,11 @@ def update(
     name
         Name or id.
     new_name
-        Another name for it.
+        The new name.
     client_secret_stdin
         Read a new client secret from standard input.
     domain
-        The domains from now on; may be given more than once.
+        The new domains. May be repeated.
     """
     secret = sys.stdin.read().rstrip("\n") if client_secret_stdin else None
     with session(common) as at:
@@ -145,7 +145,7 @@ def update(
 
 @app.command
 def delete(name: str, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Nobody signs in through it any more; accounts and sessions stay.
+    """Delete a provider. Its users can no longer sign in through it; accounts and sessions stay.
 
     Example: gpuaas identity-provider delete Acme
 
@@ -159,7 +159,7 @@ def delete(name: str, *, tenant: Tenant = None, common: Destroying = Destroying(
         gone = at.client.delete_identity_provider(where, _named(at, where, name).id)
     if common.json:
         return show.as_json(gone)
-    print(f"{gone.name} is gone.")
+    print(f"Deleted {gone.name}.")
     return None
 
 

@@ -16,12 +16,12 @@ from ..operation_stream import LIVE, sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Many, NoWait, Reason
 from ..placement import choose_topology, read_inputs, read_manifest, read_places
 from ..session import Session, pick, session
-from ..wait import say_end, say_next, wait_for_end
+from ..wait import print_next, print_result, wait_for_end
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedHost, PlannedView
 
-app = App(name="instance", help="Deploy apps, look at them, take them down.")
+app = App(name="instance", help="Deploy, manage and decommission instances of apps.")
 
 
 @app.command
@@ -59,13 +59,13 @@ def deploy(
     topology
         A topology of the app's manifest. Default: the first that the placement fits.
     input
-        key=value for the app; numbers, true, false and JSON are understood. May be repeated.
+        KEY=VALUE for the app; the value may be JSON. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
     operator
-        The only service account whose controller may work on it; any controller of the app if left out.
+        The only service account that may operate it. Default: any controller of the app.
     plan
-        Only check, and say what would happen where.
+        Only check, and print what would happen on which machine.
     """
     wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version}
     wanted["inputs"] = read_inputs(input or [], inputs)
@@ -91,7 +91,7 @@ def follow(at: Session, accepted: AcceptedView, no_wait: bool, common: Common, a
         show.as_json(accepted)
     else:
         print(f"Accepted: {accepted.operation.kind} of {accepted.instance.name} ({accepted.operation.id}).")
-        say_next((f"gpuaas instance watch {accepted.instance.name}", "see how it goes"))
+        print_next((f"gpuaas instance watch {accepted.instance.name}", "follow its progress"))
     return failures.OK
 
 
@@ -105,17 +105,17 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
     print()
     if plan.changes:
         rows = [(one.field, _short(one.old), _short(one.new), one.effect, one.sentence) for one in plan.changes]
-        show.table(("INPUT", "NOW", "WANTED", "EFFECT", "WHAT HAPPENS"), rows)
+        show.table(("INPUT", "CURRENT", "NEW", "EFFECT", "DETAIL"), rows)
         print()
-    priced = any(h.currency for h in plan.hosts)  # kinds of machines without a record have no price
-    hosts = [(h.node_name, h.address, ", ".join(h.components), *([_an_hour(h)] * priced)) for h in plan.hosts]
-    show.table(("HOST", "ADDRESS", "RUNS", *(["AN HOUR"] * priced)), hosts, empty="No machine is touched.")
+    priced = any(h.currency for h in plan.hosts)  # a machine type without a record has no price
+    hosts = [(h.node_name, h.address, ", ".join(h.components), *([_hourly_price(h)] * priced)) for h in plan.hosts]
+    show.table(("MACHINE", "ADDRESS", "COMPONENTS", *(["PER HOUR"] * priced)), hosts, empty="No machine is affected.")
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
-    print(f"\nCharged to {payer}. Nothing was changed; leave out --plan to do it.")
+    print(f"\nCharged to {payer}. Nothing was changed. Run it without --plan to apply.")
     return None
 
 
-def _an_hour(host: PlannedHost) -> str:
+def _hourly_price(host: PlannedHost) -> str:
     return show.price(host.price_micros_per_hour or 0, host.currency) if host.currency else "-"
 
 
@@ -126,7 +126,7 @@ def _short(value: Any) -> str:
 
 @app.command(name="list")
 def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The project's instances and how they are.
+    """The instances of the project, with state and health.
 
     Example: gpuaas instance list
     Example: gpuaas instance list --deleted -o json
@@ -134,25 +134,25 @@ def list_instances(*, deleted: Annotated[bool, Flag] = False, common: Looking = 
     Parameters
     ----------
     deleted
-        Also those that are gone.
+        Include deleted instances.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_instances, at.project_id, deleted=deleted or None))
     if common.json:
         return show.as_json(found)
     if not found:
-        print("No instances yet. See what you can deploy: gpuaas catalog")
+        print("No instances yet. See the apps: gpuaas catalog")
         return None
     rows = [
         (i.name, f"{i.app_slug} {i.version}", i.state, i.health.status, i.health.sentence, show.ago(i.created_at), i.id)
         for i in found
     ]
-    return show.table(("NAME", "APP", "STATE", "HEALTH", "IN WORDS", "CREATED", "ID"), rows)
+    return show.table(("NAME", "APP", "STATE", "HEALTH", "DETAIL", "CREATED", "ID"), rows)
 
 
 @app.command(name="show")
 def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None:
-    """Everything about one instance: health, members, what you can do with it.
+    """One instance in detail: health, members and allowed actions.
 
     Example: gpuaas instance show train
     Example: gpuaas instance show train -o json
@@ -169,7 +169,7 @@ def show_instance(instance: Instance, /, *, common: Looking = Looking()) -> None
         (f"{m.component_key}/{m.ordinal}", m.state, m.runtime_state or "-", m.node_name, m.address)
         for m in found.members
     ]
-    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows, empty="It has no members.")
+    show.table(("MEMBER", "STATE", "RUNTIME", "NODE", "ADDRESS"), rows, empty="No members.")
     return adapter_detail.drift(found.adapter_detail)
 
 
@@ -179,11 +179,11 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
     broken = [f"{c.type}: {c.message or c.reason}" for c in i.conditions if c.status != "True"]
     return [
         ("health", i.health.status),
-        ("not so", "; ".join(broken)),
+        ("failed conditions", "; ".join(broken)),
         ("app", f"{i.app_slug} {i.version}{runtime}"),
         ("topology", i.topology),
         *([("operated by", i.operator_id)] if i.operator_id else []),
-        ("possible", ", ".join(allowed)),
+        ("allowed actions", ", ".join(allowed)),
         ("operation", i.current_operation_id or i.last_operation_id or ""),
         ("created", show.ago(i.created_at)),
         ("id", i.id),
@@ -193,7 +193,7 @@ def _facts(i: InstanceView) -> list[tuple[str, str]]:
 
 @app.command
 def watch(instance: Instance, /, *, common: Common = Common()) -> int:
-    """Join the operation that is running on an instance and see it to its end.
+    """Follow the running operation of an instance until it ends.
 
     Example: gpuaas instance watch train
     """
@@ -201,11 +201,11 @@ def watch(instance: Instance, /, *, common: Common = Common()) -> int:
         found = at.instance(instance, deleted=True)
         operation = at.newest_operation(found, live=True) or at.operation(found.id)
         if operation.status in LIVE:
-            joined = sdk.models.AcceptedView(instance=found, operation=operation)
-            return wait_for_end(at, joined, after=None, json=common.json)
+            running = sdk.models.AcceptedView(instance=found, operation=operation)
+            return wait_for_end(at, running, after=None, json=common.json)
         if not common.json:
-            print(f"Nothing is going on with {found.name}; its last operation ended {show.ago(operation.finished_at)}.")
-        return say_end(at.client, at.project_id, operation.id, found.id, json=common.json)
+            print(f"{found.name} has no running operation. The last one ended {show.ago(operation.finished_at)}.")
+        return print_result(at.client, at.project_id, operation.id, found.id, json=common.json)
 
 
 @app.command
@@ -217,7 +217,7 @@ def stop(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Stop an instance; its machines stay held for it.
+    """Stop an instance. It keeps its machines.
 
     Example: gpuaas instance stop train --reason "the night"
     """
@@ -265,14 +265,9 @@ def rotate_keys(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Make the secrets that the members of an instance share anew; what runs goes on.
+    """Rotate the shared secrets of an instance. Running work is not interrupted.
 
-    Example: gpuaas instance rotate-keys train --reason "somebody left the team"
-
-    Parameters
-    ----------
-    no_wait
-        Return as soon as the platform has accepted it.
+    Example: gpuaas instance rotate-keys train --reason "a team member left"
     """
     return _ask("rotate_instance_keys", instance, no_wait, common, reason=reason)
 
@@ -289,7 +284,7 @@ def update(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Change inputs of an instance; those not named stay as they are.
+    """Change inputs of an instance. Inputs not named stay as they are.
 
     Example: gpuaas instance update train --input default_time_limit_minutes=120
     Example: gpuaas instance update train --inputs new.json --plan
@@ -297,13 +292,13 @@ def update(
     Parameters
     ----------
     input
-        key=value for the app; numbers, true, false and JSON are understood. May be repeated.
+        KEY=VALUE for the app; the value may be JSON. May be repeated.
     inputs
         A JSON file with inputs for the app; - reads standard input.
     without
-        An input to leave out, so that it has its default again. May be repeated.
+        An input to reset to its default. May be repeated.
     plan
-        Only say what would change, and what each change does.
+        Only print what would change, and the effect of each change.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -318,14 +313,14 @@ def update(
 
 @app.command
 def upgrade(instance: Instance, version: str, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
-    """Take an instance to another version of its app.
+    """Upgrade an instance to another version of its app.
 
     Example: gpuaas instance upgrade train 1.1.0
 
     Parameters
     ----------
     version
-        A published version, see `gpuaas catalog`.
+        A published version, see `gpuaas app versions`.
     """
     return _ask("upgrade_instance", instance, no_wait, common, version=version)
 
@@ -339,18 +334,18 @@ def rollback(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Go back to the version before the last upgrade, or out of an upgrade that failed.
+    """Return to the version before the last upgrade, also after a failed upgrade.
 
     Example: gpuaas instance rollback train --reason "jobs break"
     """
     return _ask("roll_back_instance", instance, no_wait, common, reason=reason)
 
 
-def _ask(call: str, instance: str, no_wait: bool, common: Common, **said: Any) -> int:
+def _ask(call: str, instance: str, no_wait: bool, common: Common, **options: Any) -> int:
     with session(common) as at:
         found = at.instance(instance)
         before = sequence_now(at.client, at.project_id)
-        accepted = getattr(at.client, call)(at.project_id, found.id, **said)
+        accepted = getattr(at.client, call)(at.project_id, found.id, **options)
         return follow(at, accepted, no_wait, common, after=before)
 
 
@@ -393,7 +388,7 @@ def _confirm(found: InstanceView) -> None:
 
 
 def access(instance: Instance, /, *, common: Looking = Looking()) -> None:
-    """How to use an instance: what its app says about addresses, paths and commands.
+    """How to use an instance: addresses, paths and commands, as its app reports them.
 
     Example: gpuaas access train
     Example: gpuaas access train -o json
@@ -401,7 +396,7 @@ def access(instance: Instance, /, *, common: Looking = Looking()) -> None:
     with session(common) as at:
         found = at.instance(instance)
     if not found.access:
-        way_out = f"It is {found.state}. See how far it is: gpuaas instance watch {found.name}"
+        way_out = f"It is {found.state}. Follow its progress: gpuaas instance watch {found.name}"
         raise CliError(f"{found.name} cannot be used yet.", way_out, failures.CONFLICT)
     if common.json:
         return show.as_json(found.access)

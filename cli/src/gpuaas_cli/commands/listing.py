@@ -1,4 +1,4 @@
-"""What there is to deploy and where: `gpuaas catalog`, `allocation list`, `node list`."""
+"""Lists of apps, allocations and nodes: `gpuaas catalog`, `allocation list`, `node list`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..session import session
 if TYPE_CHECKING:
     from gpuaas_sdk.models import AllocationView
 
-allocation = App(name="allocation", help="The machines a project may place things on.")
+allocation = App(name="allocation", help="The machines allocated to a project.")
 node = App(name="node", help="The machines of a tenant.")
 
 
 def catalog(*, common: Looking = Looking()) -> None:
-    """What the project can deploy, and why not where it cannot.
+    """The apps, and whether the project can deploy each.
 
     Example: gpuaas catalog
     Example: gpuaas catalog --project red -o json
@@ -29,15 +29,15 @@ def catalog(*, common: Looking = Looking()) -> None:
         if common.json:
             return show.as_json(entries)
         if not entries:
-            print("The catalog is empty. An app team publishes to it; ask your platform's administrator.")
+            print("The catalog is empty. Ask your platform administrator to publish an app.")
             return None
     rows = [(e.app.slug, e.version or "-", "; ".join([e.reason, *e.warnings]), e.app.description) for e in entries]
-    return show.table(("APP", "VERSION", "STATE", "WHAT IT IS"), rows)
+    return show.table(("APP", "VERSION", "STATE", "DESCRIPTION"), rows)
 
 
 @allocation.command(name="list")
 def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The project's allocations: where they are, what they have, who uses them.
+    """The machines allocated to the project, with hardware and use.
 
     Example: gpuaas allocation list
     Example: gpuaas allocation list --state active -o json
@@ -46,9 +46,9 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
     Parameters
     ----------
     state
-        Only those in this state: requested, active, released.
+        Only allocations in this state: requested, active, released.
     tenant
-        Those of all projects of this tenant (tenant administrators).
+        Allocations of all projects of this tenant (tenant administrators).
     """
     with session(common) as at:
         if tenant:
@@ -59,7 +59,7 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
     if common.json:
         return show.as_json(found)
     if not found:
-        print("The project has no allocations. A tenant administrator can give it some.")
+        print("The project has no allocations. A tenant administrator can allocate machines to it.")
         return None
     rows = [(a.name, a.node_name, a.state, show.gpus(a.facts), show.size(a.facts), _user(a), a.id) for a in found]
     return show.table(("NAME", "NODE", "STATE", "GPUS", "SIZE", "USED BY", "ID"), rows)
@@ -67,7 +67,7 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
 
 @allocation.command(name="show")
 def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
-    """One allocation: which machine, until when, who uses it.
+    """One allocation in detail: machine, lease and use.
 
     Example: gpuaas allocation show gpu-box-1
 
@@ -86,9 +86,9 @@ def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
             ("allocation", found.name),
             ("state", found.state),
             ("machine", f"{found.node_name} ({found.address}), {found.node_state}"),
-            ("what", f"{show.gpus(found.facts)}, {show.size(found.facts)}"),
+            ("hardware", f"{show.gpus(found.facts)}, {show.size(found.facts)}"),
             ("used by", _user(found)),
-            ("until", found.expires_at or "without an end"),
+            ("until", found.expires_at or "no end date"),
             ("overdue since", found.overdue_since or ""),
             ("wipe", found.wipe or ""),
             ("id", found.id),
@@ -109,7 +109,7 @@ def _user(allocation: AllocationView) -> str:
 
 @node.command(name="list")
 def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tenant's machines and when they were last heard of.
+    """The machines of the tenant.
 
     Example: gpuaas node list
     Example: gpuaas node list --tenant acme -o json
@@ -119,7 +119,7 @@ def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     if not found:
-        print("The tenant has no nodes yet.")
+        print("The tenant has no machines yet. Enrol one: gpuaas node enrol NAME")
         return None
     rows = [
         (
@@ -135,4 +135,4 @@ def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
         )
         for n in found
     ]
-    return show.table(("NAME", "STATE", "ADDRESS", "REGION", "SKU", "GPUS", "SIZE", "HEARD OF", "ID"), rows)
+    return show.table(("NAME", "STATE", "ADDRESS", "REGION", "SKU", "GPUS", "SIZE", "LAST SEEN", "ID"), rows)

@@ -1,4 +1,4 @@
-"""Bringing machines and holding them: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
+"""Enrolment and allocation: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
 
 Adds commands to the `node` and `allocation` groups of listing.py; main.py loads both groups from this module. The
 administration of an enrolled machine is in node.py.
@@ -34,7 +34,7 @@ def enrol(
     reached_at: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Invite a machine: prints one line to run on it, which works once and for ten minutes.
+    """Enrol a machine. Prints a command to run on it, valid once and for ten minutes.
 
     Example: gpuaas node enrol gpu-box-1
     Example: gpuaas node enrol gpu-box-1 --tenant acme -o json
@@ -43,20 +43,22 @@ def enrol(
     Parameters
     ----------
     name
-        What the machine will be called.
+        The machine's name.
     region
-        Where it stands; policies allow and deny by this name.
+        Its region; policies refer to it.
     sku
-        What kind of machine it is; policies allow and deny by this name.
+        Its machine type (SKU); policies refer to it.
     pool
-        The tenant's pool it joins (`gpuaas pool list`).
+        The pool that it joins (`gpuaas pool list`).
     reached_at
-        The platform's address as the machine reaches it, if that is not the one you use.
+        The platform's address as seen from the machine. Default: the address that you use.
     """
     with session(common) as at:
-        invited = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku, pool=pool)
-        line = enrol_command.line(reached_at or at.api, invited, at.client.get_agent())
-    enrol_command.tell(common, invited, line, f"Then: gpuaas node list, and gpuaas allocation create {name}")
+        enrolment = at.client.create_enrolment(at.tenant_id(tenant), node_name=name, region=region, sku=sku, pool=pool)
+        line = enrol_command.line(reached_at or at.api, enrolment, at.client.get_agent())
+    enrol_command.print_command(
+        common, enrolment, line, f"Next: gpuaas node list, then gpuaas allocation create {name}"
+    )
 
 
 @allocation.command
@@ -68,7 +70,7 @@ def create(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Hold a machine for the project, and wait until the machine itself agreed.
+    """Allocate a machine to the project, and wait for the confirmation of the machine.
 
     Example: gpuaas allocation create gpu-box-1 --project research
 
@@ -77,11 +79,11 @@ def create(
     machine
         Name or id of the node.
     name
-        What to call the allocation; the node's name by default.
+        The allocation's name. Default: the node's name.
     expires_in_s
-        Seconds after which it is given back, unless something is on it.
+        Seconds after which it is released, unless an instance uses it.
     lost_after_s
-        Seconds of silence after which the machine is lost; ten minutes by default.
+        Seconds without a heartbeat after which the machine counts as lost. Default: ten minutes.
     """
     with session(common) as at:
         node_id = machine
@@ -97,9 +99,9 @@ def create(
     if common.json:
         return show.as_json(made)
     if made.state != "active":
-        sentence = f"{made.node_name} has not taken up the allocation yet ({made.state})."
-        raise CliError(sentence, "Is its agent running? On the machine: gpuaas-agent status", failures.UNAVAILABLE)
-    print(f"{made.name} is held: {show.gpus(made.facts)}, {show.size(made.facts)}. {made.id}")
+        sentence = f"{made.node_name} has not confirmed the allocation yet ({made.state})."
+        raise CliError(sentence, "Check its agent on the machine: gpuaas-agent status", failures.UNAVAILABLE)
+    print(f"Allocated {made.name}: {show.gpus(made.facts)}, {show.size(made.facts)}. {made.id}")
     return None
 
 
@@ -115,26 +117,26 @@ def request(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Hold machines of a kind; the platform picks them. All that were asked for, or none.
+    """Allocate machines of a type; the platform picks them. All of them, or none.
 
     Example: gpuaas allocation request --sku h100-8x --region eu-west --count 2
 
     Parameters
     ----------
     count
-        How many.
+        Number of machines.
     sku
-        What kind of machine (`gpuaas sku list`).
+        Machine type (`gpuaas sku list`).
     region
-        Where (`gpuaas region list`).
+        Region (`gpuaas region list`).
     pool
         Only from this pool.
     name
-        What to call them: NAME-1, NAME-2 and so on; the machines' own names by default.
+        Prefix of the allocations' names: NAME-1, NAME-2, …. Default: the machines' names.
     expires_in_s
-        Seconds after which they are given back, unless something is on them.
+        Seconds after which they are released, unless an instance uses them.
     lost_after_s
-        Seconds of silence after which a machine is lost; ten minutes by default.
+        Seconds without a heartbeat after which a machine counts as lost. Default: ten minutes.
     """
     with session(common) as at:
         kind: dict[str, Any] = {"sku": sku, "region": region, "pool": pool}
@@ -148,7 +150,7 @@ def request(
 
 @allocation.command
 def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Changing()) -> None:
-    """Move the end of an allocation's lease, counted from now; without a number it has no end any more.
+    """Change the end of an allocation's lease. Without --expires-in-s the lease has no end.
 
     Example: gpuaas allocation extend gpu-box-1 --expires-in-s 86400
 
@@ -157,20 +159,20 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Cha
     name
         Name or id of the allocation.
     expires_in_s
-        Seconds from now.
+        Seconds from now on.
     """
     with session(common) as at:
         allocation_id = at.allocation_id(name, at.allocations())
         moved = at.client.extend_allocation(at.project_id, allocation_id, expires_in_s=expires_in_s)
     if common.json:
         return show.as_json(moved)
-    print(f"{moved.name} is held {f'until {moved.expires_at}' if moved.expires_at else 'without an end'}.")
+    print(f"{moved.name} is allocated {f'until {moved.expires_at}' if moved.expires_at else 'without an end date'}.")
     return None
 
 
 @allocation.command
 def release(name: str, *, common: Destroying = Destroying()) -> None:
-    """Give a machine back. Refused while an instance is on it.
+    """Release a machine. Refused while an instance uses it.
 
     Example: gpuaas allocation release gpu-box-1 --project research
 
@@ -184,5 +186,5 @@ def release(name: str, *, common: Destroying = Destroying()) -> None:
         gone = at.client.release_allocation(at.project_id, allocation_id)
     if common.json:
         return show.as_json(gone)
-    print(f"{gone.name} is being given back; free once the machine forgot it (gpuaas allocation list).")
+    print(f"Releasing {gone.name}. It is free after the machine confirms: gpuaas allocation list")
     return None

@@ -1,4 +1,4 @@
-"""`gpuaas mcp`: the platform for an agent, over standard input and output."""
+"""`gpuaas mcp`: serves an AI agent over standard input and output."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..options import Common, Flag
 
 
 def mcp(*, allow_changes: Annotated[bool, Flag] = False, common: Common = Common()) -> None:
-    """Serve an agent (Model Context Protocol) over standard input and output, as you, with what you may do.
+    """Serve an AI agent (Model Context Protocol) over standard input and output, with your permissions.
 
-    It looks; with --allow-changes it also does what it planned and showed before. Secrets never pass through it.
+    Read-only by default; with --allow-changes it can apply plans that it showed before. Secrets are never exposed.
 
     Example: gpuaas mcp
     Example: gpuaas mcp --allow-changes --project research
@@ -23,10 +23,10 @@ def mcp(*, allow_changes: Annotated[bool, Flag] = False, common: Common = Common
         Let the agent apply its plans.
     """
     try:
-        import mcp as _library  # noqa: F401 - only whether it is there
+        import mcp as _library  # noqa: F401 - only to check that it is installed
     except ImportError:
         way_out = "Install it: pip install 'gpuaas-cli[mcp]'"
-        raise CliError("This gpuaas was installed without what agents need.", way_out, failures.USAGE) from None
+        raise CliError("The MCP library is not installed.", way_out, failures.USAGE) from None
     from ..agents.server import serve
     from ..agents.tools import Tools
 

@@ -14,7 +14,7 @@ from ..failures import CliError
 from ..operation_stream import sequence_now
 from ..options import Changing, Common, Destroying, Flag, Instance, Looking, Member, NoWait, Reason
 from ..session import Session, session
-from ..wait import say_next
+from ..wait import print_next
 from .instance import follow, show_plan
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = Fals
 
 @app.command(name="show")
 def show_member(instance: Instance, member: Member, /, *, common: Looking = Looking()) -> None:
-    """One member: where it is, how it is, what can be done with it.
+    """One member in detail: machine, state and allowed actions.
 
     Example: gpuaas member show train worker/1
     """
@@ -57,14 +57,14 @@ def show_member(instance: Instance, member: Member, /, *, common: Looking = Look
         found = at.client.get_member(at.project_id, *find(at, instance, member))
     if common.json:
         return show.as_json(found)
-    no = [f"{a.action} ({a.reason})" for a in found.available_actions if not a.allowed]
+    refused = [f"{a.action} ({a.reason})" for a in found.available_actions if not a.allowed]
     return show.facts(
         [
             ("member", f"{_name(found)} on {found.node_name} ({found.address})"),
             ("state", found.state),
             ("runtime", " ".join(one for one in (found.runtime_state, found.runtime_version) if one)),
-            ("possible", ", ".join(a.action for a in found.available_actions if a.allowed)),
-            ("not now", "; ".join(no)),
+            ("allowed actions", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("not allowed", "; ".join(refused)),
             ("operation", found.current_operation_id or found.last_operation_id or ""),
             ("replaces", found.replaces or ""),
             ("allocation", found.allocation_id),
@@ -105,7 +105,7 @@ def add(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Add members, one operation each, all under one batch id, and watch them come up side by side.
+    """Add members, one operation each with a common batch id, and show their progress.
 
     Example: gpuaas member add train worker node-b node-c
     Example: gpuaas member add train worker node-b --plan
@@ -113,32 +113,30 @@ def add(
     Parameters
     ----------
     component
-        Which part of the app, for example worker.
+        A component of the app, for example worker.
     allocations
-        Names of allocations or nodes, or ids.
+        Allocation names, node names or ids.
     plan
-        Only check, and say what would happen where.
+        Only check, and print what would happen on which machine.
     """
     if not allocations:
-        way_out = (
-            f"Name one or more: gpuaas member add {instance} {component} MACHINE. Free ones: gpuaas allocation list"
-        )
-        raise CliError("On which machines?", way_out, failures.USAGE)
+        way_out = f"Run gpuaas member add {instance} {component} ALLOCATION…. See the machines: gpuaas allocation list"
+        raise CliError("No machine was named.", way_out, failures.USAGE)
     with session(common) as at:
         known = at.allocations()
         ids = [at.allocation_id(name, known) for name in allocations]
         where = at.instance(instance)
-        said = {"component_key": component, "allocation_ids": ids}
+        wanted = {"component_key": component, "allocation_ids": ids}
         if plan:
-            return show_plan(at, at.client.plan_members(at.project_id, where.id, **said), common)
+            return show_plan(at, at.client.plan_members(at.project_id, where.id, **wanted), common)
         before = sequence_now(at.client, at.project_id)
-        batch = at.client.add_members(at.project_id, where.id, **said)
+        batch = at.client.add_members(at.project_id, where.id, **wanted)
         if not no_wait:
             return wait_for_batch(at, batch, component, after=before, json=common.json)
     if common.json:
         return show.as_json(batch)
     print(f"Accepted: {len(batch.operations)} × {component} for {batch.instance.name} (batch {batch.batch_id}).")
-    return say_next((f"gpuaas member list {batch.instance.name}", "see how they come up"))
+    return print_next((f"gpuaas member list {batch.instance.name}", "follow their progress"))
 
 
 @app.command
@@ -153,7 +151,7 @@ def drain(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Let nothing new begin on a member, and wait for what goes on there.
+    """Let a member accept no new work, and wait until its running work ends.
 
     Example: gpuaas member drain train worker/1 --reason "new fan" --deadline 3600
     Example: gpuaas member drain train worker/1 --deadline 0 --at-deadline requeue
@@ -161,19 +159,19 @@ def drain(
     Parameters
     ----------
     reason
-        Why, for the record and the app.
+        Recorded, and passed to the app.
     deadline
-        Seconds the app may wait for what goes on there.
+        Seconds to wait for running work.
     at_deadline
-        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
+        Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     """
-    said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
-    return _ask("drain_member", instance, member, no_wait, common, **said)
+    options = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+    return _ask("drain_member", instance, member, no_wait, common, **options)
 
 
 @app.command
 def undrain(instance: Instance, member: Member, /, *, no_wait: NoWait = False, common: Changing = Changing()) -> int:
-    """Bring a drained member back.
+    """Let a drained member accept work again.
 
     Example: gpuaas member undrain train worker/1
     """
@@ -203,7 +201,7 @@ def remove(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int | None:
-    """Take a member away and clean its host; its allocation is free then.
+    """Remove a member and clean its machine. The allocation is then free.
 
     Example: gpuaas member remove train worker/1
     Example: gpuaas member remove train worker/1 --plan
@@ -212,18 +210,18 @@ def remove(
     Parameters
     ----------
     deadline
-        Seconds the app may wait for what goes on there.
+        Seconds to wait for running work.
     at_deadline
-        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
+        Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
-        The machine does not come back: fence it instead of cleaning it. Needs a reason.
+        The machine is lost: fence it instead of cleaning it. Requires --reason.
     plan
-        Only check, and say what would happen where.
+        Only check, and print what would happen on which machine.
     """
     if not plan:
-        said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
-        said |= {"host_is_gone": host_is_gone or None}
-        return _ask("remove_member", instance, member, no_wait, common, **said)
+        options = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+        options |= {"host_is_gone": host_is_gone or None}
+        return _ask("remove_member", instance, member, no_wait, common, **options)
     with session(common) as at:
         return show_plan(at, at.client.plan_remove_member(at.project_id, *find(at, instance, member)), common)
 
@@ -242,7 +240,7 @@ def replace(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int:
-    """Put a new member on another allocation in place of an old one.
+    """Replace a member by a new one on another allocation.
 
     Example: gpuaas member replace train worker/1 node-d
     Example: gpuaas member replace train worker/1 node-d --host-is-gone --reason "it burned"
@@ -250,21 +248,21 @@ def replace(
     Parameters
     ----------
     member
-        The old one: component/number (worker/0), or its id.
+        The old member: COMPONENT/NUMBER (worker/0), or its id.
     allocation
-        Where the new one goes: name of an allocation or node, or id.
+        The allocation of the new member: allocation name, node name or id.
     deadline
-        Seconds the app may wait for what goes on on the old one.
+        Seconds to wait for running work on the old member.
     at_deadline
-        What then happens to it: give_back (the member takes work again) or requeue (it starts anew elsewhere).
+        Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
-        The old machine does not come back: fence it instead of cleaning it. Needs a reason.
+        The old machine is lost: fence it instead of cleaning it. Requires --reason.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
-    said = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
-    said |= {"allocation_id": chosen, "host_is_gone": host_is_gone or None}
-    return _ask("replace_member", instance, member, no_wait, common, **said)
+    options = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
+    options |= {"allocation_id": chosen, "host_is_gone": host_is_gone or None}
+    return _ask("replace_member", instance, member, no_wait, common, **options)
 
 
 @app.command
@@ -277,14 +275,14 @@ def retry(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Try again what failed on a member.
+    """Retry the failed operation of a member.
 
     Example: gpuaas member retry train worker/1
 
     Parameters
     ----------
     anyway
-        Even if the app refuses to after repeated failures.
+        Retry even if the app refuses after repeated failures.
     """
     return _ask("retry_member", instance, member, no_wait, common, try_anyway=anyway or None)
 
@@ -293,26 +291,26 @@ def retry(
 def tombstone(
     instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Destroying = Destroying()
 ) -> None:
-    """Count a failed member as gone though nobody could clean up after it. Leaves an orphan record.
+    """Count a failed member as removed without cleaning its machine. Creates an orphan record.
 
     Example: gpuaas member tombstone train worker/1 --reason "the machine burned"
 
     Parameters
     ----------
     reason
-        Why; whoever looks at the machine later reads it.
+        Recorded with the orphan record.
     """
     with session(common) as at:
         gone = at.client.tombstone_member(at.project_id, *find(at, instance, member), reason=reason)
     if common.json:
         return show.as_json(gone)
-    print(f"{member} counts as removed. Something may be left on its machine: {gone.orphan_id}.")
-    return say_next((f"gpuaas orphan resolve {gone.orphan_id} --reason …", "once somebody has looked"))
+    print(f"{member} counts as removed. Its machine may not be clean: orphan record {gone.orphan_id}.")
+    return print_next((f"gpuaas orphan resolve {gone.orphan_id} --reason …", "when the machine is clean"))
 
 
-def _ask(call: str, instance: str, member: str, no_wait: bool, common: Common, **said: object) -> int:
+def _ask(call: str, instance: str, member: str, no_wait: bool, common: Common, **options: object) -> int:
     with session(common) as at:
         where = find(at, instance, member)
         before = sequence_now(at.client, at.project_id)
-        accepted: AcceptedView = getattr(at.client, call)(at.project_id, *where, **said)
+        accepted: AcceptedView = getattr(at.client, call)(at.project_id, *where, **options)
         return follow(at, accepted, no_wait, common, after=before)

@@ -1,4 +1,4 @@
-"""What people decide about a machine: `gpuaas node show`, `cordon`, `drain`, `retire`, `wipe`, `readmit` and so on."""
+"""Administration of an enrolled machine: `gpuaas node show`, `cordon`, `drain`, `retire`, `wipe`, `readmit`, …"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @node.command(name="show")
 def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """All about a machine, and what may be done with it now.
+    """One machine in detail, with its allowed actions.
 
     Example: gpuaas node show gpu-box-1
 
@@ -33,20 +33,20 @@ def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) 
     known = [
         ("machine", f"{found.name} ({found.id})"),
         ("state", found.state),
-        ("decided", f"{found.standing}{f': {found.standing_reason}' if found.standing_reason else ''}"),
-        ("where", f"{found.address}, region {found.region}"),
-        ("what", f"{found.sku}: {show.gpus(found.facts)}, {show.size(found.facts)}"),
+        ("administrative state", f"{found.standing}{f': {found.standing_reason}' if found.standing_reason else ''}"),
+        ("location", f"{found.address}, region {found.region}"),
+        ("hardware", f"{found.sku}: {show.gpus(found.facts)}, {show.size(found.facts)}"),
         ("pool", found.pool or "-"),
         ("agent", str(found.facts.get("agent_version") or "-")),
-        ("heard of", show.ago(found.last_seen_at)),
+        ("last seen", show.ago(found.last_seen_at)),
     ]
-    offered = [(f"can {a.action}", "yes" if a.allowed else f"no: {a.reason}") for a in found.available_actions]
+    offered = [(f"{a.action}", "allowed" if a.allowed else f"not allowed: {a.reason}") for a in found.available_actions]
     return show.facts([*known, *offered])
 
 
 @node.command
 def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Let a machine take no new allocations; what runs on it stays.
+    """Accept no new allocations on a machine. Running work stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
 
@@ -57,12 +57,12 @@ def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: C
     """
     with session(common) as at:
         found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
-    _told(common, found, "takes no new allocations")
+    _print(common, found, "accepts no new allocations")
 
 
 @node.command
 def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Let a machine take allocations again.
+    """Accept allocations on a machine again.
 
     Example: gpuaas node uncordon gpu-box-1
 
@@ -73,12 +73,12 @@ def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common:
     """
     with session(common) as at:
         found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
-    _told(common, found, "takes allocations again")
+    _print(common, found, "accepts allocations again")
 
 
 @node.command
 def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Have a machine emptied: nothing new comes, and what is there is to be released. Then it can be retired.
+    """Accept no new allocations on a machine and ask for the release of its current ones. Then it can be retired.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
 
@@ -89,12 +89,12 @@ def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Ch
     """
     with session(common) as at:
         found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
-    _told(common, found, "is to be emptied")
+    _print(common, found, "is draining")
 
 
 @node.command
 def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Retire an empty machine for good: its tokens and keys stop working at once.
+    """Remove an empty machine from the platform. Its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
 
@@ -105,7 +105,7 @@ def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: D
     """
     with session(common) as at:
         found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
-    _told(common, found, "is retired; its name is free")
+    _print(common, found, "is retired; its name can be used again")
 
 
 @node.command
@@ -117,7 +117,7 @@ def wipe(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Wipe a machine again whose wipe failed; or say that somebody cleaned it. Then it is free.
+    """Retry a failed wipe, or declare the machine clean with --by-hand. Then it is free.
 
     Example: gpuaas node wipe gpu-box-1 --reason "the disk has space again"
     Example: gpuaas node wipe gpu-box-1 --by-hand --reason "reinstalled it"
@@ -127,9 +127,9 @@ def wipe(
     name
         Name or id of the machine.
     reason
-        Why, for the record.
+        Recorded in the audit trail.
     by_hand
-        The machine is not asked to do anything: you vouch for it.
+        Do not wipe it: you have cleaned it yourself.
     """
     with session(common) as at:
         found = at.client.wipe_node(node_id(at, name, tenant), reason=reason, by_hand=by_hand)
@@ -141,7 +141,7 @@ def wipe(
 
 @node.command
 def upgrade(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Have a machine's agent become the version this platform gives out. It keeps its present one if that fails.
+    """Upgrade a machine's agent to the platform's version. It keeps the current version if that fails.
 
     Example: gpuaas node upgrade gpu-box-1
 
@@ -154,7 +154,7 @@ def upgrade(name: str, *, tenant: Tenant = None, common: Changing = Changing()) 
         found = at.client.upgrade_agent(node_id(at, name, tenant))
     if common.json:
         return show.as_json(found)
-    print(f"{name} tries version {found.arguments['version']}: gpuaas task list {name}")
+    print(f"Upgrading {name} to {found.arguments['version']}: gpuaas task list {name}")
     return None
 
 
@@ -167,10 +167,10 @@ def readmit(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Give a machine a new identity: prints one line to run on it. It stays the node it was, with what it holds.
+    """Give a machine a new identity. Prints a command to run on it; node id and allocations stay.
 
-    For a machine that is suspended because its identity was copied, that was installed anew, or that lost its key. The
-    former identity is closed when the line is run.
+    For a machine whose identity was copied, that was reinstalled, or that lost its key. The old identity ends when the
+    command runs.
 
     Example: gpuaas node readmit gpu-box-1 --reason "the cloned disk is wiped"
 
@@ -179,19 +179,19 @@ def readmit(
     name
         Name or id of the machine.
     reason
-        For the audit trail: why it may come back.
+        Recorded in the audit trail.
     reached_at
-        The platform's address as the machine reaches it, if that is not the one you use.
+        The platform's address as seen from the machine. Default: the address that you use.
     """
     with session(common) as at:
-        invited = at.client.readmit_node(node_id(at, name, tenant), reason=reason)
-        line = enrol_command.line(reached_at or at.api, invited, at.client.get_agent())
-    enrol_command.tell(common, invited, line, f"Then: gpuaas node show {invited.node_name}")
+        enrolment = at.client.readmit_node(node_id(at, name, tenant), reason=reason)
+        line = enrol_command.line(reached_at or at.api, enrolment, at.client.get_agent())
+    enrol_command.print_command(common, enrolment, line, f"Next: gpuaas node show {enrolment.node_name}")
 
 
 @node.command
 def pool(name: str, pool: str | None = None, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Put a machine into a pool; without a pool's name, take it out of the one it is in.
+    """Move a machine into a pool; without a pool's name, remove it from its pool.
 
     Example: gpuaas node pool gpu-box-1 night-shift
 
@@ -200,11 +200,11 @@ def pool(name: str, pool: str | None = None, /, *, tenant: Tenant = None, common
     name
         Name or id of the machine.
     pool
-        Name of the pool; left out, the machine leaves the one it is in.
+        Name of the pool. Default: no pool.
     """
     with session(common) as at:
         found = at.client.put_node_into_pool(node_id(at, name, tenant), pool=pool)
-    _told(common, found, f"is in the pool {found.pool}" if found.pool else "is in no pool")
+    _print(common, found, f"is in the pool {found.pool}" if found.pool else "is in no pool")
 
 
 def node_id(at: Session, name: str, tenant: str | None) -> str:
@@ -214,7 +214,7 @@ def node_id(at: Session, name: str, tenant: str | None) -> str:
     return pick("node", name, known, "gpuaas node list").id
 
 
-def _told(common: Common, found: NodeView, sentence: str) -> None:
+def _print(common: Common, found: NodeView, sentence: str) -> None:
     if common.json:
         show.as_json(found)
     else:

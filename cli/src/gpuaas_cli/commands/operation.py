@@ -12,13 +12,13 @@ from ..certificates import print_certificate, unaltered
 from ..operation_stream import sequence_now
 from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
-from ..wait import say_next
+from ..wait import print_next
 from .instance import follow
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import OperationView
 
-app = App(name="operation", help="What is being done, what was done, and how to go on after a failure.")
+app = App(name="operation", help="Operations on instances and members: progress, errors, retry.")
 
 
 @app.command(name="list")
@@ -33,11 +33,11 @@ def list_operations(
     Parameters
     ----------
     instance
-        Only those of this instance (name or id).
+        Only operations of this instance (name or id).
     status
-        Only those that are queued, running, succeeded, failed, canceled, superseded or needs_attention.
+        Only operations with this status: queued, running, succeeded, failed, canceled, superseded or needs_attention.
     limit
-        How many at most.
+        Maximum number of operations.
     """
     with session(common) as at:
         about = at.instance(instance, deleted=True).id if instance else None
@@ -53,11 +53,11 @@ def list_operations(
         (o.kind, names.get(o.instance_id, o.instance_id), o.status, _progress(o), show.ago(o.created_at), o.id)
         for o in found
     ]
-    return show.table(("WHAT", "INSTANCE", "STATUS", "PROGRESS", "ASKED", "ID"), rows)
+    return show.table(("KIND", "INSTANCE", "STATUS", "PROGRESS", "REQUESTED", "ID"), rows)
 
 
 def _names(at: Session) -> dict[str, str]:
-    """People know instances by name, operations know them by id."""
+    """Instance names by id, for the table."""
     return {i.id: i.name for i in at.client.every(sdk.Calls.list_instances, at.project_id, deleted=True)}
 
 
@@ -71,7 +71,7 @@ def _count(o: OperationView) -> str:
 
 @app.command(name="show")
 def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> None:
-    """One operation: how far it is, or why it failed and what to do about it.
+    """One operation: its progress, or its error and what to do about it.
 
     Example: gpuaas operation show op_01hx…
     Example: gpuaas operation show train
@@ -83,17 +83,17 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
     error = found.error
     show.facts(
         [
-            ("what", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
+            ("kind", f"{found.kind} ({found.target.app_slug} {found.target.version})"),
             ("status", found.status),
             ("progress", _count(found) if error else _progress(found)),
             ("error", error.message if error else ""),
             ("what to do", error.way_out if error else ""),
             ("code", error.code if error else ""),
             ("stuck", f"{found.stuck.message} ({show.ago(found.stuck.since)})" if found.stuck else ""),
-            ("possible", ", ".join(a.action for a in found.available_actions if a.allowed)),
+            ("allowed actions", ", ".join(a.action for a in found.available_actions if a.allowed)),
             ("controller", found.claimed_by or ""),
             ("retry of", found.retry_of or ""),
-            ("asked", show.ago(found.created_at)),
+            ("requested", show.ago(found.created_at)),
             ("ended", show.ago(found.finished_at)),
             ("instance", found.instance_id),
             ("id", found.id),
@@ -107,12 +107,12 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
 
 @app.command
 def certificate(operation: Operation, /, *, common: Looking = Looking()) -> int:
-    """What was proven of each machine that a decommission, remove or replace left.
+    """The departure certificates of a decommission, remove or replace: proof that its machines are clean.
 
-    Exit 1 if there is none, or if one was changed.
+    Exit code 1 if there is none, or if a certificate was altered.
 
     Example: gpuaas operation certificate op_01hx…
-    Example: gpuaas operation certificate train -o json > train-is-gone.json
+    Example: gpuaas operation certificate train -o json > train-certificate.json
     """
     with session(common) as at:
         about = at.operation(operation)
@@ -122,9 +122,9 @@ def certificate(operation: Operation, /, *, common: Looking = Looking()) -> int:
         show.as_json(found)
     elif not found:
         why = f" {about.error.message}" if about.error else ""
-        print(f"There is none: the {about.kind} {about.id} is {about.status}.{why}")
+        print(f"No certificate: the {about.kind} {about.id} is {about.status}.{why}")
         if about.error:
-            say_next((f"gpuaas operation retry {about.id}", about.error.way_out))
+            print_next((f"gpuaas operation retry {about.id}", about.error.way_out))
     else:
         for one in found:
             print_certificate(one)
@@ -140,7 +140,7 @@ def retry(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Try a failed operation again, and watch it.
+    """Retry a failed operation, and show its progress.
 
     Example: gpuaas operation retry op_01hx…
     Example: gpuaas operation retry train
@@ -148,7 +148,7 @@ def retry(
     Parameters
     ----------
     anyway
-        Even if the app refuses to after repeated failures.
+        Retry even if the app refuses after repeated failures.
     """
     with session(common) as at:
         found = at.operation(operation)
@@ -159,7 +159,7 @@ def retry(
 
 @app.command
 def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
-    """Ask a running operation to stop. It ends at its next good moment, and says what it left behind.
+    """Ask a running operation to stop. It ends at its next safe point.
 
     Example: gpuaas operation cancel train
     """
@@ -168,15 +168,15 @@ def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
     if common.json:
         return show.as_json(found)
     if found.status == "canceled":
-        print(f"{found.kind} is canceled.")
+        print(f"The {found.kind} is canceled.")
         return None
-    print(f"{found.kind} was asked to stop; it is {found.status} until it does.")
-    return say_next((f"gpuaas operation show {found.id}", "see whether it has"))
+    print(f"Asked the {found.kind} to stop. It is {found.status} until then.")
+    return print_next((f"gpuaas operation show {found.id}", "its current status"))
 
 
 @app.command(name="release-claim")
 def release_claim(operation: Operation, /, *, reason: Reason = None, common: Changing = Changing()) -> None:
-    """Release the claim of the controller that holds an operation; it waits to be claimed again.
+    """Release an operation from its controller. It is queued until a controller claims it.
 
     Example: gpuaas operation release-claim train --reason "the controller hangs"
     """
@@ -184,24 +184,24 @@ def release_claim(operation: Operation, /, *, reason: Reason = None, common: Cha
         found = at.client.release_claim(at.project_id, at.operation(operation).id, reason=reason)
     if common.json:
         return show.as_json(found)
-    print(f"{found.kind} waits for a controller again (epoch {found.claim_epoch}).")
+    print(f"Released the {found.kind}. It is queued again (epoch {found.claim_epoch}).")
     return None
 
 
 @app.command
 def abandon(operation: Operation, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """Give an operation up without evidence. A teardown counts as done and leaves orphan records.
+    """End an operation without evidence. A teardown counts as done and creates orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"
 
     Parameters
     ----------
     reason
-        Why; it stays in the audit trail.
+        Recorded in the audit trail.
     """
     with session(common) as at:
         found = at.client.abandon_operation(at.project_id, at.operation(operation).id, reason=reason)
     if common.json:
         return show.as_json(found)
-    print(f"{found.kind} was given up; it is {found.status}.")
-    return say_next(("gpuaas orphan list", "what may be left on machines"))
+    print(f"Abandoned the {found.kind}. It is {found.status}.")
+    return print_next(("gpuaas orphan list", "machines that may not be clean"))

@@ -1,4 +1,4 @@
-"""`gpuaas orphan list|resolve`: what was given up without evidence."""
+"""`gpuaas orphan list|resolve`: machines that may not be clean after an operation ended without evidence."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .. import show
 from ..options import Changing, Flag, Looking
 from ..session import session
 
-app = App(name="orphan", help="What was given up and may be left on machines.")
+app = App(name="orphan", help="Machines that may not be clean.")
 
 
 @app.command(name="list")
 def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """Machines on which something may be left, and why.
+    """Machines that may still have files or processes of an instance.
 
     Example: gpuaas orphan list
     Example: gpuaas orphan list --resolved
@@ -24,22 +24,22 @@ def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = L
     Parameters
     ----------
     resolved
-        Those that somebody has looked at.
+        Show resolved records instead.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_orphans, at.project_id, resolved=resolved or None))
     if common.json:
         return show.as_json(found)
     if not found:
-        print("Nothing was given up that nobody has looked at.")
+        print("No open orphan records.")
         return None
     rows = [(o.node_name, o.address, o.reason, show.ago(o.created_at), o.resolution or "-", o.id) for o in found]
-    return show.table(("NODE", "ADDRESS", "WHY", "SINCE", "RESOLVED", "ID"), rows)
+    return show.table(("NODE", "ADDRESS", "REASON", "SINCE", "RESOLVED", "ID"), rows)
 
 
 @app.command
 def resolve(orphan: str, /, *, reason: str, common: Changing = Changing()) -> None:
-    """Say that somebody has looked at the machine; it can be used again then.
+    """Declare a machine clean after you checked it. It can be used again.
 
     Example: gpuaas orphan resolve orph_01hx… --reason "wiped it by hand"
 
@@ -48,7 +48,7 @@ def resolve(orphan: str, /, *, reason: str, common: Changing = Changing()) -> No
     orphan
         Its id, see `gpuaas orphan list`.
     reason
-        What was found and done, for the record.
+        What you found and did; recorded in the audit trail.
     """
     with session(common) as at:
         found = at.client.resolve_orphan(at.project_id, orphan, reason=reason)

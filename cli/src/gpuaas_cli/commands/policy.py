@@ -1,4 +1,4 @@
-"""What may be deployed where: `gpuaas policy show`, `explain`, `list`, `set`, `remove`."""
+"""Policies: what may be deployed where. `gpuaas policy show`, `explain`, `list`, `set`, `remove`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..session import Session, session
 if TYPE_CHECKING:
     from gpuaas_sdk.models import EffectiveView, FieldView, PolicyView
 
-app = App(name="policy", help="What may be deployed where, and who narrowed it.")
+app = App(name="policy", help="What may be deployed where.")
 Level = Literal["platform", "tenant", "project"]
 
 
 @app.command(name="show")
 def show_effective(*, app: str | None = None, common: Looking = Looking()) -> None:
-    """What all policies together leave for the project.
+    """The effective policy of the project.
 
     Example: gpuaas policy show --project red
     Example: gpuaas policy show --project red --app slurm
@@ -33,7 +33,7 @@ def show_effective(*, app: str | None = None, common: Looking = Looking()) -> No
     Parameters
     ----------
     app
-        With what the project's entitlement to this app adds.
+        Include the restrictions of the project's entitlement to this app.
     """
     with session(common) as at:
         found = at.client.get_effective_policy(at.project_id, app_slug=app)
@@ -47,16 +47,18 @@ def _effective(found: EffectiveView) -> None:
     narrowed = [v for f in found.fields for v in f.values if not v.allowed]
     if narrowed:
         print()
-        show.table(("NOT ALLOWED", "DECIDED BY", "WHY"), [(str(v.value), v.level or "-", v.reason) for v in narrowed])
+        show.table(
+            ("NOT ALLOWED", "DECIDED BY", "REASON"), [(str(v.value), v.level or "-", v.reason) for v in narrowed]
+        )
     managed = found.enables.get("platform_managed") if found.enables else None
     if managed:
-        print(f"\nThe platform itself can run: {', '.join(managed)}.")
+        print(f"\nManaged by the platform: {', '.join(managed)}.")
 
 
 def _left(field: FieldView) -> str:
     if field.only is not None:
         return ", ".join(field.only) or "nothing"
-    return "everything but what is denied" if field.denied else "everything"
+    return "everything except the denied values" if field.denied else "everything"
 
 
 @app.command
@@ -72,9 +74,9 @@ def explain(field: str, value: str, *, app: str | None = None, common: Looking =
         apps, regions, skus, artifact_sources, operating_modes, control_plane_scopes, tenant_boundary_modes or
         runtime_backends.
     value
-        One value of that field, e.g. eu-west.
+        A value of the field, for example eu-west.
     app
-        With what the project's entitlement to this app adds.
+        Include the restrictions of the project's entitlement to this app.
     """
     with session(common) as at:
         found = at.client.explain_policy(at.project_id, field=field, value=value, app_slug=app)
@@ -88,7 +90,7 @@ def explain(field: str, value: str, *, app: str | None = None, common: Looking =
 
 @app.command(name="list")
 def list_policies(*, level: Level = "project", tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The policies set at one level.
+    """The policies of one level.
 
     Example: gpuaas policy list --project red
     Example: gpuaas policy list --level tenant
@@ -98,7 +100,7 @@ def list_policies(*, level: Level = "project", tenant: str | None = None, common
     level
         platform, tenant or project.
     tenant
-        Name or id of the tenant, with --level tenant; not needed if you belong to one only.
+        Name or id of the tenant, with --level tenant; not needed if you belong to one tenant.
     """
     with session(common) as at:
         found = list(at.client.every(*_at(at, level, tenant, LISTS)))
@@ -108,7 +110,7 @@ def list_policies(*, level: Level = "project", tenant: str | None = None, common
         print(f"No policy is set at the {level}.")
         return None
     rows = [(p.name, rules_of(p), p.reason or "-", show.ago(p.updated_at), p.id) for p in found]
-    return show.table(("NAME", "RULES", "WHY", "CHANGED", "ID"), rows)
+    return show.table(("NAME", "RULES", "REASON", "CHANGED", "ID"), rows)
 
 
 @app.command(name="set")
@@ -124,7 +126,7 @@ def set_policy(
     tenant: str | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Set a policy: make it, or replace the one of this name. Policies only ever narrow.
+    """Create a policy, or replace the policy of this name. A policy can only restrict.
 
     Example: gpuaas policy set eu-only --level tenant --only regions=eu-west,eu-north --reason "data stays in the EU"
     Example: gpuaas policy set no-a100 --project red --deny skus=a100-80g
@@ -133,33 +135,34 @@ def set_policy(
     Parameters
     ----------
     name
-        What the policy is called: small letters, digits and dashes.
+        The policy's name. Lowercase letters, digits and hyphens.
     level
         platform, tenant or project.
     only
-        FIELD=VALUE,VALUE: nothing but these. FIELD= allows nothing. May be given for several fields.
+        FIELD=VALUE,VALUE: allow only these. FIELD= allows nothing. May be repeated.
     deny
-        FIELD=VALUE,VALUE: never these, whatever anybody allows.
+        FIELD=VALUE,VALUE: deny these, whatever other policies allow.
     enable_managed
-        At the platform: apps it offers to run itself.
+        Platform only: apps that the platform operates itself.
     file
-        Rules as JSON instead, `-` for standard input.
+        Read the rules from a JSON file; `-` for standard input.
     reason
-        Why; everybody it refuses is told.
+        Shown with every refusal.
     tenant
-        Name or id of the tenant, with --level tenant; not needed if you belong to one only.
+        Name or id of the tenant, with --level tenant; not needed if you belong to one tenant.
     """
-    rules = _read(file) if file else spoken(only, deny)
-    said: dict[str, Any] = {"rules": rules, "reason": reason}
+    rules = _read(file) if file else read_rules(only, deny)
+    policy: dict[str, Any] = {"rules": rules, "reason": reason}
     if enable_managed:
-        said["enables"] = {"platform_managed": enable_managed}
+        policy["enables"] = {"platform_managed": enable_managed}
     with session(common) as at:
-        before = _there(at, level, tenant, name)
+        before = _find(at, level, tenant, name)
         call, *where = _at(at, level, tenant, SETS)
-        made = getattr(at.client, call)(*where, name, **said, etag=before.etag if before else None)
+        made = getattr(at.client, call)(*where, name, **policy, etag=before.etag if before else None)
     if common.json:
         return show.as_json(made)
-    print(f"The {level} policy {name} is {'changed' if before else 'set'}: {rules_of(made)}. What runs stays as it is.")
+    done = "Changed" if before else "Created"
+    print(f"{done} the {level} policy {name}: {rules_of(made)}. Running instances are not affected.")
     return None
 
 
@@ -167,28 +170,28 @@ def set_policy(
 def remove(
     name: str, *, level: Level = "project", tenant: str | None = None, common: Destroying = Destroying()
 ) -> None:
-    """Remove a policy; what the others refuse stays refused.
+    """Delete a policy. Other policies still apply.
 
     Example: gpuaas policy remove no-a100 --project red
 
     Parameters
     ----------
     name
-        What the policy is called: small letters, digits and dashes.
+        The policy's name. Lowercase letters, digits and hyphens.
     level
         platform, tenant or project.
     tenant
-        Name or id of the tenant, with --level tenant; not needed if you belong to one only.
+        Name or id of the tenant, with --level tenant; not needed if you belong to one tenant.
     """
     with session(common) as at:
-        before = _there(at, level, tenant, name)
+        before = _find(at, level, tenant, name)
         if before is None:
             raise CliError(f"There is no {level} policy {name}.", "See: gpuaas policy list", failures.NOT_FOUND)
         call, *where = _at(at, level, tenant, REMOVES)
         gone = getattr(at.client, call)(*where, name, etag=before.etag)
     if common.json:
         return show.as_json(gone)
-    print(f"The {level} policy {name} is gone.")
+    print(f"Deleted the {level} policy {name}.")
     return None
 
 
@@ -211,7 +214,7 @@ def _at(at: Session, level: Level, tenant: str | None, calls: dict[str, Any]) ->
     return calls[level], *places[level]()
 
 
-def _there(at: Session, level: Level, tenant: str | None, name: str) -> PolicyView | None:
+def _find(at: Session, level: Level, tenant: str | None, name: str) -> PolicyView | None:
     call, *where = _at(at, level, tenant, GETS)
     try:
         return getattr(at.client, call)(*where, name)
@@ -219,13 +222,15 @@ def _there(at: Session, level: Level, tenant: str | None, name: str) -> PolicyVi
         return None
 
 
-def spoken(only: list[str], deny: list[str]) -> dict[str, Any]:
+def read_rules(only: list[str], deny: list[str]) -> dict[str, Any]:
     rules: dict[str, Any] = {}
-    for word, said in (("only", only), ("deny", deny)):
-        for one in said:
+    for word, pairs in (("only", only), ("deny", deny)):
+        for one in pairs:
             field, sign, values = one.partition("=")
             if not sign:
-                raise CliError(f"{one!r} is not FIELD=VALUE,VALUE.", "For example: --deny skus=a100", failures.USAGE)
+                raise CliError(
+                    f"Invalid rule {one!r}.", "Write FIELD=VALUE,VALUE, for example --deny skus=a100", failures.USAGE
+                )
             rules.setdefault(field, {}).setdefault(word, []).extend(v for v in values.split(",") if v)
     return rules
 
@@ -234,16 +239,16 @@ def _read(file: str) -> dict[str, Any]:
     try:
         return json.loads(sys.stdin.read() if file == "-" else Path(file).read_text())
     except (OSError, ValueError) as error:
-        raise CliError(f"{file} cannot be read as JSON: {error}", "", failures.USAGE) from error
+        raise CliError(f"Cannot read {file} as JSON: {error}", "Give a JSON object.", failures.USAGE) from error
 
 
 def rules_of(policy: PolicyView) -> str:
     if not policy.readable:
-        return "cannot be read, so it refuses everything"
+        return "unreadable, denies everything"
     parts = [
         f"{field} {word} {', '.join(values) or 'nothing'}"
         for field, rule in (policy.rules or {}).items()
         for word, values in rule.items()
     ]
-    parts += [f"offers to run {', '.join(apps)}" for apps in (policy.enables or {}).values()]
+    parts += [f"operates {', '.join(apps)}" for apps in (policy.enables or {}).values()]
     return "; ".join(parts) or "restricts nothing"

@@ -1,4 +1,4 @@
-"""`gpuaas service-account …`: who acts for the project, with which keys, and how to change them without a gap."""
+"""`gpuaas service-account …`: the service accounts of a project, their keys, and key rotation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _account(at: Session, name: str) -> ServiceAccountView:
 
 @app.command(name="list")
 def list_accounts(*, common: Looking = Looking()) -> None:
-    """The service accounts, what they hold, and when each signed in last.
+    """The service accounts, their roles and their last sign-in.
 
     Example: gpuaas service-account list --project red
     """
@@ -54,7 +54,7 @@ def create(
     role: Annotated[list[str], Many] = ["app_operator"],  # noqa: B006 - cyclopts reads the default
     common: Changing = Changing(),
 ) -> None:
-    """Make a service account with a key made here; the private key goes into the identity file and nowhere else.
+    """Create a service account. Its private key is generated here and only written to the identity file.
 
     Example: gpuaas service-account create robot --identity robot.json --project red
     Example: gpuaas service-account create watcher --role project_viewer --identity watcher.json
@@ -62,11 +62,11 @@ def create(
     Parameters
     ----------
     name
-        What to call it.
+        The account's name.
     identity
-        The identity file to write; only its owner can read it.
+        The identity file to write, readable by its owner only.
     role
-        What it may do in the project. May be repeated.
+        Its role in the project. May be repeated.
     """
     with session(common) as at:
         fresh = sdk.ServiceAccount.generate(project_id=at.project_id, api=at.api)
@@ -76,12 +76,13 @@ def create(
             msgspec.structs.replace(fresh, id=made.id, key_id=key).save(identity)
         except OSError as error:
             at.client.delete_service_account(at.project_id, made.id)
-            way_out = "Nothing was made; name a file you can write."
-            raise CliError(f"{identity} cannot be written: {error.strerror}.", way_out, failures.USAGE) from error
+            way_out = "No account was created. Name a file that you can write."
+            raise CliError(f"Cannot write {identity}: {error.strerror}.", way_out, failures.USAGE) from error
     if common.json:
         return show.as_json(made)
     print(
-        f"{made.name} may {', '.join(made.roles)}. Its identity is in {identity}; whoever has the file is {made.name}."
+        f"Created {made.name} with {', '.join(made.roles)}. Identity file: {identity}."
+        " Anyone with this file can act as this account."
     )
     return None
 
@@ -93,7 +94,7 @@ def _used(one: object) -> str:
 
 @app.command
 def keys(name: str, *, common: Looking = Looking()) -> None:
-    """The keys of an account, and when each was used last.
+    """The keys of an account and their last use.
 
     Example: gpuaas service-account keys slurm-controller --project red
 
@@ -107,16 +108,14 @@ def keys(name: str, *, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(k.id, "active" if k.active else "retired", show.ago(k.created_at), _used(k)) for k in found]
-    return show.table(("KEY", "STATE", "MADE", "LAST USED"), rows)
+    return show.table(("KEY", "STATE", "CREATED", "LAST USED"), rows)
 
 
 @app.command
 def rotate(
     name: str, *, identity: Annotated[Path, Parameter(name="--identity")], common: Changing = Changing()
 ) -> None:
-    """Make a new key beside the old ones and write it to the account's identity file.
-
-    The old key goes on working until you retire it, so nothing stops in between.
+    """Create a new key and write it to the account's identity file. The old key keeps working until you retire it.
 
     Example: gpuaas service-account rotate slurm-controller --identity /etc/gpuaas/identity.json --project red
 
@@ -125,7 +124,7 @@ def rotate(
     name
         Name or id of the service account.
     identity
-        The identity file to write; only its owner can read it.
+        The identity file to write, readable by its owner only.
     """
     with session(common) as at:
         account = _account(at, name)
@@ -135,11 +134,13 @@ def rotate(
             msgspec.structs.replace(fresh, id=account.id, key_id=key.id).save(identity)
         except OSError as error:
             at.client.retire_key(at.project_id, account.id, key.id)
-            raise CliError(f"{identity} cannot be written: {error.strerror}.", "", failures.USAGE) from error
+            raise CliError(
+                f"Cannot write {identity}: {error.strerror}.", "Name a file that you can write.", failures.USAGE
+            ) from error
         others = [k.id for k in at.client.list_keys(at.project_id, account.id).items if k.active and k.id != key.id]
     if common.json:
         return show.as_json(key)
-    print(f"{identity} now holds the new key {key.id}. When the account runs with it, retire the old one:\n")
+    print(f"{identity} contains the new key {key.id}. When the account uses it, retire the old key:\n")
     for old in others:
         print(f"  gpuaas service-account retire-key {name} {old}")
     return None
@@ -147,7 +148,7 @@ def rotate(
 
 @app.command(name="retire-key")
 def retire_key(name: str, key: str, *, common: Destroying = Destroying()) -> None:
-    """A key signs in no more, and the tokens it opened are dead at once.
+    """Retire a key. It can no longer sign in, and its tokens stop working at once.
 
     Example: gpuaas service-account retire-key slurm-controller key_01h… --project red
 
@@ -168,7 +169,7 @@ def retire_key(name: str, key: str, *, common: Destroying = Destroying()) -> Non
 
 @app.command
 def disable(name: str, *, common: Destroying = Destroying()) -> None:
-    """Out at once: its tokens are dead and it gets no new ones.
+    """Block an account at once. Its tokens stop working and it cannot sign in.
 
     Example: gpuaas service-account disable slurm-controller --project red
 
@@ -178,12 +179,12 @@ def disable(name: str, *, common: Destroying = Destroying()) -> None:
         Name or id of the service account.
     """
     with session(common) as at:
-        return _told(at.client.disable_service_account(at.project_id, _account(at, name).id), "is disabled", common)
+        return _print(at.client.disable_service_account(at.project_id, _account(at, name).id), "is disabled", common)
 
 
 @app.command
 def enable(name: str, *, common: Changing = Changing()) -> None:
-    """It may sign in again.
+    """Allow an account to sign in again.
 
     Example: gpuaas service-account enable slurm-controller --project red
 
@@ -193,12 +194,12 @@ def enable(name: str, *, common: Changing = Changing()) -> None:
         Name or id of the service account.
     """
     with session(common) as at:
-        return _told(at.client.enable_service_account(at.project_id, _account(at, name).id), "is enabled", common)
+        return _print(at.client.enable_service_account(at.project_id, _account(at, name).id), "is enabled", common)
 
 
 @app.command
 def delete(name: str, *, common: Destroying = Destroying()) -> None:
-    """Gone, with its keys, tokens and roles; its name stays in the history.
+    """Delete an account with its keys, tokens and roles. Its name stays in the audit trail.
 
     Example: gpuaas service-account delete old-controller --project red
 
@@ -208,10 +209,10 @@ def delete(name: str, *, common: Destroying = Destroying()) -> None:
         Name or id of the service account.
     """
     with session(common) as at:
-        return _told(at.client.delete_service_account(at.project_id, _account(at, name).id), "is deleted", common)
+        return _print(at.client.delete_service_account(at.project_id, _account(at, name).id), "is deleted", common)
 
 
-def _told(account: ServiceAccountView, what: str, common: Common) -> None:
+def _print(account: ServiceAccountView, what: str, common: Common) -> None:
     if common.json:
         return show.as_json(account)
     print(f"{account.name} {what}.")

@@ -1,4 +1,4 @@
-"""`gpuaas ssh INSTANCE MEMBER [-- COMMAND…]`: onto the machine of a member, with a certificate for minutes."""
+"""`gpuaas ssh INSTANCE MEMBER [-- COMMAND…]`: a shell on the machine of a member, with a short-lived certificate."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def ssh(
 ) -> int:
     """Open a shell on the machine of a member, or run a command there. The exit code is ssh's.
 
-    You are a user without rights there: you can look, and ask the app. Everything you start ends with the session. Who
-    is in there is on record (`gpuaas grant list`), and can be put out (`gpuaas grant revoke`).
+    You are an unprivileged user there. Processes you start end with the session. The session is listed by
+    `gpuaas grant list` and can be ended with `gpuaas grant revoke`.
 
     Example: gpuaas ssh train controller/0
     Example: gpuaas ssh train worker/1 -- nvidia-smi
@@ -39,12 +39,12 @@ def ssh(
     Parameters
     ----------
     command
-        What to run there, after `--`; a shell if left out.
+        Command to run, after `--`. Default: a shell.
     tty
-        With a terminal, for a command that draws on it.
+        Allocate a terminal for the command.
     print_
-        Connect by yourself: prints the command, and leaves the key and the certificate, which opens one session in the
-        next five minutes.
+        Print the ssh command instead of running it. Its key and certificate stay on disk; the certificate is valid for
+        one session within five minutes.
     """
     ssh_exec.check_programs()
     with ssh_exec.private_folder(kept=print_) as folder:
@@ -60,14 +60,14 @@ def ssh(
             return failures.OK
         code = ssh_exec.connect(words)
     if code == ssh_exec.REFUSED:
-        _say_why(to.address, to.id)
+        _print_help(to.address, to.id)
     else:
-        _hand_back(common, where[0], to.id)
+        _revoke(common, where[0], to.id)
     return code
 
 
-def _hand_back(common: Changing, project_id: str, grant: str) -> None:
-    """Whoever has left is no longer on record as being there. If it cannot be said now, it ends by itself."""
+def _revoke(common: Changing, project_id: str, grant: str) -> None:
+    """Revoke the certificate of a closed session. If that fails, it expires by itself."""
     from gpuaas_sdk.errors import GpuaasError
 
     asked = sdk.Calls.revoke_access_grant.request(project_id, grant, reason="its session was closed")
@@ -75,11 +75,11 @@ def _hand_back(common: Changing, project_id: str, grant: str) -> None:
         at.client.send(replace(asked, patience_s=5.0, retries=False))
 
 
-def _say_why(address: str, grant: str) -> None:
+def _print_help(address: str, grant: str) -> None:
     print(
-        f"ssh ended with {ssh_exec.REFUSED}: it did not get in, or the connection broke.\n"
-        f"What you can do: see above what ssh says. Is {address} reachable from here (a ProxyJump in your ssh settings "
-        f"is used)? Was {grant} revoked (gpuaas grant list --revoked)? Is the machine's agent new enough (gpuaas node "
-        "show)?",
+        f"ssh exited with {ssh_exec.REFUSED}: the connection failed or broke.\n"
+        f"What you can do: read the message of ssh above. Check that {address} is reachable from here (ProxyJump in "
+        f"your ssh settings is used), that {grant} was not revoked (gpuaas grant list --revoked), and that the "
+        "machine's agent is up to date (gpuaas node show).",
         file=sys.stderr,
     )

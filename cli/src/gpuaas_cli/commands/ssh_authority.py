@@ -1,4 +1,4 @@
-"""`gpuaas ssh-authority …`: what signs a tenant's certificates, and how one authority takes over from another."""
+"""`gpuaas ssh-authority …`: the certificate authorities of a tenant and their rotation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..options import Changing, Common, Flag, Looking, Tenant
 from ..session import session
 
 app = App(
-    name="ssh-authority", help="The tenant's SSH authorities: user (who may log in), host (which machine is which)."
+    name="ssh-authority", help="The tenant's SSH certificate authorities: user certificates and host certificates."
 )
 Purpose = Literal["user", "host"]
 
@@ -24,12 +24,12 @@ def _show(common: Common, found: AuthoritiesView) -> None:
         (a.purpose, str(a.number), a.state, show.ago(a.created_at), a.fingerprint, ", ".join(a.waits_for) or "-")
         for a in found.items
     ]
-    return show.table(("PURPOSE", "NUMBER", "STATE", "MADE", "FINGERPRINT", "WAITS FOR"), rows)
+    return show.table(("PURPOSE", "NUMBER", "STATE", "CREATED", "FINGERPRINT", "WAITS FOR"), rows)
 
 
 @app.command(name="list")
 def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The authorities there are, and who still needs an old one.
+    """The authorities, and which machines still need an old one.
 
     Example: gpuaas ssh-authority list
     """
@@ -39,14 +39,14 @@ def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> N
 
 @app.command
 def rotate(purpose: Purpose, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Begin: the new one is trusted beside the old one, signs once everybody trusts it; then the old one goes.
+    """Start a rotation. The new authority signs once every machine trusts it; then the old one is retired.
 
     Example: gpuaas ssh-authority rotate user
 
     Parameters
     ----------
     purpose
-        user or host
+        `user` or `host`.
     """
     with session(common) as at:
         return _show(common, at.client.rotate_ssh_authority(at.tenant_id(tenant), purpose=purpose))
@@ -61,16 +61,16 @@ def finish(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Take the next step of a rotation now; it comes by itself unless somebody lags.
+    """Advance a rotation now. It advances by itself unless a machine lags behind.
 
     Example: gpuaas ssh-authority finish user --force
 
     Parameters
     ----------
     purpose
-        user or host
+        `user` or `host`.
     force
-        Although somebody lags (`ssh-authority list` names them): they are locked out until they have caught up.
+        Even if machines lag behind (`ssh-authority list` names them): they are locked out until they catch up.
     """
     with session(common) as at:
         asked = {"purpose": purpose, "force": force or None}

@@ -1,4 +1,4 @@
-"""`gpuaas task list|show`: what machines were told to do, and what they said."""
+"""`gpuaas task list|show`: the tasks of machines and their results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..options import Looking, Tenant
 from ..session import session
 from .node import node_id
 
-app = App(name="task", help="What machines were told to do.")
+app = App(name="task", help="The tasks of a machine.")
 
 
 @app.command(name="list")
 def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tasks of a machine, the oldest first.
+    """The tasks of a machine, oldest first.
 
     Example: gpuaas task list gpu-box-1
     Example: gpuaas task list gpu-box-1 --state failed
@@ -27,22 +27,22 @@ def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None,
     node
         Name or id of the machine.
     state
-        Only those, e.g. queued, running, succeeded, failed, refused, interrupted, expired, canceled.
+        Only tasks in this state: queued, running, succeeded, failed, refused, interrupted, expired or canceled.
     """
     with session(common) as at:
         found = list(at.client.every(sdk.Calls.list_node_tasks, node_id(at, node, tenant), state=state))
     if common.json:
         return show.as_json(found)
     if not found:
-        print(f"{node} was told to do nothing." if state is None else f"{node} has no tasks that are {state}.")
+        print(f"{node} has no tasks." if state is None else f"{node} has no {state} tasks.")
         return None
     rows = [(t.kind, t.state, str(t.attempt), show.ago(t.created_at), t.message or "-", t.id) for t in found]
-    return show.table(("KIND", "STATE", "ATTEMPT", "ASKED", "SAID", "ID"), rows)
+    return show.table(("KIND", "STATE", "ATTEMPT", "CREATED", "MESSAGE", "ID"), rows)
 
 
 @app.command(name="show")
 def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """All about a task, with what the machine said.
+    """One task and its result.
 
     Example: gpuaas task show gpu-box-1 task_01hx…
 
@@ -60,8 +60,8 @@ def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking
     known = [
         ("task", f"{found.kind} ({found.id})"),
         ("state", found.state),
-        ("said", found.message),
-        ("asked", f"{show.ago(found.created_at)} by {found.asked_by}"),
+        ("message", found.message),
+        ("requested", f"{show.ago(found.created_at)} by {found.asked_by}"),
         ("for", found.operation_id or found.allocation_id or "the machine itself"),
         ("attempt", f"{found.attempt}, epoch {found.epoch}"),
         ("evidence", json.dumps(found.evidence) if found.evidence else ""),

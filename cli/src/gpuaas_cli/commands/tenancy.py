@@ -1,4 +1,4 @@
-"""Who is on the platform: `gpuaas about`, `gpuaas tenant …`, `gpuaas project …`, `gpuaas user …`."""
+"""The platform, tenants, projects and users: `gpuaas about`, `tenant …`, `project …`, `user …`."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from ..config import Config
 from ..failures import CliError
 from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import Session, connect, pick, session
-from ..wait import say_next
+from ..wait import print_next
 
 if TYPE_CHECKING:
     from gpuaas_sdk.models import PrincipalView, TenantView
 
 tenant_app = App(name="tenant", help="The tenants of the platform.")
 project_app = App(name="project", help="The projects of a tenant.")
-user_app = App(name="user", help="The people of a tenant.")
+user_app = App(name="user", help="The users of a tenant.")
 
 
 def about(*, common: Looking = Looking()) -> None:
-    """What answers at an address: its version, what it offers and how long it keeps things. Needs no sign-in.
+    """The version, features and retention periods of a platform. Needs no sign-in.
 
     Example: gpuaas about --api https://gpu.example
     """
     config = Config.effective(common.api, common.context)
     if not config.api:
-        raise CliError("Which platform?", "Add --api https://…", failures.USAGE)
+        raise CliError("No platform address is known.", "Add --api https://…", failures.USAGE)
     with connect(config.api) as client:
         found = client.about()
     if common.json:
         return show.as_json(found)
     print(f"{found.name} {found.version} at {config.api}.")
-    offered = [(name.replace("_", " "), _said(value)) for name, value in found.features.items()]
+    offered = [(name.replace("_", " "), _text(value)) for name, value in found.features.items()]
     return show.facts([("issuer", found.issuer), *offered])
 
 
-def _said(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
@@ -61,7 +61,7 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 
 def _tenants(at: Session) -> list[TenantView]:
-    """All of them for those who run the platform, one's own for everybody else."""
+    """All tenants for platform administrators, the caller's own tenants for others."""
     from gpuaas_sdk.errors import Denied
 
     try:
@@ -85,31 +85,31 @@ def show_tenant(tenant: Tenant = None, /, *, common: Looking = Looking()) -> Non
 
 @tenant_app.command(name="create")
 def create_tenant(name: str, /, *, title: str | None = None, common: Changing = Changing()) -> None:
-    """Platform administrators: make a tenant.
+    """Platform administrators: create a tenant.
 
     Example: gpuaas tenant create acme --title "Acme Corporation"
 
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     title
-        As people call it; the name if left out.
+        Display name. Default: the name.
     """
     with session(common) as at:
         made = at.client.create_tenant(slug=name, name=title or name)
     if common.json:
         return show.as_json(made)
-    print(f"The tenant {made.slug} is there ({made.id}).")
-    return say_next(
-        (f"gpuaas user create EMAIL --tenant {made.slug}", "its first administrator"),
-        (f"gpuaas iam bind EMAIL tenant_admin --tenant {made.slug}", "who then makes projects"),
+    print(f"Created the tenant {made.slug} ({made.id}).")
+    return print_next(
+        (f"gpuaas user create EMAIL --tenant {made.slug}", "create its first administrator"),
+        (f"gpuaas iam bind EMAIL tenant_admin --tenant {made.slug}", "and let them create projects"),
     )
 
 
 @project_app.command(name="list")
 def list_projects(*, common: Looking = Looking()) -> None:
-    """The projects you can see, over all your tenants.
+    """The projects you can see, of all your tenants.
 
     Example: gpuaas project list
     """
@@ -123,7 +123,7 @@ def list_projects(*, common: Looking = Looking()) -> None:
 
 @project_app.command(name="show")
 def show_project(*, common: Looking = Looking()) -> None:
-    """The project you work in, or the one named with --project.
+    """The current project, or the project named with --project.
 
     Example: gpuaas project show --project red
     """
@@ -139,28 +139,28 @@ def show_project(*, common: Looking = Looking()) -> None:
 def create_project(
     name: str, /, *, title: str | None = None, tenant: Tenant = None, common: Changing = Changing()
 ) -> None:
-    """Make a project in a tenant.
+    """Create a project in a tenant.
 
     Example: gpuaas project create research --title "Research" --tenant acme
 
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     title
-        As people call it; the name if left out.
+        Display name. Default: the name.
     """
     with session(common) as at:
         made = at.client.create_project(at.tenant_id(tenant), slug=name, name=title or name)
     if common.json:
         return show.as_json(made)
-    print(f"The project {made.slug} is there ({made.id}). Then: gpuaas iam bind WHO ROLE --project {made.slug}")
+    print(f"Created the project {made.slug} ({made.id}). Next: gpuaas iam bind WHO ROLE --project {made.slug}")
     return None
 
 
 @user_app.command(name="list")
 def list_users(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The people of a tenant.
+    """The users of a tenant.
 
     Example: gpuaas user list
     """
@@ -194,16 +194,16 @@ def create_user(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Make an account with a password you choose. Better invite people: `gpuaas iam invite` lets them choose it.
+    """Create a user with a password you choose. Prefer `gpuaas iam invite`: the user chooses the password.
 
     Example: gpuaas user create ada@example.com --name Ada --password-stdin < password
 
     Parameters
     ----------
     email
-        Where they sign in with.
+        E-mail address for sign-in.
     name
-        What they are called; the address if left out.
+        Display name. Default: the address.
     password_stdin
         Read the password from standard input instead of asking for it.
     """
@@ -213,13 +213,13 @@ def create_user(
     if common.json:
         return show.as_json(made)
     where = f" --tenant {tenant}" if tenant else ""
-    print(f"{made.email} can sign in ({made.id}). Give them a role: gpuaas iam bind {made.email} ROLE{where}")
+    print(f"{made.email} can sign in ({made.id}). Grant a role: gpuaas iam bind {made.email} ROLE{where}")
     return None
 
 
 @user_app.command
 def disable(who: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Out at once: the person's sessions end and they get no new ones.
+    """Sign a user out everywhere and block sign-in.
 
     Example: gpuaas user disable ada@example.com
 
@@ -228,12 +228,12 @@ def disable(who: str, /, *, tenant: Tenant = None, common: Destroying = Destroyi
     who
         E-mail, name or id.
     """
-    return _decide("disable_user", who, tenant, common, "is out at once")
+    return _decide("disable_user", who, tenant, common, "is signed out and disabled")
 
 
 @user_app.command
 def enable(who: str, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Let a person sign in again.
+    """Allow a user to sign in again.
 
     Example: gpuaas user enable ada@example.com
 

@@ -1,4 +1,4 @@
-"""Roles of the tenant's own, who holds what in all of it, and invitations: further commands of `gpuaas iam`."""
+"""Custom roles, role bindings and invitations of a tenant: more commands of `gpuaas iam`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..options import Changing, Destroying, Looking, Tenant
 from ..session import session
 
 
-def hang_on(app: App) -> None:
+def add_commands(app: App) -> None:
     app.command(bindings)
     app.command(create_role, name="create-role")
     app.command(delete_role, name="delete-role")
@@ -19,7 +19,7 @@ def hang_on(app: App) -> None:
 
 
 def bindings(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """Every role given in the tenant and its projects.
+    """All role bindings of the tenant and its projects.
 
     Example: gpuaas iam bindings --tenant acme
     """
@@ -28,49 +28,50 @@ def bindings(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(b.principal_id, b.role, f"{b.scope_kind} {b.scope_id}", show.ago(b.created_at), b.id) for b in found]
-    return show.table(("WHO", "ROLE", "AT", "SINCE", "BINDING"), rows)
+    return show.table(("ACCOUNT", "ROLE", "SCOPE", "SINCE", "BINDING"), rows)
 
 
 def create_role(name: str, /, *permissions: str, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Make a role of the tenant's own; nobody puts into it what they do not hold.
+    """Create a custom role. It can only contain permissions that you have.
 
     Example: gpuaas iam create-role night-shift apps.instance.read apps.instance.restart
 
     Parameters
     ----------
     name
-        Small letters, digits and dashes.
+        Lowercase letters, digits and hyphens.
     permissions
-        Keys of contracts/permissions.json.
+        Permission keys, for example apps.instance.read.
     """
     with session(common) as at:
         made = at.client.create_role(at.tenant_id(tenant), name=name, permissions=list(permissions))
     if common.json:
         return show.as_json(made)
-    print(f"The role {made.name} holds {len(made.permissions)} permission(s). Give it: gpuaas iam bind WHO {made.name}")
+    count = len(made.permissions)
+    print(f"Created the role {made.name} with {count} permission(s). Grant it: gpuaas iam bind WHO {made.name}")
     return None
 
 
 def delete_role(name: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Delete a role of the tenant's own.
+    """Delete a custom role.
 
     Example: gpuaas iam delete-role night-shift
 
     Parameters
     ----------
     name
-        As `gpuaas iam roles` shows it.
+        A name from `gpuaas iam roles`.
     """
     with session(common) as at:
         gone = at.client.delete_role(at.tenant_id(tenant), name)
     if common.json:
         return show.as_json(gone)
-    print(f"The role {gone.name} is gone.")
+    print(f"Deleted the role {gone.name}.")
     return None
 
 
 def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """Who is invited to the tenant, by whom, and whether they came.
+    """The invitations of the tenant and their state.
 
     Example: gpuaas iam invitations
     """
@@ -79,11 +80,11 @@ def invitations(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     rows = [(i.email, i.state, i.role or "-", i.invited_by, i.expires_at, i.id) for i in found]
-    return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows, empty="Nobody is invited.")
+    return show.table(("E-MAIL", "STATE", "ROLE", "INVITED BY", "UNTIL", "ID"), rows, empty="No invitations.")
 
 
 def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Take an invitation back; its token opens nothing any more.
+    """Revoke an invitation. Its token stops working.
 
     Example: gpuaas iam revoke-invitation inv_01h…
 
@@ -96,5 +97,5 @@ def revoke_invitation(invitation: str, /, *, tenant: Tenant = None, common: Dest
         gone = at.client.revoke_invitation(at.tenant_id(tenant), invitation)
     if common.json:
         return show.as_json(gone)
-    print(f"The invitation of {gone.email} is taken back.")
+    print(f"Revoked the invitation of {gone.email}.")
     return None

@@ -1,4 +1,4 @@
-"""`gpuaas triage ID|NAME`: from an error, an operation or an instance to why it happened and what to do."""
+"""`gpuaas triage ID|NAME`: the cause of a failure, found by correlation id, operation or instance."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ COLOURS = {"error": "red", "warning": "yellow", "debug": "dim"}
 
 
 def triage(what: str, /, *, common: Looking = Looking()) -> None:
-    """Everything known under a correlation id, in order, and what to do about it.
+    """Everything recorded under a correlation id, in order, and what to do about it.
 
-    The id is in every error, every operation and every event. You see what you may see: your projects, your own acts.
+    The id is in every error, operation and event. You see what your permissions allow.
 
     Example: gpuaas triage cor-5f2c0a7e91d34b
     Example: gpuaas triage train
@@ -29,17 +29,17 @@ def triage(what: str, /, *, common: Looking = Looking()) -> None:
     Parameters
     ----------
     what
-        A correlation id as an error or an event shows it, the id of an operation, or an instance's name for its latest.
+        A correlation id, the id of an operation, or an instance's name for its newest operation.
     """
     with session(common) as at:
         found = _find(at, what)
     if common.json:
         return show.as_json(found)
-    return _tell(found)
+    return _print(found)
 
 
 def _find(at: Session, what: str) -> TriageView:
-    """Anybody may choose a correlation id, so a word is tried as one before it is taken for a name."""
+    """A caller can choose any text as correlation id, so it is tried as an id before it is tried as a name."""
     from gpuaas_sdk.errors import NotFound
 
     if what.startswith(("op_", "inst_")):
@@ -55,33 +55,33 @@ def _operation_of(at: Session, instance: str) -> str:
         return at.operation(instance).correlation_id
     except CliError:
         way_out = "Give a correlation id, the id of an operation, or an instance's name with its --project."
-        sentence = f"Nothing is known under {instance}, or you may not see it."
+        sentence = f"Nothing is recorded under {instance}, or you may not see it."
         raise CliError(sentence, way_out, failures.NOT_FOUND) from None
 
 
-def _tell(found: TriageView) -> None:
-    said = found.verdict
-    rows = [("What", said.what), ("Why", said.why + (f" ({said.code})" if said.code else ""))]
-    rows += [("First sign", sign)] if (sign := _first_sign(found)) else []
-    rows += [("What you can do", said.way_out)] if said.way_out else []
+def _print(found: TriageView) -> None:
+    verdict = found.verdict
+    rows = [("What", verdict.what), ("Why", verdict.why + (f" ({verdict.code})" if verdict.code else ""))]
+    rows += [("First symptom", sign)] if (sign := _first_sign(found)) else []
+    rows += [("What you can do", verdict.way_out)] if verdict.way_out else []
     width = max(len(name) for name, _ in rows)
     for name, words in rows:
         if words:
             print(_paint(f"{name}:".ljust(width + 1), "bold") + f" {_printable(words)}")
     print()
     if found.truncated:
-        print("(Older log lines are left out.)")
+        print("(Older log lines are omitted.)")
     if found.timeline:
-        print(_paint(f"{_moment(found.timeline[0]):%A %Y-%m-%d, %Z}. Lines with ! went wrong.", "dim"))
+        print(_paint(f"{_moment(found.timeline[0]):%A %Y-%m-%d, %Z}. ! marks warnings and errors.", "dim"))
     widths = [max((len(getattr(one, name)) for one in found.timeline), default=0) for name in ("source", "kind")]
     for entry in found.timeline:
         print(_line(entry, *widths))
 
 
 def _first_sign(found: TriageView) -> str:
-    """What went wrong first, where the work was done: often nearer to the cause than the verdict."""
+    """The first warning or error outside the core: often nearer to the cause than the verdict."""
     wrong = (one.sentence for one in found.timeline if one.source != "core" and one.kind != "span" and _wrong(one))
-    sign = next(wrong, "")  # a span is as long as what is in it: it says that something went wrong, not what
+    sign = next(wrong, "")  # a span only shows that something inside it failed
     return "" if found.verdict.why in sign else sign
 
 
@@ -100,7 +100,7 @@ def _line(entry: EntryView, source: int, kind: int) -> str:
 
 
 def _printable(words: str) -> str:
-    """One line, and nothing in it that a terminal would obey: log lines come from many hands."""
+    """One line without control characters: log lines come from apps and machines."""
     return "".join(letter for letter in " ".join(words.split()) if letter.isprintable())
 
 
