@@ -173,7 +173,7 @@ def answer_everything(platform: Platform) -> None:
 
 
 def _plain_answer(operation: dict[str, Any]) -> tuple[int, Any]:
-    good_ones = [(int(status), said) for status, said in operation["responses"].items() if status < "300"]
+    good_ones = [(int(status), response) for status, response in operation["responses"].items() if status < "300"]
     status, good = next(iter(good_ones), (204, {}))
     schema = next(iter(good.get("content", {}).values()), {}).get("schema", {})
     name = generate.class_name(schema.get("$ref", "").rsplit("/", 1)[-1])
@@ -183,10 +183,11 @@ def _plain_answer(operation: dict[str, Any]) -> tuple[int, Any]:
     return status, _moments(wire(model)) if model else None
 
 
-def _moments(said: dict[str, Any]) -> dict[str, Any]:
+def _moments(answer: dict[str, Any]) -> dict[str, Any]:
     """Times are times, or commands cannot say how long ago they were."""
     return {
-        name: "2020-01-01T00:00:00Z" if name.endswith("_at") and value == "" else value for name, value in said.items()
+        name: "2020-01-01T00:00:00Z" if name.endswith("_at") and value == "" else value
+        for name, value in answer.items()
     }
 
 
@@ -194,8 +195,8 @@ def walk(folder: Path) -> Iterator[tuple[tuple[str, ...], int, list[Call]]]:
     """Every command once: its words, its exit code and what it sent."""
     platform = Platform()
     host = platform.url.split("://")[1]
-    said = {"GPUAAS_CONFIG": str(folder / "config.json"), "GPUAAS_API": platform.url, "GPUAAS_TOKEN": "tok"}
-    said["PATH"] = f"{without_a_machine(folder)}:{os.environ['PATH']}"
+    env = {"GPUAAS_CONFIG": str(folder / "config.json"), "GPUAAS_API": platform.url, "GPUAAS_TOKEN": "tok"}
+    env["PATH"] = f"{without_a_machine(folder)}:{os.environ['PATH']}"
     try:
         Scene(platform)
         answer_everything(platform)
@@ -205,7 +206,7 @@ def walk(folder: Path) -> Iterator[tuple[tuple[str, ...], int, list[Call]]]:
         ]:
             before = len(platform.calls)
             filled = [word.replace("{tmp}", str(folder)).replace("{host}", host) for word in words]
-            with mock.patch.dict(os.environ, said), mock.patch.object(sys, "stdin", io.StringIO(typed)):
+            with mock.patch.dict(os.environ, env), mock.patch.object(sys, "stdin", io.StringIO(typed)):
                 code = _silently(filled)
             yield words, code, platform.calls[before:]
     finally:
@@ -222,10 +223,10 @@ def without_a_machine(folder: Path) -> Path:
 
 
 def _silently(words: list[str]) -> int:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
         try:
             code = main(words)
         except SystemExit as ended:
             code = int(ended.code or 0)
-    assert code == 0, f"gpuaas {' '.join(words)} ended with {code}: {said.getvalue()}"
+    assert code == 0, f"gpuaas {' '.join(words)} ended with {code}: {errors.getvalue()}"
     return code

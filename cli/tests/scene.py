@@ -74,26 +74,26 @@ class Scene:
         self._routes()
 
     def make_operation(self, **more: Any) -> dict[str, Any]:
-        said = {
+        facts = {
             "id": "op_1",
             "kind": "deploy",
             "instance_id": "inst_1",
             "correlation_id": "cor-of-op",
             "created_at": LONG_AGO,
         }
-        return wire(m.OperationView, **{**said, "target": {"app_slug": "slurm", "version": "1.0.0"}, **more})
+        return wire(m.OperationView, **{**facts, "target": {"app_slug": "slurm", "version": "1.0.0"}, **more})
 
     def plays(
         self, *messages: str, ends: str = "succeeded", error: dict[str, Any] | None = None, says: str = ""
     ) -> None:
         """The operation is under way; its events are these steps and then its end, with what it says of it."""
         self.operation = self.make_operation(status="running")
-        said = [
+        facts = [
             {"status": "running", "step": number, "of": len(messages), "message": message, "type": "progressed"}
             for number, message in enumerate(messages, 1)
         ]
         last = {"status": ends, "step": len(messages), "of": len(messages), "message": "", "type": ends}
-        self.steps = [*said, last]
+        self.steps = [*facts, last]
         self._end = {
             "status": ends,
             "error": error,
@@ -108,9 +108,9 @@ class Scene:
             self.operation = {**self.operation, **self._end}
         return 200, Stream(whole[: self.cuts.pop(0)] if self.cuts else whole)
 
-    def _event(self, sequence: int, said: dict[str, Any]) -> dict[str, Any]:
-        data = {**said, "operation_id": "op_1", "instance_name": "train"}
-        kind = f"apps.operation.{said['type']}"
+    def _event(self, sequence: int, facts: dict[str, Any]) -> dict[str, Any]:
+        data = {**facts, "operation_id": "op_1", "instance_name": "train"}
+        kind = f"apps.operation.{facts['type']}"
         time = f"2026-11-15T00:00:{sequence:02d}.000Z"
         return wire(m.EventView, id=f"evt_{sequence}", type=kind, sequence=sequence, time=time, data=data)
 
@@ -187,12 +187,12 @@ class Scene:
 
     def _credential_routes(self, page: Callable[..., Any]) -> None:
         on, all_ = self.platform.on, "/v1/projects/prj_1/credentials"
-        said = {"id": "cred_1", "name": "storage", "state": "rotating", "version": 2, "public_key": "ssh-ed25519 AAAA"}
+        facts = {"id": "cred_1", "name": "storage", "state": "rotating", "version": 2, "public_key": "ssh-ed25519 AAAA"}
         use = {"instance_name": "train", "bound": True, "behind": True, "last_used_at": LONG_AGO}
         given = wire(m.CredentialUse, **use, versions=[{"version": 1, "last_used_at": LONG_AGO}])
         version = wire(m.CredentialVersionView, version=1, origin="imported", created_at=LONG_AGO)
-        whole = wire(m.CredentialDetail, **said, versions=[version], used_by=[given], fingerprint="SHA256:abc")
-        on("GET", all_, lambda _: page(wire(m.CredentialView, **said)))
+        whole = wire(m.CredentialDetail, **facts, versions=[version], used_by=[given], fingerprint="SHA256:abc")
+        on("GET", all_, lambda _: page(wire(m.CredentialView, **facts)))
         on("GET", f"{all_}/cred_1", lambda _: (200, whole))
         for path in (all_, f"{all_}/import"):
             on("POST", path, lambda _: (201, whole))
@@ -219,8 +219,8 @@ class Scene:
         on, t, p = self.platform.on, "/v1/tenants/ten_1", "/v1/projects/prj_1"
         known = {"id": "art_1", "name": "packages", "version": "1.0", "source": "builtin", "state": "registered"}
         artifact, usable = wire(m.ArtifactView, **known), wire(m.ProjectArtifactView, **known, allowed=True)
-        said = {"id": "asrc_1", "name": "models", "policy_name": "acme.models", "tier": "tenant", "state": "enabled"}
-        source, blob = wire(m.SourceView, **said), wire(m.BlobView, sha256="0" * 64)
+        facts = {"id": "asrc_1", "name": "models", "policy_name": "acme.models", "tier": "tenant", "state": "enabled"}
+        source, blob = wire(m.SourceView, **facts), wire(m.BlobView, sha256="0" * 64)
         on("GET", f"{p}/artifacts", lambda _: page(usable))
         on("GET", f"{p}/artifacts/art_1", lambda _: (200, usable))
         for place in ("/v1", t):
@@ -238,7 +238,7 @@ class Scene:
         place = {"scope_kind": "project", "scope_id": "prj_1"}
         rule = wire(m.MatchedRule, kind="binding", id="bind_1", role="project_admin", **place)
         why = {"principal_name": "Ada", "allowed": True, "reason": "role project_admin at project prj_1"}
-        told = wire(m.ExplainView, **why, permission="apps.instance.create", matched=[rule], **place)
+        explained = wire(m.ExplainView, **why, permission="apps.instance.create", matched=[rule], **place)
         ada = {"principal_id": "usr_1", "kind": "user", "name": "Ada", "email": "ada@example.com"}
         member = wire(m.ProjectMemberView, **ada, role="project_admin", binding_id="bind_1", **place)
         binding = wire(m.BindingView, id="bind_1", principal_id="usr_1", role="project_admin", **place)
@@ -247,17 +247,17 @@ class Scene:
         account = wire(m.ServiceAccountView, id="sa_1", name="robot", roles=["app_operator"], active_keys=1, **used)
         key = wire(m.KeyView, id="key_1", active=True, **used)
         s, one = f"{p}/service-accounts", f"{p}/service-accounts/sa_1"
-        on("GET", "/v1/whoami/explain", lambda _: (200, told))
+        on("GET", "/v1/whoami/explain", lambda _: (200, explained))
         held = {"scope_kind": "project", "scope_id": "prj_1", "permissions": ["apps.instance.read"]}
         on("GET", "/v1/whoami/permissions", lambda _: (200, held))
-        on("GET", f"{p}/explain", lambda _: (200, told))
+        on("GET", f"{p}/explain", lambda _: (200, explained))
         on("GET", f"{p}/members", lambda _: page(member))
         on("GET", f"{t}/users", lambda _: page(user))
         on("GET", f"{t}/roles", lambda _: page(wire(m.RoleView, name="night-shift", bindable_at=["project"])))
         on("POST", f"{t}/role-bindings", lambda _: (201, binding))
         on("POST", f"{t}/role-bindings/bind_1/remove", lambda _: (200, binding))
-        said = {"id": "idp_1", "name": "Acme", "issuer": "https://a.example", "email_domains": ["acme.example"]}
-        provider, those = wire(m.ProviderView, **said, created_at=LONG_AGO), f"{t}/identity-providers"
+        facts = {"id": "idp_1", "name": "Acme", "issuer": "https://a.example", "email_domains": ["acme.example"]}
+        provider, those = wire(m.ProviderView, **facts, created_at=LONG_AGO), f"{t}/identity-providers"
         on("GET", those, lambda _: page(provider))
         on("POST", those, lambda _: (201, provider))
         for verb in ("update", "delete"):
@@ -277,10 +277,10 @@ class Scene:
 
     def _catalog_routes(self, page: Callable[..., Any]) -> None:
         on, v = self.platform.on, "/v1/apps/slurm/versions"
-        said = {"app_slug": "slurm", "version": "1.0.0", "state_reason": "2.0.0 is out", "created_at": LONG_AGO}
-        on("GET", v, lambda _: page(wire(m.VersionView, **said, state="deprecated")))
+        facts = {"app_slug": "slurm", "version": "1.0.0", "state_reason": "2.0.0 is out", "created_at": LONG_AGO}
+        on("GET", v, lambda _: page(wire(m.VersionView, **facts, state="deprecated")))
         for verb, state in {"publish": "published", "deprecate": "deprecated", "withdraw": "withdrawn"}.items():
-            on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **said, state=state)))
+            on("POST", f"{v}/1.0.0/{verb}", lambda _, state=state: (200, wire(m.VersionView, **facts, state=state)))
 
         e = "/v1/projects/prj_1/entitlements"
         entitled = {"app_slug": "slurm", "enabled": True, "active": True, "overlay": None, "expires_at": None}
@@ -293,11 +293,11 @@ class Scene:
     def _policy_routes(self, page: Callable[..., Any]) -> None:
         on, p = self.platform.on, "/v1/projects/prj_1"
         rules, why = {"regions": {"only": ["eu-west"], "deny": ["eu-north"]}}, "the data stays here"
-        said = {"id": "pol_1", "name": "eu", "rules": rules, "reason": why, "readable": True, "etag": "pol_1.3"}
-        policy = wire(m.PolicyView, **said, updated_at=LONG_AGO)
+        facts = {"id": "pol_1", "name": "eu", "rules": rules, "reason": why, "readable": True, "etag": "pol_1.3"}
+        policy = wire(m.PolicyView, **facts, updated_at=LONG_AGO)
         no = "the region 'eu-north' is denied by the project policy 'eu': the data stays here"
-        told = {"allowed": False, "level": "project", "matched": ["pol_1"], "reason": no}
-        ruling = wire(m.RulingView, field="regions", value="eu-north", **told)
+        explained = {"allowed": False, "level": "project", "matched": ["pol_1"], "reason": no}
+        ruling = wire(m.RulingView, field="regions", value="eu-north", **explained)
         field = wire(m.FieldView, field="regions", only=["eu-west"], denied=["eu-north"], values=[ruling])
         everything = wire(m.FieldView, field="skus", only=None)
         on("GET", f"{p}/policy/effective", lambda _: (200, wire(m.EffectiveView, fields=[field, everything])))
@@ -310,19 +310,19 @@ class Scene:
 
     def _entry(self) -> dict[str, Any]:
         app = wire(m.AppView, slug="slurm", name="Slurm", description="A batch scheduler.")
-        said = {"entitled": True, "reason": "ready to deploy", "manifest": MANIFEST}
-        return wire(m.CatalogEntry, app=app, version="1.0.0", **said)
+        facts = {"entitled": True, "reason": "ready to deploy", "manifest": MANIFEST}
+        return wire(m.CatalogEntry, app=app, version="1.0.0", **facts)
 
     def _row(self) -> dict[str, Any]:
-        said = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}
-        return wire(m.AuditView, **said, permission="apps.instance.create")
+        facts = {"sequence": 7, "at": LONG_AGO, "actor_id": "usr_1", "outcome": "denied", "reason": "Ada lacks it."}
+        return wire(m.AuditView, **facts, permission="apps.instance.create")
 
     def _node(self, **more: Any) -> dict[str, Any]:
-        said = {"id": "node_1", "name": "node-a", "state": "ready", "address": "10.0.0.9", "facts": FACTS}
+        facts = {"id": "node_1", "name": "node-a", "state": "ready", "address": "10.0.0.9", "facts": FACTS}
         no = wire(m.ActionView, action="retire", allowed=False, reason="The node is ready.")
         yes = wire(m.ActionView, action="cordon", allowed=True, reason="")
         decided = {"standing": "ready", "standing_reason": None, "pool": None, "available_actions": [yes, no]}
-        return wire(m.NodeView, **said | decided | more, last_seen_at=LONG_AGO)
+        return wire(m.NodeView, **facts | decided | more, last_seen_at=LONG_AGO)
 
     def _machine_routes(self, page: Callable[..., Any]) -> None:
         on, p, t = self.platform.on, "/v1/projects/prj_1", "/v1/tenants/ten_1"
@@ -379,5 +379,5 @@ class Scene:
             address="10.0.0.9",
             components=["controller", "worker"],
         )
-        said = {"summary": "Deploy slurm 1.0.0 as 'train' on 1 machine.", "hosts": [host], "charged_to": "prj_1"}
-        return wire(m.PlanView, **said, **more)
+        facts = {"summary": "Deploy slurm 1.0.0 as 'train' on 1 machine.", "hosts": [host], "charged_to": "prj_1"}
+        return wire(m.PlanView, **facts, **more)

@@ -355,10 +355,10 @@ def test_a_failed_operation_shows_what_its_host_said(
     }
     scene.operation = scene.make_operation(status="failed", error=error, adapter_detail=detail)
     assert gpuaas("operation", "show", "train") == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for words in ("join", "gpu3", "my last words", "slurmd.service is failed", "There is no room."):
-        assert words in said
-    assert "munge" not in said
+        assert words in printed
+    assert "munge" not in printed
 
 
 def test_the_latest_operation_can_be_asked_for_by_instance_name(
@@ -416,8 +416,8 @@ def test_a_policy_is_changed_only_in_the_state_that_was_seen(gpuaas: Gpuaas, sce
     assert gpuaas("policy", "set", "eu", *rules, "--reason", "law") == 0
     sent = scene.platform.calls[-1]
     assert (sent.method, sent.headers["if-match"]) == ("PUT", '"pol_1.3"')
-    said = {"regions": {"only": ["eu-west", "eu-north"]}, "skus": {"deny": ["a100"]}, "apps": {"only": []}}
-    assert sent.body == {"rules": said, "reason": "law"}
+    rules_sent = {"regions": {"only": ["eu-west", "eu-north"]}, "skus": {"deny": ["a100"]}, "apps": {"only": []}}
+    assert sent.body == {"rules": rules_sent, "reason": "law"}
     assert gpuaas("policy", "set", "new", "--level", "platform", "--enable-managed", "slurm") == 0
     sent = scene.platform.calls[-1]
     assert (sent.path, sent.headers["if-none-match"]) == ("/v1/policies/new", "*")

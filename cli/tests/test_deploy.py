@@ -184,7 +184,7 @@ def test_the_operator_is_named_by_name_and_sent_by_id(
     gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scene.plays("Installing")
-    assert gpuaas(*DEPLOY, "--operator", "nobody") != 0
+    assert gpuaas(*DEPLOY, "--operator", "unknown") != 0
     assert "gpuaas service-account list" in capsys.readouterr().err
     assert gpuaas(*DEPLOY, "--operator", "robot") == 0
     (sent,) = scene.platform.seen("POST", ".*/instances")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 from cyclopts.exceptions import CycloptsError, MissingArgumentError
-from gpuaas_cli.main import build_app
+from gpuaas_cli.command_tree import build_app
 
 APP = build_app()
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def complaint(command: str, whole: bool) -> str:
 def test_every_command_that_is_printed_somewhere_is_understood() -> None:
     found = list(commands())
     assert len(found) > 150
-    wrong = [(where, one, said) for where, one, whole in found if (said := complaint(one, whole))]
+    wrong = [(where, one, problem) for where, one, whole in found if (problem := complaint(one, whole))]
     assert not wrong, "\n".join(map(str, wrong))
 
 

@@ -1,4 +1,4 @@
-"""The line for a machine: what runs there is what the platform said, and the token is out of sight."""
+"""The line for a machine: what runs there is what the platform announced, and the token is out of sight."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_platform import Platform, problem, wire
-from gpuaas_cli.main import HELP, build_app
+from gpuaas_cli.command_tree import HELP, build_app
 from gpuaas_sdk import models
 from scene import Gpuaas, Scene
 

@@ -47,7 +47,7 @@ def schemas_of(part: Any, seen: frozenset[str] = frozenset()) -> Iterator[str]:
 
 def fields_of(method: str, path: str) -> set[str]:
     operation = reach.CONTRACT["paths"][path][method.lower()]
-    good = {status: said for status, said in operation["responses"].items() if status < "300"}
+    good = {status: response for status, response in operation["responses"].items() if status < "300"}
     return {*schemas_of(operation.get("requestBody", {})), *schemas_of(good)} - NO_SECRETS
 
 
@@ -84,29 +84,29 @@ def tools(**more: Any) -> Tools:
     return Tools(Common(), **{"allow_changes": True, **more})
 
 
-def said(served: Tools, tool: str, /, **arguments: Any) -> dict[str, Any]:
+def call_tool(served: Tools, tool: str, /, **arguments: Any) -> dict[str, Any]:
     return answer(served, tool, arguments).structured_content
 
 
 @pytest.mark.usefixtures("scene")
 def test_an_agent_finds_describes_and_learns_what_it_can_ask() -> None:
-    found = said(tools(), "find", what="list_instances")
+    found = call_tool(tools(), "find", what="list_instances")
     assert [one["name"] for one in found["answer"]["items"]] == ["train"]
-    one = said(tools(), "describe", what="get_instance", arguments={"instance_id": "inst_1"})
+    one = call_tool(tools(), "describe", what="get_instance", arguments={"instance_id": "inst_1"})
     assert one["answer"]["health"]["status"] == "healthy"
-    asks = said(tools(), "operations", name="deploy")["answer"]["arguments"]
+    asks = call_tool(tools(), "operations", name="deploy")["answer"]["arguments"]
     assert {"name", "app_slug", "placement_intent"} < set(asks["required"])
-    assert said(tools(), "operations", about="decommission")["answer"]
-    assert said(tools(), "explain", code="allocation_in_use")["answer"]["exit_code"] == 6
+    assert call_tool(tools(), "operations", about="decommission")["answer"]
+    assert call_tool(tools(), "explain", code="allocation_in_use")["answer"]["exit_code"] == 6
 
 
 def test_a_plan_changes_nothing_and_says_what_would_happen(scene: Scene) -> None:
-    planned = said(tools(), "plan", operation="deploy", arguments=DEPLOY)["answer"]
+    planned = call_tool(tools(), "plan", operation="deploy", arguments=DEPLOY)["answer"]
     assert planned["checked"] == "by the platform"
     assert planned["effects"]["hosts"][0]["node_name"] == "node-a"
     assert planned["sends"]["body"]["name"] == "train"
     assert [call.body["validate_only"] for call in scene.platform.seen("POST", ".*")] == [True]
-    unchecked = said(tools(), "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]
+    unchecked = call_tool(tools(), "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]
     assert unchecked["sends"]["path"] == "/v1/projects/prj_1/instances/inst_1/stop"
     assert unchecked["checked"].startswith("not checked by the platform")
     assert scene.platform.seen("POST", ".*/stop") == []
@@ -114,8 +114,8 @@ def test_a_plan_changes_nothing_and_says_what_would_happen(scene: Scene) -> None
 
 def test_a_plan_applied_twice_has_one_effect(scene: Scene) -> None:
     served = tools()
-    plan = said(served, "plan", operation="deploy", arguments=DEPLOY)["answer"]["plan_id"]
-    first, again = said(served, "apply", plan_id=plan), said(served, "apply", plan_id=plan)
+    plan = call_tool(served, "plan", operation="deploy", arguments=DEPLOY)["answer"]["plan_id"]
+    first, again = call_tool(served, "apply", plan_id=plan), call_tool(served, "apply", plan_id=plan)
     assert first["answer"]["applied"] == "now"
     assert again["answer"]["applied"].startswith("before")
     assert again["answer"]["answer"] == first["answer"]["answer"]
@@ -132,9 +132,11 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(scene: Scene) -> No
         return 202, {"instance": scene.instance, "operation": scene.operation}
 
     scene.platform.on("POST", "/v1/projects/prj_1/instances/inst_1/stop", lost)
-    plan = said(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]["plan_id"]
-    assert said(served, "apply", plan_id=plan)["code"] == "connection_failed"
-    assert said(served, "apply", plan_id=plan)["answer"]["applied"] == "now"
+    plan = call_tool(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"][
+        "plan_id"
+    ]
+    assert call_tool(served, "apply", plan_id=plan)["code"] == "connection_failed"
+    assert call_tool(served, "apply", plan_id=plan)["answer"]["applied"] == "now"
     assert len(keys) == 2
     assert len(set(keys)) == 1
 
@@ -142,14 +144,16 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(scene: Scene) -> No
 def test_what_was_refused_is_planned_anew_not_repeated(scene: Scene) -> None:
     served = tools()
     scene.platform.on("POST", "/v1/projects/prj_1/instances/inst_1/stop", lambda _: problem(409, "wrong_state"))
-    plan = said(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]["plan_id"]
-    refused = said(served, "apply", plan_id=plan)
+    plan = call_tool(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"][
+        "plan_id"
+    ]
+    refused = call_tool(served, "apply", plan_id=plan)
     assert (refused["code"], refused["what_you_can_do"], refused["correlation_id"]) == (
         "wrong_state",
         "Do otherwise.",
         "cor-server",
     )
-    assert "Create a new plan" in said(served, "apply", plan_id=plan)["what_you_can_do"]
+    assert "Create a new plan" in call_tool(served, "apply", plan_id=plan)["what_you_can_do"]
     assert len(scene.platform.seen("POST", ".*/stop")) == 1
 
 
@@ -157,18 +161,20 @@ def test_what_was_refused_is_planned_anew_not_repeated(scene: Scene) -> None:
 def test_a_plan_lives_ten_minutes_and_in_one_server() -> None:
     clock = [0.0]
     served = tools(plans=Plans(lambda: clock[0]))
-    plan = said(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]["plan_id"]
-    assert "does not exist here" in said(tools(), "apply", plan_id=plan)["error"]
+    plan = call_tool(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"][
+        "plan_id"
+    ]
+    assert "does not exist here" in call_tool(tools(), "apply", plan_id=plan)["error"]
     clock[0] = LIFE_S
-    assert "does not exist here" in said(served, "apply", plan_id=plan)["error"]
+    assert "does not exist here" in call_tool(served, "apply", plan_id=plan)["error"]
 
 
 def test_a_server_that_only_looks_does_not_offer_to_change_and_refuses_it(scene: Scene) -> None:
     served = tools(allow_changes=False)
     assert "apply" not in [tool.name for tool in served.listed()]
-    planned = said(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]
+    planned = call_tool(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"]
     assert "--allow-changes" in planned["note"]
-    assert "--allow-changes" in said(served, "apply", plan_id=planned["plan_id"])["what_you_can_do"]
+    assert "--allow-changes" in call_tool(served, "apply", plan_id=planned["plan_id"])["what_you_can_do"]
     assert scene.platform.seen("POST", ".*") == []
 
 
@@ -186,20 +192,20 @@ def test_a_server_that_only_looks_does_not_offer_to_change_and_refuses_it(scene:
     ],
 )
 def test_what_is_not_understood_is_said_with_a_way_out(tool: str, arguments: dict[str, Any], words: str) -> None:
-    told = said(tools(), tool, **arguments)
-    assert words in told["error"]
-    assert told["what_you_can_do"]
-    assert told["correlation_id"]
+    error = call_tool(tools(), tool, **arguments)
+    assert words in error["error"]
+    assert error["what_you_can_do"]
+    assert error["correlation_id"]
 
 
 def test_watching_gives_the_steps_and_goes_on_where_it_was(scene: Scene) -> None:
     scene.plays("Installing", "Starting")
     scene.operation = {**scene.operation, "status": "succeeded"}
-    seen = said(tools(), "watch", operation_id="op_1", seconds=0)["answer"]
+    seen = call_tool(tools(), "watch", operation_id="op_1", seconds=0)["answer"]
     assert seen["ended"]
     assert [step.get("message") for step in seen["steps"]] == ["Installing", "Starting", None]
 
 
 def test_an_expired_login_is_told_to_the_person(scene: Scene) -> None:
     scene.platform.on("GET", "/v1/projects/prj_1/instances", lambda _: problem(401, "token_expired"))
-    assert "gpuaas login" in said(tools(), "find", what="list_instances")["what_you_can_do"]
+    assert "gpuaas login" in call_tool(tools(), "find", what="list_instances")["what_you_can_do"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import reach
 from fake_platform import Call
-from gpuaas_cli.main import build_app
+from gpuaas_cli.command_tree import build_app
 from test_entry import GROUPS, every_command
 
 # They talk to a platform without being about it, or without end, or to none at all.

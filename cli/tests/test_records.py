@@ -55,8 +55,14 @@ def test_the_audit_trail_is_searched_by_the_platform(
     wanted = ("--actor", "usr_1", "--permission", "apps.", "--outcome", "denied", "--correlation", "cor-1")
     assert gpuaas("audit", "list", *wanted, "--project", "red") == 0
     assert "No audit rows" in capsys.readouterr().out
-    said = {"actor": "usr_1", "permission": "apps.", "outcome": "denied", "correlation_id": "cor-1", "project": "prj_1"}
-    assert asked == [{"before": "0", "limit": "200"} | said]
+    query = {
+        "actor": "usr_1",
+        "permission": "apps.",
+        "outcome": "denied",
+        "correlation_id": "cor-1",
+        "project": "prj_1",
+    }
+    assert asked == [{"before": "0", "limit": "200"} | query]
 
 
 def test_the_newest_audit_rows_are_asked_for_from_the_end(
@@ -126,9 +132,9 @@ def test_triage_tells_the_verdict_first_and_then_everything_in_order(
 def test_the_first_sign_is_neither_a_span_nor_the_verdict_again(
     gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = {"at": "2026-11-15T12:00:00.000Z", "source": "controller", "level": "error"}
-    span = wire(m.EntryView, **said, kind="span", sentence="deploy, claim 1 took 9 ms, with an error")
-    again = wire(m.EntryView, **said, kind="log", sentence="operation fails: The disk is full.")
+    entry = {"at": "2026-11-15T12:00:00.000Z", "source": "controller", "level": "error"}
+    span = wire(m.EntryView, **entry, kind="span", sentence="deploy, claim 1 took 9 ms, with an error")
+    again = wire(m.EntryView, **entry, kind="log", sentence="operation fails: The disk is full.")
     scene.platform.on("GET", r"/v1/triage/cor-of-op", lambda _call: (200, {**TRIAGE, "timeline": [span, again]}))
     assert gpuaas("triage", "cor-of-op") == 0
     assert "First symptom" not in capsys.readouterr().out

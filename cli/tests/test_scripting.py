@@ -31,11 +31,11 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("command", [("instance", "show", "train"), ("allocation", "list"), ("audit", "verify")])
 def test_yaml_says_what_json_says(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
     assert gpuaas(*command, "-o", "json") == 0
-    said = json.loads(capsys.readouterr().out)
+    data = json.loads(capsys.readouterr().out)
     assert gpuaas(*command, "-o", "yaml") == 0
-    assert yaml.safe_load(capsys.readouterr().out) == said
+    assert yaml.safe_load(capsys.readouterr().out) == data
     assert gpuaas(*command, "-o", "json") == 0
-    assert json.loads(capsys.readouterr().out) == said, "the format holds for one command"
+    assert json.loads(capsys.readouterr().out) == data, "the format holds for one command"
 
 
 def test_events_are_a_stream_of_yaml_documents(

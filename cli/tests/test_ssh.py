@@ -27,7 +27,7 @@ stat -c '%a %n' "$folder" "$folder/key" >"$SEEN/modes"
 cp "$folder"/* "$SEEN/"
 eval "$DO"
 """
-SECRET = slice(216, 256)  # of a key's text: after its public half, which comes first and may be told
+SECRET = slice(216, 256)  # of a key's text: after its public half, which comes first and may be public
 PATH = "/v1/projects/prj_1/instances/inst_1/members/mem_1/ssh-sessions"
 
 
@@ -95,10 +95,10 @@ def test_who_did_not_get_in_is_told_what_to_look_at(
 ) -> None:
     monkeypatch.setenv("DO", "exit 255")
     assert gpuaas("ssh", "train", "mem_1") == 255
-    said = capsys.readouterr().err
-    assert "What you can do" in said
-    assert "10.0.0.9" in said
-    assert "gpuaas grant list --revoked" in said
+    printed = capsys.readouterr().err
+    assert "What you can do" in printed
+    assert "10.0.0.9" in printed
+    assert "gpuaas grant list --revoked" in printed
 
 
 def test_printing_leaves_the_files_and_a_command_that_works(
@@ -113,9 +113,9 @@ def test_printing_leaves_the_files_and_a_command_that_works(
     subprocess.run(shlex.split(printed), check=True, timeout=20)
     assert (seen / "words").read_text().splitlines()[-2:] == ["echo", "a b"]
     assert gpuaas("ssh", "train", "mem_1", "--print", "-o", "json") == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said["command"][0] == "ssh"
-    assert said["grant_id"] == "grant_2"
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["command"][0] == "ssh"
+    assert printed["grant_id"] == "grant_2"
 
 
 def test_a_refusal_of_the_platform_is_its_own_and_leaves_nothing(
@@ -160,10 +160,10 @@ def test_whoever_left_hands_the_certificate_back(
     back = "/v1/projects/prj_1/access-grants/grant_2/revoke"
     scene.platform.on("POST", back, lambda _: problem(503, "unavailable"))
     assert gpuaas("ssh", "train", "mem_1", "--idempotency-key", "one-of-this-session") == 0, "not its business"
-    (said,) = scene.platform.seen("POST", back)
-    assert said.body == {"reason": "its session was closed"}
-    assert said.headers["idempotency-key"] != "one-of-this-session"
+    (printed,) = scene.platform.seen("POST", back)
+    assert printed.body == {"reason": "its session was closed"}
+    assert printed.headers["idempotency-key"] != "one-of-this-session"
     monkeypatch.setenv("DO", "exit 255")
     assert gpuaas("ssh", "train", "mem_1") == 255
     assert gpuaas("ssh", "train", "mem_1", "--print") == 0
-    assert len(scene.platform.seen("POST", back)) == 1, "nobody got in, or somebody is about to"
+    assert len(scene.platform.seen("POST", back)) == 1, "the session was refused, or is still to start"

@@ -48,7 +48,7 @@ def print_candidates(words: list[str]) -> None:
 
 def candidates(words: list[str]) -> list[str]:
     """Candidates for the last word, which may be empty."""
-    from .main import build_app
+    from .command_tree import build_app
 
     *before, begun = words
     app, rest = _command(build_app(), before)

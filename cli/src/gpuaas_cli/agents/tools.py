@@ -15,7 +15,7 @@ import msgspec
 from gpuaas_sdk.errors import Denied, NotFound
 
 from .. import failures
-from ..commands.explain import explained
+from ..error_codes import explained
 from ..failures import CliError
 from ..operation_stream import LIVE, sequence_now
 from ..options import Common
