@@ -101,5 +101,5 @@ def test_a_project_is_found_by_name_on_a_later_page_and_an_error_names_a_few_of_
     monkeypatch.delenv("GPUAAS_PROJECT", raising=False)
     capsys.readouterr()
     assert gpuaas("allocation", "list") == 2
-    told = capsys.readouterr().err
-    assert "team-019 and 280 more (gpuaas project list)" in told
+    printed = capsys.readouterr().err
+    assert "team-019 and 280 more (gpuaas project list)" in printed

@@ -84,7 +84,7 @@ class Contexts:
         return self.known[name]
 
     def name_for(self, api: str) -> str:
-        """The context of a sign-in without --context: the one with the same address, or named after the address."""
+        """The context of a sign-in without --context: one with this address, or a new one named after the address."""
         by_api = [name for name, one in self.known.items() if one.api == api]
         if self.current in by_api:
             return self.current

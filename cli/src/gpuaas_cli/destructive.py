@@ -33,7 +33,7 @@ CONSEQUENCES = {
     "region delete": "The region is deleted.",
     "app withdraw": "The version can no longer be deployed.",
     "entitlement disable": "The project can no longer deploy the app.",
-    "policy remove": "The policy is deleted and restricts nothing any more.",
+    "policy remove": "The policy is deleted; its restrictions end.",
     "artifact withdraw": "The artifact is no longer delivered to any machine.",
     "artifact-source disable": "Nothing is delivered from the source until it is enabled again.",
     "artifact-source remove": "The source is deleted, with its credential.",

@@ -93,7 +93,7 @@ def _from_events(
     for event in sdk.events.follow(client, project_id=project_id, after=after, on_line=on_line):
         whose = event.data.get("operation_id")
         if whose in waiting and event.type.startswith("apps.operation."):
-            known = "status" in event.data  # `stuck` and `unstuck` have none: the operation goes on
+            known = "status" in event.data  # `stuck` and `unstuck` have none: the operation continues
             moment = Moment.of_event(event) if known else Moment.of_operation(client.get_operation(project_id, whose))
             if moment.ended:
                 waiting.discard(whose)

@@ -1,1 +1,1 @@
-"""One file per noun; main.py loads only the one that was asked for."""
+"""One module per noun; only the module of the requested command is loaded."""
