@@ -33,7 +33,17 @@ BROWSER = "for browsers: cookies and redirects"
 PROBE = "for load balancers"
 EXPORTER = "for OpenTelemetry exporters"
 OPERATION = "/v1/projects/{project_id}/operations"
+ANY_SCOPE = "the same as below a project, for operations that are in none"
 ABSENT: dict[Route, str] = {
+    ("POST", "/v1/operations/claim"): CONTROLLER,
+    ("GET", "/v1/operations/{operation_id}"): ANY_SCOPE,
+    **{
+        ("POST", f"/v1/operations/{{operation_id}}/{verb}"): ANY_SCOPE
+        for verb in (
+            *("heartbeat", "progress", "complete", "fail", "return-claim"),
+            *("retry", "cancel", "release-claim", "abandon"),
+        )
+    },
     ("GET", "/healthz"): PROBE,
     ("GET", "/readyz"): PROBE,
     ("GET", "/v1/auth/session"): BROWSER,

@@ -79,6 +79,7 @@ COMMANDS = [
     ("instance", "decommission", "train", "--no-wait"),
     ("operation", "retry", "train", "--no-wait"),
     ("operation", "release-claim", "op_1"),
+    ("operation", "cancel-batch", "batch_1"),
     ("operation", "abandon", "op_1", "--reason", "the rack is gone"),
     *(("instance", verb, "train", "--no-wait") for verb in ("stop", "start", "restart", "rotate-keys", "rollback")),
     ("instance", "update", "train", "--input", "a=1", "--no-wait"),

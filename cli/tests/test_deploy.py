@@ -376,7 +376,8 @@ def test_every_destructive_command_is_in_the_table_and_nothing_else_is() -> None
         "unbind",
     ]
     destroys = {name for words in every_command() if (name := " ".join(words)).split()[-1].split("-")[0] in verbs}
-    assert destroys - asking == {"context remove"}, "it only forgets a sign-in on this computer"
+    harmless = {"context remove", "operation release-claim"}  # forgets a sign-in here; another controller goes on
+    assert destroys - asking == harmless
 
 
 @pytest.mark.parametrize("words", [words for words in LOOKING if "--yes" in words], ids=" ".join)

@@ -46,4 +46,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 identity._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
-collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py"]
+collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py", "test_claim_cost.py"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pace import promised
 from store_rows import dump
+from test_bad_input import check_problem
 from world import CLEAN, HOST_KEY, MovableClock, World
 
 ERROR = {"code": "it_broke", "message": "It broke.", "way_out": "Mend it.", "retryable": True}
@@ -344,3 +345,44 @@ async def test_progress_is_seen_by_people_and_its_percentage_never_goes_back(wor
     assert [one["percent"] for one in seen] == [20, 60, 60]
     instance = await world.instance(accepted["instance"]["id"])
     assert instance["health"] == {"status": "progressing", "sentence": "Step 2"}
+
+
+async def test_tenants_take_turns_however_many_operations_one_of_them_has_waiting(world: World) -> None:
+    """Three of another tenant wait first; then one of this tenant comes, and is the second to be claimed."""
+    first = [
+        (await world.deploy(one, f"first-{n}"))["operation"]["id"] for n, one in enumerate(await world.more_machines(3))
+    ]
+    with world.platform.db.engine.begin() as tx:
+        tx.exec_driver_sql("update operations set tenant_id = 'ten_another'")
+    late = (await world.deploy(world.allocations[0], "late"))["operation"]["id"]
+    claimed: list[str] = []
+    while (claim := await world.claim(holding=claimed)) is not None:
+        claimed.append(claim["operation"]["id"])
+    assert claimed == [first[0], late, first[1], first[2]]
+
+
+async def test_one_claim_call_serves_all_that_the_caller_may_work_on(world: World) -> None:
+    """Its own project, and one where the key is lent to it; nothing where it is not, or not any more."""
+    own = (await world.deploy())["operation"]["id"]
+    other = await world.boss.ok(f"/v1/projects/{world.blue}/instances", world.deploy_body(world.blue_allocation))
+    body: dict[str, Any] = {"app_slug": "echo", "holder": "controller-a"}
+    claimed = await world.controller.ok("/v1/operations/claim", body)
+    assert claimed["operation"]["id"] == own
+    body["holding"] = [own]
+    assert await world.controller.ok("/v1/operations/claim", body) is None
+    lent = {
+        "grantee_id": world.controller_id,
+        "permissions": ["apps.operation.work"],
+        "expires_in_s": 600,
+        "reason": "help",
+    }
+    lent = await world.boss.ok(f"/v1/projects/{world.blue}/delegations", lent)
+    lost = await world.controller.ok("/v1/operations/claim", body)
+    assert lost["operation"]["id"] == other["operation"]["id"]
+    path = f"/v1/operations/{lost['operation']['id']}"
+    epoch = {"claim_epoch": lost["claim_epoch"]}
+    assert (await world.controller.ok(f"{path}/heartbeat", epoch))["lease_expires_in_s"] == 30
+    await world.boss.ok(f"/v1/projects/{world.blue}/delegations/{lent['id']}/revoke")
+    check_problem(await world.controller.post(f"{path}/heartbeat", epoch), 404, "not_found")
+    body["holding"] = [own]
+    assert await world.controller.ok("/v1/operations/claim", body) is None

@@ -15,7 +15,17 @@ from gpuaas_sdk.call import call
 from gpuaas_sdk.request import Page, Request
 
 CONTRACT = json.loads(generate.CONTRACT.read_text())
+ANY_SCOPE = "the same as below a project, for operations that are in none"
 ELSEWHERE = {
+    ("POST", "/v1/operations/claim"): ANY_SCOPE,
+    ("GET", "/v1/operations/{operation_id}"): ANY_SCOPE,
+    **{
+        ("POST", f"/v1/operations/{{operation_id}}/{verb}"): ANY_SCOPE
+        for verb in (
+            *("heartbeat", "progress", "complete", "fail", "return-claim"),
+            *("retry", "cancel", "release-claim", "abandon"),
+        )
+    },
     ("POST", "/v1/token"): "auth.py asks for tokens",
     ("POST", "/v1/auth/session"): "for browsers",
     ("GET", "/v1/auth/session"): "for browsers",

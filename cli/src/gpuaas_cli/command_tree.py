@@ -77,6 +77,7 @@ Operations and incidents
   gpuaas operation certificate ID|NAME   proof that its machines are clean
   gpuaas operation retry ID|NAME         retry a failed operation
   gpuaas operation cancel ID|NAME        ask it to stop
+  gpuaas operation cancel-batch ID       cancel all operations of one request
   gpuaas operation release-claim ID|NAME release it from a controller that hangs
   gpuaas operation abandon ID|NAME       end it without evidence
   gpuaas orphan list                     machines that may not be clean

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .calls import Calls
@@ -36,7 +36,7 @@ from .outcomes import Again, Done, Failed, HandBack, Outcome
 from .patience import Backoff, now
 from .request import Request
 from .trail import correlation
-from .work import Lease, Work, shorten
+from .work import MEMBERS_PER_REPORT, Lease, Work, shorten
 
 log = logging.getLogger("gpuaas_sdk.controller")
 Reconcile = Callable[[Work], Awaitable[Outcome]]
@@ -174,6 +174,8 @@ class Shift:
             return Failed("kind_not_supported", why, way_out, undone=True)
         if refresh:
             await self.work.refresh()
+        else:
+            await self.work.load_members()
         outcome = await self._reconcile(self.work)
         if not isinstance(outcome, Done | Again | Failed):
             raise TypeError(f"the reconcile function returned {outcome!r}, not Done, Again or Failed")
@@ -225,6 +227,9 @@ class Shift:
         log.info("%s: %s: %s", self.name, type(outcome).__name__, words)  # never the access bundle
         self.work.alive(self._pace.stall_after_s)
         try:
+            if isinstance(outcome, Done | Failed) and len(outcome.members) > MEMBERS_PER_REPORT:
+                await self.work.report_members(outcome.members[MEMBERS_PER_REPORT:])
+                outcome = replace(outcome, members=outcome.members[:MEMBERS_PER_REPORT])
             await self._deliver(self._request(outcome), hurry=isinstance(outcome, HandBack))
         except StaleClaim:
             raise

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import msgspec
+
 from .calls import Calls
 from .client import AsyncClient
 from .errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
@@ -22,6 +24,7 @@ T = TypeVar("T")
 MARGIN = 0.1  # the part of a lease given up for safety
 TASK_WAIT_S = 10
 SENTENCE_LIMIT = 2000  # of the wire contract
+MEMBERS_PER_REPORT, MEMBERS_PER_PAGE = 500, 200  # of the wire contract
 
 
 def shorten(sentence: str) -> str:
@@ -53,6 +56,7 @@ class Work:
         self.cancel_requested: bool = claim.operation.cancel_requested
         self.lost: str = ""  # why the claim is lost, once it is
         self._stopping = stopping
+        self._step = (claim.operation.phase, claim.operation.progress.step, claim.operation.progress.of, "Reporting")
         self._patient_until = 0.0
         self._expected: dict[object, float] = {}
 
@@ -116,6 +120,10 @@ class Work:
         self.check()
         self.alive()
         asked_at = now()
+        self._step = (phase, step, of, message)
+        if members is not None and len(members) > MEMBERS_PER_REPORT:
+            await self.report_members(members[MEMBERS_PER_REPORT:])
+            members = members[:MEMBERS_PER_REPORT]
         said = {"phase": phase, "step": step, "of": of, "message": shorten(message), "adapter_detail": adapter_detail}
         more = {"members": list(members) if members is not None else None, "health": health}
         report = Calls.progress.request(*self._where(), claim_epoch=self.claim_epoch, **said, **more)
@@ -150,6 +158,28 @@ class Work:
         self.instance = await self.client.get_instance(self.project_id, self.instance.id)
         self.operation = await self.client.get_operation(*self._where())
         self.cancel_requested = self.cancel_requested or self.operation.cancel_requested
+        await self.load_members()
+
+    async def load_members(self) -> None:
+        """A claim and an instance come with their first members; the others are read in pages."""
+        if self.instance.members_total <= len(self.instance.members):
+            return
+        found: list[MemberView] = []
+        cursor: str | None = None
+        while True:
+            where = (self.project_id, self.instance.id)
+            page = await self._patiently(Calls.list_members.request(*where, limit=MEMBERS_PER_PAGE, cursor=cursor))
+            found += page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        self.instance = msgspec.structs.replace(self.instance, members=found)
+
+    async def report_members(self, members: Sequence[MemberReport]) -> None:
+        """Without a step further: what does not fit into the last report is sent before it."""
+        phase, step, of, message = self._step
+        for first in range(0, len(members), MEMBERS_PER_REPORT):
+            await self.progress(phase, step, of, message, members=members[first : first + MEMBERS_PER_REPORT])
 
     async def _patiently(self, request: Request[T]) -> T:
         """Send it until it gets through: while the lease lasts, a platform that restarts does not upset the work."""

@@ -1,4 +1,4 @@
-"""`gpuaas operation list|show|certificate|retry|cancel|release-claim|abandon`."""
+"""`gpuaas operation list|show|certificate|retry|cancel|cancel-batch|release-claim|abandon`."""
 
 from __future__ import annotations
 
@@ -172,6 +172,21 @@ def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
         return None
     print(f"Asked the {found.kind} to stop. It is {found.status} until then.")
     return print_next((f"gpuaas operation show {found.id}", "its current status"))
+
+
+@app.command(name="cancel-batch")
+def cancel_batch(batch_id: str, /, *, common: Changing = Changing()) -> None:
+    """Cancel every operation of a batch that is under way; those that have ended stay as they ended.
+
+    Example: gpuaas operation cancel-batch batch_01hx…
+    """
+    with session(common) as at:
+        found = at.client.cancel_batch(at.project_id, batch_id)
+    if common.json:
+        return show.as_json(found)
+    for one in found.operations:
+        print(f"{one.kind} {one.id} is {one.status}" + (", asked to stop." if one.cancel_requested else "."))
+    return None
 
 
 @app.command(name="release-claim")

@@ -64,6 +64,7 @@ class Principal:
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
+    borrows: bool = False  # something may be lent to it, also where `grants` does not say what
     key_id: str | None = None  # the key it is signed in with, of those that sign in with one
     session_ends_at: int | None = None  # when its session runs out by itself
 

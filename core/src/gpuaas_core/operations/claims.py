@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, sel
 from ..access.context import Context, Denied
 from ..kit.problems import NotFound
 from ..tenancy import reach
+from ..tenancy.principals import with_grants
 from . import schemas
 from .errors import StaleClaim
 from .queue import move, unstick, wake, write
@@ -101,6 +102,8 @@ def _allowed(ctx: Context, scope_id: str | None, operation: OperationRow) -> boo
     if scope_id is not None:
         return True
     scope = scope_of(ctx.tx, operation.scope_kind, operation.scope_id)
+    if ctx.principal.borrows:
+        ctx.principal = with_grants(ctx.tx, ctx.principal, ctx.now, scope.project_id or "")
     try:
         ctx.allow(WORKS, scope)
     except (Denied, NotFound):

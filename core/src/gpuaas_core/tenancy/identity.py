@@ -118,7 +118,8 @@ def forget_old_assertions(tx: Connection, now: int) -> int:
     return delete_some(tx, used_assertions, used_assertions.c.expires_at < now)
 
 
-def authenticate(tx: Connection, token: str, now: int) -> Principal:
+def authenticate(tx: Connection, token: str, now: int, *, lent: bool = True) -> Principal:
+    """`lent`: with all that is lent to it, which can be much; without, it only says that there is something."""
     row = tx.execute(_BY_TOKEN, {"token": token_hash(token)}).first()
     if row is None:
         raise Unauthenticated("This bearer token is unknown.")
@@ -127,8 +128,8 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
     if row.revoked_at is not None or row.expires_at <= now or (row.idle_until or row.expires_at) <= now:
         raise TokenExpired("This access token has expired or was revoked.")
     ends_at = min(row.expires_at, row.idle_until or row.expires_at)
-    principal = replace(principal_of(tx, row, row.key_id), session_ends_at=ends_at)
-    return with_grants(tx, principal, now) if row.has_grants else principal
+    principal = replace(principal_of(tx, row, row.key_id), session_ends_at=ends_at, borrows=bool(row.has_grants))
+    return with_grants(tx, principal, now) if lent and row.has_grants else principal
 
 
 def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:

@@ -44,14 +44,16 @@ def _principals_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Princi
     }
 
 
-def with_grants(tx: Connection, principal: Principal, now: int) -> Principal:
-    """And with what is lent to it at this moment."""
-    return replace(principal, grants=(*_delegated(tx, principal, now), *_opened(tx, principal, now)))
+def with_grants(tx: Connection, principal: Principal, now: int, project_id: str | None = None) -> Principal:
+    """And with what is lent to it at this moment; of what is lent in projects, only that of `project_id` if given."""
+    return replace(principal, grants=(*_delegated(tx, principal, now, project_id), *_opened(tx, principal, now)))
 
 
-def _delegated(tx: Connection, grantee: Principal, now: int) -> list[Grant]:
+def _delegated(tx: Connection, grantee: Principal, now: int, project_id: str | None) -> list[Grant]:
     live = (delegations.c.revoked_at.is_(None)) & (delegations.c.expires_at > now)
     query = select(delegations).where(delegations.c.grantee_id == grantee.id, live).order_by(delegations.c.id)
+    if project_id is not None:
+        query = query.where(delegations.c.project_id == project_id)
     rows = tx.execute(query).all()
     lenders = _lenders(tx, {row.grantor_id for row in rows})
     return [delegated(row, lenders[row.grantor_id]) for row in rows if row.grantor_id in lenders]

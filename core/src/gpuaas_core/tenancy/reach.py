@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, or_, true
 
-from ..access.evaluate import BREAK_GLASS, Principal
-from .tables import delegations, principals
+from ..access.evaluate import Principal
+from .tables import break_glass, delegations, principals
 
 
 def covered(
@@ -29,12 +29,14 @@ def covered(
     own = or_(false(), *found)
     if principal.project_id:  # a service account acts inside its own project, and where a key is lent to it
         own = and_(own, kind == "project", place == principal.project_id)
-    opened = [_within(grant.place, kind, place, tenant) for grant in principal.grants if grant.kind == BREAK_GLASS]
-    d = delegations.c
+    if not principal.borrows:
+        return own
+    d, b = delegations.c, break_glass.c
     lent = exists().where(
         d.grantee_id == principal.id, d.project_id == place, d.revoked_at.is_(None), d.expires_at > now
     )
-    return or_(own, *opened, and_(kind == "project", lent))
+    opened = exists().where(b.opened_by == principal.id, b.state == "active", b.expires_at > now, b.tenant_id == tenant)
+    return or_(own, and_(kind == "project", lent), opened)
 
 
 def _within(

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import call
-from ..models import AcceptedView, DepartureCertificateView, InstanceView, OperationView, OrphanView, PlannedView
+from ..models import (
+    AcceptedView,
+    CanceledBatchView,
+    DepartureCertificateView,
+    InstanceView,
+    OperationView,
+    OrphanView,
+    PlannedView,
+)
 from ..request import Page, Request, at, get, post
 
 _INSTANCE = "/v1/projects/{}/instances/{}"
@@ -160,6 +168,11 @@ class InstanceCalls:
     @call
     def cancel_operation(self, project_id: str, operation_id: str) -> Request[OperationView]:
         return post(OperationView, "/v1/projects/{}/operations/{}/cancel", project_id, operation_id)
+
+    @call
+    def cancel_batch(self, project_id: str, batch_id: str) -> Request[CanceledBatchView]:
+        """Cancel every operation of the batch that is under way; those that have ended stay as they ended."""
+        return post(CanceledBatchView, "/v1/projects/{}/batches/{}/cancel", project_id, batch_id)
 
     @call
     def release_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
