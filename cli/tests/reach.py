@@ -33,8 +33,13 @@ BROWSER = "for browsers: cookies and redirects"
 PROBE = "for load balancers"
 EXPORTER = "for OpenTelemetry exporters"
 OPERATION = "/v1/projects/{project_id}/operations"
+MANY = "asked by the console and by automation; the commands name one member"
 ANY_SCOPE = "the same as below a project, for operations that are in none"
 ABSENT: dict[Route, str] = {
+    **{
+        ("POST", f"/v1/projects/{{project_id}}/instances/{{instance_id}}/members/{verb}"): MANY
+        for verb in ("drain", "undrain", "restart", "remove")
+    },
     ("POST", "/v1/operations/claim"): CONTROLLER,
     ("GET", "/v1/operations/{operation_id}"): ANY_SCOPE,
     **{

@@ -173,8 +173,8 @@ class Scene:
             on("POST", f"{those}/mem_1/{verb}", planned)
         on("POST", f"{those}/mem_1/tombstone", lambda _: (200, gone))
         on("POST", f"{p}/operations/op_1/release-claim", lambda _: (200, self.operation))
-        batch = {"batch_id": "batch_1", "operations": [self.operation]}
-        on("POST", f"{p}/batches/batch_1/cancel", lambda _: (200, batch))
+        canceled = {"batch_id": "batch_1", "operations": [self.operation]}
+        on("POST", f"{p}/batches/batch_1/cancel", lambda _: (200, canceled))
         on("POST", f"{p}/operations/op_1/abandon", lambda _: (200, self.operation))
         secret = wire(m.SecretView, id="sec_1", name="db_password", version=2, origin="generated", created_at=LONG_AGO)
         inside = f"{p}/instances/inst_1/secrets"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from echo_app import MANIFEST
 from store_rows import dump, rows
 from test_instances import actions, check_problem
 from world import CLEAN, HOST_KEY, World
@@ -346,3 +347,76 @@ async def test_a_new_member_that_was_refused_before_anything_changed_is_not_left
     assert now["state"] == "running"
     assert {m["id"]: m["state"] for m in now["members"]} == {m["id"]: "ready" for m in instance["members"]}
     assert spare[0] not in holds(world)
+
+
+async def test_many_members_are_drained_in_one_batch_and_the_batch_is_canceled_as_one(world: World) -> None:
+    """What waits is canceled at once, what a controller holds is asked to stop, what has ended stays as it ended."""
+    instance, spare = await wide(world)
+    await add(world, instance, *spare)
+    await world.done(await world.claim())
+    await world.done(await world.claim())
+    ids = [m["id"] for m in (await world.instance(instance["id"]))["members"] if m["component_key"] == "worker"]
+    batch = await world.boss.ok(world.of(instance, "members", "drain"), {"member_ids": ids, "reason": "repair"})
+    assert [one["kind"] for one in batch["operations"]] == ["drain_member"] * 3
+    assert {one["batch_id"] for one in batch["operations"]} == {batch["batch_id"]}
+    ended, held = await world.claim("one"), await world.claim("two")
+    await world.done(ended)
+    canceled = await world.boss.ok(f"/v1/projects/{world.red}/batches/{batch['batch_id']}/cancel")
+    found = {one["id"]: (one["status"], one["cancel_requested"]) for one in canceled["operations"]}
+    (waiting,) = set(found) - {ended["operation"]["id"], held["operation"]["id"]}
+    assert found[ended["operation"]["id"]] == ("succeeded", False)
+    assert found[held["operation"]["id"]] == ("running", True)
+    assert found[waiting] == ("canceled", False)
+    await world.fail(held, code="canceled")
+    again = await world.boss.post(f"/v1/projects/{world.red}/batches/{batch['batch_id']}/cancel")
+    check_problem(again, 409, "not_cancelable")
+    states = {m["id"]: m["state"] for m in (await world.instance(instance["id"]))["members"] if m["id"] in ids}
+    assert sorted(states.values()) == ["drained", "ready", "ready"]
+
+
+async def test_a_batch_of_member_operations_is_accepted_as_a_whole_or_not_at_all(world: World) -> None:
+    instance, spare = await wide(world)
+    await add(world, instance, spare[0])
+    await world.done(await world.claim())
+    members = (await world.instance(instance["id"]))["members"]
+    workers = [m["id"] for m in members if m["component_key"] == "worker"]
+    before = dump(world.platform)
+    refused = await world.boss.post(world.of(instance, "members", "remove"), {"member_ids": workers})
+    check_problem(refused, 409, "member_needed")
+    twice = await world.boss.post(world.of(instance, "members", "restart"), {"member_ids": [workers[0]] * 2})
+    check_problem(twice, 422, "invalid_request")
+    assert dump(world.platform) == before
+
+
+async def test_retry_is_among_the_actions_of_a_member_whose_operation_failed(world: World) -> None:
+    instance, _ = await wide(world)
+    one = worker(instance)
+    assert not actions(one)["retry"]["allowed"]
+    await world.boss.ok(world.of(instance, "members", one["id"], "drain"))
+    await world.fail(await world.claim())
+    shown = (await world.boss.get(world.of(instance, "members", one["id"]))).json()
+    assert actions(shown)["retry"]["allowed"]
+    await world.boss.ok(world.of(instance, "members", one["id"], "retry"))
+    busy = (await world.boss.get(world.of(instance, "members", one["id"]))).json()
+    assert not actions(busy)["retry"]["allowed"]
+
+
+async def test_an_action_is_offered_and_accepted_only_for_the_components_it_is_valid_for(world: World) -> None:
+    components = [dict(one) for one in MANIFEST["components"]]
+    head = next(one for one in components if one["key"] == "head")
+    head["actions"] = ["restart"]
+    manifest = MANIFEST | {"version": "1.1.0", "components": components}
+    wrong = manifest | {"components": [head | {"actions": ["fly"]}, *components[1:]]}
+    refused = await world.admin.post("/v1/apps/echo/versions", {"version": "1.1.0", "manifest": wrong})
+    assert "'fly' is not a member action" in check_problem(refused, 422, "manifest_invalid")["errors"][0]["message"]
+    await world.admin.ok("/v1/apps/echo/versions", {"version": "1.1.0", "manifest": manifest})
+    await world.admin.ok("/v1/apps/echo/versions/1.1.0/publish")
+    instance = await world.several(world.allocations[1])
+    by_component = {m["component_key"]: m for m in instance["members"]}
+    assert actions(by_component["worker"])["drain"]["allowed"]
+    offered = actions(by_component["head"])
+    assert offered["restart"]["allowed"]
+    assert offered["drain"] == {"action": "drain", "allowed": False, "reason": offered["drain"]["reason"]}
+    answer = await world.boss.post(world.of(instance, "members", by_component["head"]["id"], "drain"))
+    problem = check_problem(answer, 409, "action_not_supported")
+    assert problem["detail"] == offered["drain"]["reason"] == "The app does not offer 'drain' for the component 'head'."

@@ -144,6 +144,11 @@ class AskKeyAccess(msgspec.Struct, kw_only=True, omit_defaults=True):
     allocation_id: str
 
 
+class AskMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
+    member_ids: list[str]
+    reason: str | None = None
+
+
 class AskSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
     name: str
     claim_epoch: int
@@ -724,6 +729,15 @@ class EffectiveView(msgspec.Struct, kw_only=True):
     fields: list[FieldView]
     enables: dict[str, list[str]]
     policies: list[str]
+
+
+class EmptyMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """To drain or remove them."""
+
+    reason: str | None = None
+    deadline_s: int | None = None
+    at_deadline: str | None = None
+    member_ids: list[str]
 
 
 class Enables(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -67,7 +67,19 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
             named = {key, rule.get("shares_with") or key, rule.get("may_share_with") or key}
             if not named <= keys:
                 found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
+    found += _component_action_errors(manifest)
     return found + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
+
+
+def _component_action_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
+    """An action that a component names has to be one that the app declares for members."""
+    declared = {action["key"] for action in manifest.get("actions", ()) if action["target"] == "member"}
+    return [
+        _error(f"/components/{number}/actions", f"{key!r} is not a member action of this manifest")
+        for number, component in enumerate(manifest["components"])
+        for key in component.get("actions", ())
+        if key not in declared
+    ]
 
 
 def _effect_errors(form: dict[str, Any], effects: dict[str, Any]) -> list[dict[str, str]]:

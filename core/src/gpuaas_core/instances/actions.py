@@ -71,7 +71,9 @@ def of_member(
 ) -> Problem | None:
     """`staying`: how many of each component are not on their way out. `gone`: its machine is, and it is fenced."""
     known = KINDS[kind]
-    unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology)
+    unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology) or _of_component(
+        manifest, known.key, member.component_key
+    )
     if unsupported:
         return unsupported
     if known.ask and not MEMBER.allows(member.state, known.ask):
@@ -84,6 +86,26 @@ def of_member(
         or (_shares(member, staying) if kind in (REMOVE, REPLACE) else None)
         or (_needed(member, instance, manifest, staying) if kind == REMOVE else None)
     )
+
+
+def _of_component(manifest: Manifest, key: str, component: str) -> Problem | None:
+    """A component that says which actions are valid for it has no others; one that does not say has all."""
+    for one in manifest["components"]:
+        if one["key"] == component and key not in one.get("actions", [key]):
+            return ActionNotSupported(f"The app does not offer {key!r} for the component {component!r}.")
+    return None
+
+
+def retry_of_member(member: Row[Any], instance: Row[Any], live: Live) -> Problem | None:
+    """`member`: with `last_*`, its newest operation."""
+    if member.last_target_kind != OF_MEMBER:
+        return NotRetryable("The member has no operation of its own that could be retried.")
+    if member.last_status not in RETRYABLE:
+        return NotRetryable(f"Its newest operation is {member.last_status}.")
+    if not MEMBER.allows(member.state, again(member.last_kind, member.state) or ""):
+        return NotRetryable(f"The member is {member.state}.")
+    gone = bool((member.last_params or {}).get("host_is_gone"))
+    return _not_running(instance, gone=gone) or _blocked(live, None if gone else member.id)
 
 
 def _shares(member: Row[Any], staying: Staying) -> Problem | None:

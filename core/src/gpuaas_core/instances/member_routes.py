@@ -11,6 +11,7 @@ from ..edge.lists import Cursor, Limit, page, told
 from ..kit.wire import Page
 from ..operations.schemas import Because, Justified, Retry
 from . import abandonment, member_schemas, membership, reads, schemas, views
+from .states import REMOVE
 from .tables import members
 
 router = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"])
@@ -60,6 +61,43 @@ async def add_members(call: Caller, project_id: str, instance_id: str, body: mem
         return Response(planned.model_dump_json(), media_type="application/json")
     return await call.write(
         lambda ctx: membership.add(ctx, project_id, instance_id, body),
+        status=202,
+        location=lambda view: f"/v1/projects/{project_id}/operations?batch_id={view.batch_id}",
+    )
+
+
+_BATCH: dict[str, Any] = {"status_code": 202, "response_model": schemas.BatchView}
+
+
+@router.post("/drain", **_BATCH, **needs("apps.member.operate", "project"))
+async def drain_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.EmptyMembers) -> Response:
+    """Many at once: one operation each under one batch id, which can be canceled as one; all of them, or none."""
+    return await _ask_many(call, project_id, instance_id, "drain_member", body)
+
+
+@router.post("/undrain", **_BATCH, **needs("apps.member.operate", "project"))
+async def undrain_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AskMembers) -> Response:
+    return await _ask_many(call, project_id, instance_id, "undrain_member", body)
+
+
+@router.post("/restart", **_BATCH, **needs("apps.member.operate", "project"))
+async def restart_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AskMembers) -> Response:
+    return await _ask_many(call, project_id, instance_id, "restart_member", body)
+
+
+@router.post("/remove", **_BATCH, **needs("apps.member.remove", "project"))
+async def remove_members(
+    call: Caller, project_id: str, instance_id: str, body: member_schemas.EmptyMembers
+) -> Response:
+    """Each is gone only with evidence for its machine. A member whose machine is gone is removed by itself."""
+    return await _ask_many(call, project_id, instance_id, REMOVE, body)
+
+
+async def _ask_many(
+    call: Caller, project_id: str, instance_id: str, kind: str, body: member_schemas.NamedMembers
+) -> Response:
+    return await call.write(
+        lambda ctx: membership.ask_many(ctx, project_id, instance_id, body.member_ids, kind, body.params),
         status=202,
         location=lambda view: f"/v1/projects/{project_id}/operations?batch_id={view.batch_id}",
     )

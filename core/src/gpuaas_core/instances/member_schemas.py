@@ -59,5 +59,27 @@ class RemoveMember(Leaving):
     validate_only: YesNo = False
 
 
+class NamedMembers(Input):
+    member_ids: Annotated[list[Id], Field(min_length=1, max_length=100)]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.member_ids)) != len(self.member_ids):
+            raise ValueError("a member is named twice")
+        return self
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"member_ids"})
+
+
+class AskMembers(NamedMembers):
+    reason: Sentence | None = None
+
+
+class EmptyMembers(NamedMembers, Emptying):
+    """To drain or remove them."""
+
+
 class ReplaceMember(Leaving):
     allocation_id: Id

@@ -118,6 +118,20 @@ def ask(
     return accepted_view(ctx.tx, operation)
 
 
+def ask_many(
+    ctx: Context, project_id: str, instance_id: str, member_ids: list[str], kind: str, params: dict[str, Any]
+) -> schemas.BatchView:
+    """Drain, undrain, restart or remove: one operation each under one batch id; all of them, or none."""
+    batch_id, queued = new_id("batch"), []
+    for member_id in member_ids:
+        instance, member = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
+        more = {"params": _said(params), "batch_id": batch_id}
+        queued.append(queue_member_operation(ctx, instance, member, kind, **more))
+        move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=queued[-1].id)
+    ctx.resource_id = instance_id
+    return batch_view(ctx.tx, batch_id, queued)
+
+
 def _said(params: dict[str, Any]) -> dict[str, Any] | None:
     return {name: value for name, value in params.items() if value is not None} or None
 

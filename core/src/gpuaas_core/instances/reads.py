@@ -25,7 +25,18 @@ _INSTANCE = select(instances).where(
 )
 _LOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True)
 _UNLOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True, skip_locked=True)
-_MEMBERS = joined_with_node(members, members.c.node_id).where(members.c.instance_id == bindparam("instance"))
+_LAST = operations.alias("last_operation")
+_MEMBERS = (
+    joined_with_node(members, members.c.node_id)
+    .outerjoin(_LAST, _LAST.c.id == members.c.last_operation_id)
+    .add_columns(
+        _LAST.c.target_kind.label("last_target_kind"),
+        _LAST.c.kind.label("last_kind"),
+        _LAST.c.status.label("last_status"),
+        _LAST.c.params.label("last_params"),
+    )
+    .where(members.c.instance_id == bindparam("instance"))
+)
 MEMBER_COLUMNS = _MEMBERS.selected_columns.keys()
 _PRESENT = _MEMBERS.where(members.c.state != "removed")
 _PAST = _MEMBERS.where(members.c.state == "removed")

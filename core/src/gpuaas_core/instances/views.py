@@ -117,7 +117,7 @@ class Members:
     manifest: actions.Manifest
     live: actions.Live
     staying: Staying
-    _alike: dict[tuple[str, str, bool], list[schemas.ActionView]] = field(default_factory=dict)
+    _alike: dict[tuple[str | bool | None, ...], list[schemas.ActionView]] = field(default_factory=dict)
 
     def view(self, row: Row[Any]) -> schemas.MemberView:
         own = next((one.id for one in self.live if row.id in (one.member_id, one.old_member_id)), None)
@@ -126,7 +126,8 @@ class Members:
         return schemas.MemberView.model_construct(**own_facts, **facts)  # from our own columns: nothing to check
 
     def _actions(self, row: Row[Any], own: str | None) -> list[schemas.ActionView]:
-        alike = (row.state, row.component_key, self.staying.machines[row.allocation_id] > 1)
+        last = (row.last_target_kind, row.last_kind, row.last_status, bool((row.last_params or {}).get("host_is_gone")))
+        alike = (row.state, row.component_key, self.staying.machines[row.allocation_id] > 1, *last)
         if own is not None:
             return self._asked(row)
         if alike not in self._alike:
@@ -136,6 +137,7 @@ class Members:
     def _asked(self, row: Row[Any]) -> list[schemas.ActionView]:
         where = (row, self.instance, self.manifest, self.live, self.staying)
         possible = {KINDS[kind].key: actions.of_member(kind, *where) for kind in _OF_MEMBER}
+        possible["retry"] = actions.retry_of_member(row, self.instance, self.live)
         possible["tombstone"] = actions.tombstone(row, self.instance, self.live)
         return action_views(possible.items())
 

@@ -46,6 +46,50 @@ class MemberCalls:
         return post(PlannedView, _MEMBERS, project_id, instance_id, **body)
 
     @call
+    def drain_members(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        member_ids: list[str],
+        reason: str | None = None,
+        deadline_s: int | None = None,
+        at_deadline: str | None = None,
+    ) -> Request[BatchView]:
+        """Many at once: one operation each under one batch id (`cancel_batch`); all of them, or none."""
+        body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
+        return post(BatchView, f"{_MEMBERS}/drain", project_id, instance_id, **body)
+
+    @call
+    def undrain_members(
+        self, project_id: str, instance_id: str, *, member_ids: list[str], reason: str | None = None
+    ) -> Request[BatchView]:
+        path = f"{_MEMBERS}/undrain"
+        return post(BatchView, path, project_id, instance_id, member_ids=member_ids, reason=reason)
+
+    @call
+    def restart_members(
+        self, project_id: str, instance_id: str, *, member_ids: list[str], reason: str | None = None
+    ) -> Request[BatchView]:
+        path = f"{_MEMBERS}/restart"
+        return post(BatchView, path, project_id, instance_id, member_ids=member_ids, reason=reason)
+
+    @call
+    def remove_members(
+        self,
+        project_id: str,
+        instance_id: str,
+        *,
+        member_ids: list[str],
+        reason: str | None = None,
+        deadline_s: int | None = None,
+        at_deadline: str | None = None,
+    ) -> Request[BatchView]:
+        """Each is gone only with evidence for its machine."""
+        body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
+        return post(BatchView, f"{_MEMBERS}/remove", project_id, instance_id, **body)
+
+    @call
     def drain_member(
         self,
         project_id: str,
