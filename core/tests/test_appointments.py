@@ -240,7 +240,7 @@ async def test_an_account_of_another_app_is_no_observer(world: World) -> None:
     """Two apps in one project, each with an operator of its own."""
     instance = await world.running()
     other, robot, _ = await service_account(world, world.red)
-    relabel = text("update operations set app_slug = 'other', claimant_id = :who where instance_id <> :one")
+    relabel = text("update operations set app_slug = 'other', claimant_id = :who where lock_key <> :one")
     await world.running(world.allocations[1], "second")
     values = {"who": other, "one": instance["id"]}
     world.platform.db.write_now(lambda tx: tx.execute(relabel, values))

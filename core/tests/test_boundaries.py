@@ -7,7 +7,7 @@ import pytest
 from fastapi import APIRouter, FastAPI
 from gpuaas_core.access.permissions import EVERYBODY, PERMISSIONS, ROLES
 from gpuaas_core.api.app import api_routes, build_app, build_platform, check_routes
-from gpuaas_core.edge.call import PUBLIC
+from gpuaas_core.edge.call import PUBLIC, REACHABLE
 from gpuaas_core.tenancy.tables import role_bindings
 from sqlalchemy import delete
 from store_rows import PASSING, dump, rows
@@ -34,6 +34,7 @@ def _fill(path: str, world: World) -> str:
     known = {"project_id": world.red, "tenant_id": world.tenant, "node_id": world.nodes[0], "app_slug": "echo"}
     for name in (
         "operation",
+        "batch",
         "instance",
         "member",
         "orphan",
@@ -120,7 +121,7 @@ async def test_other_tenants_and_other_projects_controllers_find_nothing_here(wo
     told = PASSING | {"audit", "event_heads"}  # the tenant finds the attempts in its trail: test_refused_across.py
     before = dump(world.platform, without=told)
     for method, path, _, scope in GUARDED:
-        if scope in ("project", "tenant", "node"):
+        if scope in ("project", "tenant", "node", "operation"):
             for who, caller in strangers.items():
                 refused = await _try(caller, method, path, world)
                 assert (refused.status_code, refused.json()["code"]) == (404, "not_found"), f"{who}: {method} {path}"
@@ -135,7 +136,7 @@ async def test_a_viewer_may_do_what_its_role_says_and_nothing_else(world: World)
     for method, path, key, scope in GUARDED:
         answer = await _try(world.viewer, method, path, world)
         where = f"{method} {path}: {answer.text}"
-        if key in EVERYBODY or (scope == "project" and key in ROLES["project_viewer"]):
+        if key in EVERYBODY or scope == REACHABLE or (scope == "project" and key in ROLES["project_viewer"]):
             assert answer.status_code != 403, where
         elif scope in ("project", "platform"):
             assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied"), where
