@@ -9,7 +9,8 @@ from typing import Any
 import postgres
 import pytest
 from sqlalchemy import event, text
-from world import World, machine_token, one
+from store_rows import one
+from world import World, machine_token
 
 PROJECTS, ENDED, MOST_ROWS = 10_000, 100_000, 20
 # What the claimed instance looks like is read for the answer, after the operation was found: it grows with the instance.
@@ -87,7 +88,9 @@ def _explained(world: World, sent: list[tuple[str, Any]]) -> list[tuple[int, str
     found = []
     with postgres.connect(_database(world)) as connection, connection.transaction(force_rollback=True):
         for statement, parameters in sent:
-            explained = connection.execute(f"explain (analyze, format json) {statement}", parameters).fetchone()
+            explained = connection.execute(
+                f"explain (analyze, format json) {statement}".encode(), parameters
+            ).fetchone()
             assert explained is not None
             found.append((_rows_read(explained[0][0]["Plan"]), statement))
     return found
