@@ -126,6 +126,27 @@ def test_what_is_not_understood_is_2(gpuaas: Gpuaas, wrong: tuple[str, ...]) -> 
     assert gpuaas(*wrong) == 2
 
 
+@pytest.mark.usefixtures("scene")
+@pytest.mark.parametrize(
+    ("wrong", "guess"),
+    [
+        (("instance", "deploy", "slurm", "--name", "x", "--controller", "big"), ""),
+        (("instance", "deploy", "slurm", "--name", "x", "--worker", "big"), ""),
+        (("instance", "deploy", "slurm", "--name", "x", "--topologi", "big"), "--topology"),
+        (("instance", "shw", "train"), "show"),
+    ],
+)
+def test_only_a_typing_mistake_is_answered_with_a_guess(
+    gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], wrong: tuple[str, ...], guess: str
+) -> None:
+    assert gpuaas(*wrong) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert ("Did you mean" in printed.err, guess in printed.err) == (bool(guess), True)
+    assert "What you can do: " in printed.err
+    assert ("--place COMPONENT=ALLOCATION" in printed.err) == ("deploy" in wrong)
+
+
 def test_a_bug_is_1_and_does_not_hide_behind_a_traceback(
     gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str], scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,11 @@ from .command_tree import HELP, build_app
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from inspect import BoundArguments
+
+    from cyclopts import App
+
+CLOSE = 0.8  # similarity of a typing mistake
 
 
 def main(arguments: list[str]) -> int:
@@ -57,7 +62,7 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     from .destructive import confirm
 
     app = build_app()
-    command, bound, _ = app.parse_args(arguments)
+    command, bound = _parse(app, arguments)
     common = bound.arguments.get("common")
     show.set_format(getattr(common, "output", "table"))
     context_flags.remember(common)
@@ -69,6 +74,30 @@ def _command(arguments: list[str]) -> Callable[[], int | None]:
     from .watch import watch
 
     return partial(watch, run_command, getattr(common, "every", 2.0))
+
+
+def _parse(app: App, arguments: list[str]) -> tuple[Callable[..., int | None], BoundArguments]:
+    from cyclopts.exceptions import CycloptsError
+
+    try:
+        command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        path = " ".join(app.parse_commands(arguments)[0])
+        place = "Name a machine with --place COMPONENT=ALLOCATION. " if path == "instance deploy" else ""
+        way_out = f"{place}Run gpuaas {path} --help" if path else "Run gpuaas --help"
+        raise failures.CliError(_without_guess(" ".join(str(error).split())), way_out, failures.USAGE) from None
+    return command, bound
+
+
+def _without_guess(message: str) -> str:
+    """The parser's "Did you mean" is kept only for a typing mistake; a distant guess misleads."""
+    import re
+    from difflib import SequenceMatcher
+
+    found = re.search(r'Unknown (?:option: |command )"?([^\s".]+)"?\. (Did you mean "?([^\s"?]+)"?\? ?)', message)
+    if found and SequenceMatcher(None, found[1], found[3]).ratio() < CLOSE:
+        return message.replace(found[2], "").strip()
+    return message
 
 
 def run() -> None:
