@@ -54,7 +54,7 @@ def test_no_tracked_file_names_a_registry_or_a_path_of_this_machine() -> None:
 
 
 def test_every_file_stays_small_enough_to_be_one_noun() -> None:
-    generated = ("sdk/src/gpuaas_sdk/models.py", "core/src/gpuaas_core/migrations/versions/")
+    generated = ("sdk/src/gpuaas_sdk/client/models.py", "core/src/gpuaas_core/migrations/versions/")
     files = [p for p in tracked(".") if p.suffix == ".py" and not str(p.relative_to(ROOT)).startswith(generated)]
     long = {str(p.relative_to(ROOT)): n for p in files if (n := len(p.read_text().splitlines())) > 500}
     assert not long

@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import DepartureCertificateView, InstanceView, MemberView, OperationView
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import DepartureCertificateView, InstanceView, MemberView, OperationView
 from ground import Ground, wait_until
 from jobs import HeldJob
 

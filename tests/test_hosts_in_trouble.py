@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 from gpuaas_lab.postgres import Cluster, remove_leftovers
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import InstanceView, MemberView, OperationView
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import InstanceView, MemberView, OperationView
 from gpuaas_slurm.errors import recognised
 from ground import Ground, wait_until
 from jobs import HeldJob

@@ -10,8 +10,8 @@ from typing import Any
 
 import looks
 import pytest
-from gpuaas_sdk.errors import ApiError
-from gpuaas_sdk.models import InstanceView, MemberView, OperationView
+from gpuaas_sdk.client.errors import ApiError
+from gpuaas_sdk.client.models import InstanceView, MemberView, OperationView
 from ground import Ground, wait_until
 from jobs import HeldJob
 

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
-from gpuaas_sdk.models import ClaimView, InstanceView, LeaseView, MemberView, OperationView
+from gpuaas_sdk.client.models import ClaimView, InstanceView, LeaseView, MemberView, OperationView
 
 Answer = tuple[Any, ...]
 Handler = Callable[["Call"], Answer]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
-from gpuaas_sdk.models import GrantView
+from gpuaas_sdk.client.models import GrantView
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 

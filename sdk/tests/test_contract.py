@@ -11,8 +11,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 from gpuaas_sdk import Calls, errors, generate, models
-from gpuaas_sdk.call import call
-from gpuaas_sdk.request import Page, Request
+from gpuaas_sdk.client.call import call
+from gpuaas_sdk.client.request import Page, Request
 
 CONTRACT = json.loads(generate.CONTRACT.read_text())
 ELSEWHERE = {

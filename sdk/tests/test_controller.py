@@ -10,7 +10,7 @@ import pytest
 from controlling import Stubborn, controlling, until
 from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, MemberReport, Work, errors
-from gpuaas_sdk.patience import now
+from gpuaas_sdk.client.backoff import now
 
 # --- outcomes
 
@@ -155,7 +155,7 @@ async def test_a_report_is_delivered_with_one_key_however_often_the_line_breaks(
 async def test_a_platform_that_restarts_does_not_upset_the_work(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuaas_sdk.transport.MAX_TRIES", 1)
+    monkeypatch.setattr("gpuaas_sdk.client.transport.MAX_TRIES", 1)
     left, calls = [2], []
 
     def restarting(call: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from controlling import Stubborn, controlling, nothing_was_reported, until
 from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import AsyncClient, Done, ServiceAccount, Work, errors
-from gpuaas_sdk.patience import now
+from gpuaas_sdk.client.backoff import now
 from gpuaas_sdk.shift import Pace
 
 

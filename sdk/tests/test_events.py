@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fake_platform import Call, Platform, Stream, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Client, errors
-from gpuaas_sdk.events import Position, afollow, follow
-from gpuaas_sdk.models import EventList, EventView
+from gpuaas_sdk.client.events import Position, afollow, follow
+from gpuaas_sdk.client.models import EventList, EventView
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from controlling import controlling
 from controlling import until as until_within
 from fake_platform import Call, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Done, Look, Looks, MemberObservation, Seen, Work
-from gpuaas_sdk.models import InstanceView, MemberView
+from gpuaas_sdk.client.models import InstanceView, MemberView
 from gpuaas_sdk.observing import SETTLED_AFTER_S, Observer
 
 PATIENT_S = 40.0  # a busy machine looks late

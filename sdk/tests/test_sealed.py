@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fake_platform import wire
-from gpuaas_sdk.auth import ServiceAccount
-from gpuaas_sdk.models import SealedCredentialView
-from gpuaas_sdk.sealed import SealBroken, open_credential, open_secret
+from gpuaas_sdk.client.auth import ServiceAccount
+from gpuaas_sdk.client.models import SealedCredentialView
+from gpuaas_sdk.client.sealed import SealBroken, open_credential, open_secret
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from gpuaas_sdk import Again, Done, Failed
-from gpuaas_sdk.errors import StaleClaim
+from gpuaas_sdk.client.errors import StaleClaim
 
 pytestmark = pytest.mark.lab
 CLEAN = "ss -ltnH; pgrep -l 'slurm|munged|mariadbd'; ls -d /etc/slurm/slurm.conf /etc/munge/munge.key /var/lib/gpuaas-slurm; id gpuaas"

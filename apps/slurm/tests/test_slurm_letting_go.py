@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Again, Failed, Work
-from gpuaas_sdk.errors import MachineUnreachable
+from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.state.journal import Journal, Key

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Done, Failed, MemberReport, Work
-from gpuaas_sdk.errors import MachineUnreachable
+from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile import members
 from gpuaas_slurm.reconcile.ground import Tools

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Look, Seen
-from gpuaas_sdk.errors import MachineUnreachable
+from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.observe import IN_TURN, observe
 from gpuaas_slurm.state.journal import Journal

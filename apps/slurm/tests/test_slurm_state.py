@@ -16,7 +16,7 @@ import pytest
 import two_steps
 from gpuaas_lab.postgres import Cluster
 from gpuaas_sdk import Again, Done, Failed, Work
-from gpuaas_sdk.errors import MachineUnreachable
+from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_slurm import failpoints
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.state import copying, store

@@ -20,7 +20,7 @@ from . import failures
 from .failures import CliError
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import SshSessionView
+    from gpuaas_sdk.client.models import SshSessionView
 
 REFUSED = 255  # ssh's own word for "I did not get in"
 # What is said here goes before what a person's own ssh settings say; a way to get there (ProxyJump) is still theirs.

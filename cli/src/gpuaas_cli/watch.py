@@ -31,7 +31,7 @@ class _Page(io.StringIO):
 
 def watch(look: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
     """Until Ctrl-C, or until an error that looking again will not mend."""
-    from gpuaas_sdk.errors import ConnectionFailed, Unavailable
+    from gpuaas_sdk.client.errors import ConnectionFailed, Unavailable
 
     out, shown = sys.stdout, None
     try:

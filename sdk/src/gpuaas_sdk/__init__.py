@@ -6,17 +6,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import errors, events, models
-    from .auth import Bearer, ServiceAccount
-    from .calls import Calls
-    from .client import AsyncClient, Client
+    from .client import errors, events, models
+    from .client.auth import Bearer, ServiceAccount
+    from .client.calls import Calls
+    from .client.clients import AsyncClient, Client
+    from .client.correlation import correlation
+    from .client.models import MemberObservation, MemberReport
+    from .client.request import Page
     from .controller import Controller
-    from .models import MemberObservation, MemberReport
     from .observing import Look, Looks, Seen
     from .outcomes import Again, Done, Failed
-    from .request import Page
     from .telemetry import TelemetrySender
-    from .trail import correlation
     from .work import Work
 
 __version__ = "0.1.0"
@@ -46,29 +46,29 @@ __all__ = [
 
 _HOME = {
     "Again": "outcomes",
-    "AsyncClient": "client",
-    "Bearer": "auth",
-    "Calls": "calls",
-    "Client": "client",
+    "AsyncClient": "client.clients",
+    "Bearer": "client.auth",
+    "Calls": "client.calls",
+    "Client": "client.clients",
     "Controller": "controller",
     "Done": "outcomes",
     "Failed": "outcomes",
     "Look": "observing",
     "Looks": "observing",
-    "MemberObservation": "models",
-    "MemberReport": "models",
-    "Page": "request",
+    "MemberObservation": "client.models",
+    "MemberReport": "client.models",
+    "Page": "client.request",
     "Seen": "observing",
-    "ServiceAccount": "auth",
+    "ServiceAccount": "client.auth",
     "TelemetrySender": "telemetry",
     "Work": "work",
-    "correlation": "trail",
+    "correlation": "client.correlation",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name in ("errors", "events", "models"):
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".client.{name}", __name__)
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

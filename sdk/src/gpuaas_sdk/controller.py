@@ -17,11 +17,11 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 
-from .client import AsyncClient
-from .errors import GpuaasError
-from .models import ClaimView
+from .client.backoff import Backoff, now
+from .client.clients import AsyncClient
+from .client.errors import GpuaasError
+from .client.models import ClaimView
 from .observing import Looks, Observe, Observer
-from .patience import Backoff, now
 from .shift import Pace, Reconcile, Shift
 
 log = logging.getLogger("gpuaas_sdk.controller")

@@ -1,8 +1,11 @@
-"""Writes models.py and problems.json from contracts/: `python -m gpuaas_sdk.generate [--check]`; `make contracts` does.
+"""Writes client/models.py and client/problems.json from contracts/. Run by `make contracts`.
+
+    python -m gpuaas_sdk.generate [--check]
 
 The models are forward compatible on purpose: unknown fields are ignored, enums are plain strings (a client must survive
 a state that was invented after it), and what the contract does not require has a default. Models that only travel to
-the platform leave out what was not set. Pages are one generic class in request.py, problems live in errors.py.
+the platform leave out what was not set. Pages are one generic class in client/request.py; problems are in
+client/errors.py.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 CONTRACT = Path(__file__).parents[3] / "contracts" / "openapi.json"
-MODELS = Path(__file__).with_name("models.py")
-PROBLEMS = Path(__file__).with_name("problems.json")
+MODELS = Path(__file__).parent / "client" / "models.py"
+PROBLEMS = MODELS.with_name("problems.json")
 SKIPPED = ("HTTPValidationError", "ValidationError", "Problem", "FieldError", "Body_")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEADER = '''\

@@ -19,9 +19,9 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .errors import AccessRefused, CommandTimedOut, HostIdentityWrong, MachineError, MachineUnreachable
-from .models import GrantView
-from .patience import now
+from .client.backoff import now
+from .client.errors import AccessRefused, CommandTimedOut, HostIdentityWrong, MachineError, MachineUnreachable
+from .client.models import GrantView
 
 if TYPE_CHECKING:
     import asyncssh

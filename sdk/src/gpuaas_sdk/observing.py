@@ -21,11 +21,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .calls import Calls
-from .client import AsyncClient
-from .errors import ApiError, GpuaasError
-from .models import GrantView, InstanceView, MemberObservation, MemberView
-from .patience import now
+from .client.backoff import now
+from .client.calls import Calls
+from .client.clients import AsyncClient
+from .client.errors import ApiError, GpuaasError
+from .client.models import GrantView, InstanceView, MemberObservation, MemberView
 from .work import shorten
 
 if TYPE_CHECKING:

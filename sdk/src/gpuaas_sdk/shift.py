@@ -15,9 +15,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .calls import Calls
-from .client import AsyncClient
-from .errors import (
+from .client.backoff import Backoff, now
+from .client.calls import Calls
+from .client.clients import AsyncClient
+from .client.correlation import correlation
+from .client.errors import (
     ApiError,
     BadAnswer,
     ConnectionFailed,
@@ -31,11 +33,9 @@ from .errors import (
     Unauthenticated,
     Unavailable,
 )
-from .models import ClaimView
+from .client.models import ClaimView
+from .client.request import Request
 from .outcomes import Again, Done, Failed, HandBack, Outcome
-from .patience import Backoff, now
-from .request import Request
-from .trail import correlation
 from .work import Lease, Work, shorten
 
 log = logging.getLogger("gpuaas_sdk.controller")

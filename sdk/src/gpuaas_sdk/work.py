@@ -11,12 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from .calls import Calls
-from .client import AsyncClient
-from .errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
-from .models import ClaimView, GrantView, InstanceView, LeaseView, MemberReport, MemberView, OperationView, TaskView
-from .patience import Backoff, now
-from .request import Request
+from .client.backoff import Backoff, now
+from .client.calls import Calls
+from .client.clients import AsyncClient
+from .client.errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
+from .client.models import (
+    ClaimView,
+    GrantView,
+    InstanceView,
+    LeaseView,
+    MemberReport,
+    MemberView,
+    OperationView,
+    TaskView,
+)
+from .client.request import Request
 
 T = TypeVar("T")
 MARGIN = 0.1  # the part of a lease given up for safety

@@ -52,7 +52,7 @@ def run(
 def publish(*, api: str | None = None) -> None:
     """Register app, version and manifest in the catalog (GPUAAS_API, GPUAAS_TOKEN)."""
     from gpuaas_sdk import Bearer, Client
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
     from gpuaas_slurm import publish as catalog
 

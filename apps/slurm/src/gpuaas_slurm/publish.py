@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuaas_sdk import Client
-from gpuaas_sdk.errors import Conflict, NotFound
+from gpuaas_sdk.client.errors import Conflict, NotFound
 
 from gpuaas_slurm import APP_SLUG, __version__, manifest
 

@@ -17,9 +17,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import gpuaas_sdk as sdk
 import msgspec
-from gpuaas_sdk.call import call
-from gpuaas_sdk.models import PlannedView
-from gpuaas_sdk.request import Page, Request
+from gpuaas_sdk.client.call import call
+from gpuaas_sdk.client.models import PlannedView
+from gpuaas_sdk.client.request import Page, Request
 
 LIST, READ, CHANGE = "list", "read", "change"
 SECRET = re.compile(
@@ -56,7 +56,7 @@ class Operation:
     parameters: dict[str, dict[str, Any]]
     required: tuple[str, ...]
     positional: tuple[str, ...]
-    call: Any  # of gpuaas_sdk.call; typed so, since a descriptor as a field confuses type checkers
+    call: Any  # of gpuaas_sdk.client.call; typed so, since a descriptor as a field confuses type checkers
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
         """What would be sent. The arguments were checked before."""

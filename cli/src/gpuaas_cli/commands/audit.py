@@ -13,7 +13,7 @@ from ..session import session
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.models import AuditView
+    from gpuaas_sdk.client.models import AuditView
 
 app = App(name="audit", help="Who did or tried what, and whether the record is still what was written.")
 PAGE = 1000

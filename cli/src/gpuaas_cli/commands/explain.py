@@ -9,7 +9,7 @@ from ..failures import CliError
 from ..options import Common
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
 
 def explain(code: str | None = None, /, *, common: Common = Common()) -> None:
@@ -70,7 +70,7 @@ def _every() -> dict[str, dict[str, Any]]:
 
 
 def _problem(code: str, one: Any) -> Any:
-    from gpuaas_sdk.errors import Problem
+    from gpuaas_sdk.client.errors import Problem
 
     return Problem(status=one.status, code=code)
 

@@ -16,7 +16,7 @@ from ..wait import say_next
 from .instance import follow
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import OperationView
+    from gpuaas_sdk.client.models import OperationView
 
 app = App(name="operation", help="What is being done, what was done, and how to go on after a failure.")
 

@@ -68,7 +68,7 @@ def ssh(
 
 def _hand_back(common: Changing, project_id: str, grant: str) -> None:
     """Whoever has left is no longer on record as being there. If it cannot be said now, it ends by itself."""
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
     asked = sdk.Calls.revoke_access_grant.request(project_id, grant, reason="its session was closed")
     with suppress(GpuaasError, CliError), session(replace(common, idempotency_key=None)) as at:

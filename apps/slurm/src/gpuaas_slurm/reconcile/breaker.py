@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuaas_sdk import Done, Work
-from gpuaas_sdk.errors import MachineError, MachineUnreachable
+from gpuaas_sdk.client.errors import MachineError, MachineUnreachable
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed

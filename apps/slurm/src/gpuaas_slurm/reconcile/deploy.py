@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
-from gpuaas_sdk.models import MemberView
+from gpuaas_sdk.client.models import MemberView
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle

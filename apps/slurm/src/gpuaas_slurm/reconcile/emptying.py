@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpuaas_sdk import Again, Failed, MemberReport, Work
-from gpuaas_sdk.errors import ApiError
+from gpuaas_sdk.client.errors import ApiError
 
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Seat

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
-from gpuaas_sdk.errors import MachineError, MachineUnreachable, stale_claim
+from gpuaas_sdk.client.errors import MachineError, MachineUnreachable, stale_claim
 
 from gpuaas_slurm import evidence
 from gpuaas_slurm.errors import (

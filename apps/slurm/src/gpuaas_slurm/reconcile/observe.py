@@ -13,8 +13,8 @@ from typing import Any
 
 import structlog
 from gpuaas_sdk import Look, MemberObservation, Seen
-from gpuaas_sdk.errors import ApiError, MachineError
-from gpuaas_sdk.models import MemberView
+from gpuaas_sdk.client.errors import ApiError, MachineError
+from gpuaas_sdk.client.models import MemberView
 
 from gpuaas_slurm import __version__, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
-from gpuaas_sdk.errors import MachineError
+from gpuaas_sdk.client.errors import MachineError
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed

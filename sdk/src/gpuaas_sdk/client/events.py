@@ -17,11 +17,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import httpx2
 import msgspec
 
+from .backoff import Backoff
 from .calls import Calls
-from .client import AsyncClient, Client
+from .clients import AsyncClient, Client
 from .errors import BadAnswer, ConnectionFailed, GpuaasError, RateLimited, Unavailable
 from .models import EventList, EventView
-from .patience import Backoff
 from .request import Request, get
 
 SILENCE_S = 45.0  # the platform sends a ping every 15 s: three missed ones are a dead connection

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import httpx2
 
 from .auth import Auth
+from .backoff import now
 from .errors import GpuaasError
-from .patience import now
 from .request import Request
 from .transport import USER_AGENT, Exchange, trusted
 

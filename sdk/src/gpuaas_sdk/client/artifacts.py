@@ -17,7 +17,7 @@ from .request import Request, at
 from .transport import Exchange
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .clients import Client
 
 PIECE = 1024 * 1024
 PATIENCE_S = 300.0  # for one piece, not for all

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from .request import Request
 
 if TYPE_CHECKING:
-    from .client import AsyncClient, Client
+    from .clients import AsyncClient, Client
 
 P = ParamSpec("P")
 T = TypeVar("T")

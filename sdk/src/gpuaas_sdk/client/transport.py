@@ -19,10 +19,10 @@ import httpx2
 import msgspec
 
 from .auth import Auth
+from .backoff import Backoff, now
+from .correlation import current_correlation_id, new_correlation_id
 from .errors import ApiError, BadAnswer, ConnectionFailed, GpuaasError, Unauthenticated, error_for, problem_from
-from .patience import Backoff, now
 from .request import Request
-from .trail import current_correlation_id, new_correlation_id
 
 T = TypeVar("T")
 TRY_AGAIN = {502, 503, 504}

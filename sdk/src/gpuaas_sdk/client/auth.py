@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from .backoff import now
 from .models import TokenView
-from .patience import now
 from .request import Request
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
