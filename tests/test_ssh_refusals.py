@@ -24,7 +24,7 @@ from gpuaas_core.kit.db import Database
 from gpuaas_sdk import AsyncClient, ServiceAccount
 from gpuaas_sdk.client.errors import AccessRefused, HostIdentityWrong, MachineUnreachable
 from gpuaas_sdk.client.models import GrantView
-from gpuaas_sdk.machines import Machine
+from gpuaas_sdk.machines.machine import Machine
 from ground import Ground, promised, wait_until
 
 pytestmark = pytest.mark.lab

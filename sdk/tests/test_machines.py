@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 from gpuaas_sdk import errors
-from gpuaas_sdk.machines import OUTPUT_LIMIT, Machine
+from gpuaas_sdk.machines.machine import OUTPUT_LIMIT, Machine
 from sshd import SSHD, Ca, Desk, Sshd
 
 pytestmark = pytest.mark.skipif(
@@ -214,12 +214,12 @@ async def test_without_our_check_a_host_certificate_for_everybody_would_pass(
     start: StartSshd, user_ca: Ca, host_ca: Ca, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checker can fail: asyncssh alone accepts it. If this test fails, asyncssh got stricter; good."""
-    monkeypatch.setattr("gpuaas_sdk.host_identity.HostCheck.look", lambda self, data: None)
+    monkeypatch.setattr("gpuaas_sdk.machines.host_identity.HostCheck.look", lambda self, data: None)
     await connect(Desk(start(host_principals=[]), user_ca=user_ca, host_ca=host_ca))
 
 
 async def test_if_asyncssh_stops_asking_us_nothing_is_believed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuaas_sdk.host_identity.HostCheck.guard", lambda self, connection: None)
+    monkeypatch.setattr("gpuaas_sdk.machines.host_identity.HostCheck.guard", lambda self, connection: None)
     with pytest.raises(errors.HostIdentityWrong):
         await connect(desk)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .client.models import MemberObservation, MemberReport
     from .client.request import Page
     from .controller import Controller
+    from .machines.machine import Machine
     from .observing import Look, Looks, Seen
     from .outcomes import Again, Done, Failed
     from .telemetry import TelemetrySender
@@ -31,6 +32,7 @@ __all__ = [
     "Failed",
     "Look",
     "Looks",
+    "Machine",
     "MemberObservation",
     "MemberReport",
     "Page",
@@ -55,6 +57,7 @@ _HOME = {
     "Failed": "outcomes",
     "Look": "observing",
     "Looks": "observing",
+    "Machine": "machines.machine",
     "MemberObservation": "client.models",
     "MemberReport": "client.models",
     "Page": "client.request",

@@ -29,7 +29,7 @@ from .client.models import GrantView, InstanceView, MemberObservation, MemberVie
 from .work import shorten
 
 if TYPE_CHECKING:
-    from .machines import Machine
+    from .machines.machine import Machine
 
 log = logging.getLogger("gpuaas_sdk.controller")
 SETTLED_AFTER_S = 0.7
@@ -77,7 +77,7 @@ class Look:
 
     def machine(self, allocation_id: str) -> Machine:
         """Connects with its first command and is closed after the look; its certificate serves the next ones too."""
-        from .machines import Machine
+        from .machines.machine import Machine
 
         return self._machines.setdefault(allocation_id, Machine(self, allocation_id))
 

@@ -32,7 +32,7 @@ class ResultLike(Protocol):
 
 
 class MachineLike(Protocol):
-    """What the steps need of gpuaas_sdk.machines.Machine; the lab tests bring a smaller one."""
+    """What the steps need of gpuaas_sdk.machines.machine.Machine; the lab tests bring a smaller one."""
 
     async def run(  # the names are the SDK's
         self,

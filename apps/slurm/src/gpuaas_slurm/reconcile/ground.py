@@ -38,7 +38,7 @@ CODES = {"machine_unreachable": "host_unreachable", "command_timed_out": "step_f
 
 
 def sdk_connect(work: Work, allocation_id: str) -> AbstractAsyncContextManager[MachineLike]:
-    from gpuaas_sdk.machines import Machine
+    from gpuaas_sdk.machines.machine import Machine
 
     return Machine.connect(work, allocation_id)
 

@@ -15,13 +15,14 @@ import asyncio
 import math
 import shlex
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from .client.backoff import now
-from .client.errors import AccessRefused, CommandTimedOut, HostIdentityWrong, MachineError, MachineUnreachable
-from .client.models import GrantView
+from ..client.backoff import now
+from ..client.errors import AccessRefused, CommandTimedOut, HostIdentityWrong, MachineError, MachineUnreachable
+from ..client.models import GrantView
+from .grants import Grants
 
 if TYPE_CHECKING:
     import asyncssh
@@ -42,14 +43,6 @@ sync "$new"
 mv -fT "$new" "$path"
 """
 READ_SCRIPT = 'if [ -e "$1" ]; then cat "$1"; else exit 44; fi'
-
-
-class Grants(Protocol):
-    """The part of Work that machines need."""
-
-    def check(self) -> None: ...
-    def expecting(self, seconds: float) -> AbstractContextManager[None]: ...
-    async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView: ...
 
 
 @dataclass(frozen=True, slots=True)
