@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from .client.correlation import correlation
     from .client.models import MemberObservation, MemberReport
     from .client.request import Page
-    from .controller import Controller
+    from .controller.loop import Controller
+    from .controller.observe import Look, Looks, Seen
+    from .controller.outcomes import Again, Done, Failed
+    from .controller.telemetry import TelemetrySender
+    from .controller.work import Work
     from .machines.machine import Machine
-    from .observing import Look, Looks, Seen
-    from .outcomes import Again, Done, Failed
-    from .telemetry import TelemetrySender
-    from .work import Work
 
 __version__ = "0.1.0"
 __all__ = [
@@ -47,24 +47,24 @@ __all__ = [
 ]
 
 _HOME = {
-    "Again": "outcomes",
+    "Again": "controller.outcomes",
     "AsyncClient": "client.clients",
     "Bearer": "client.auth",
     "Calls": "client.calls",
     "Client": "client.clients",
-    "Controller": "controller",
-    "Done": "outcomes",
-    "Failed": "outcomes",
-    "Look": "observing",
-    "Looks": "observing",
+    "Controller": "controller.loop",
+    "Done": "controller.outcomes",
+    "Failed": "controller.outcomes",
+    "Look": "controller.observe",
+    "Looks": "controller.observe",
     "Machine": "machines.machine",
     "MemberObservation": "client.models",
     "MemberReport": "client.models",
     "Page": "client.request",
-    "Seen": "observing",
+    "Seen": "controller.observe",
     "ServiceAccount": "client.auth",
-    "TelemetrySender": "telemetry",
-    "Work": "work",
+    "TelemetrySender": "controller.telemetry",
+    "Work": "controller.work",
     "correlation": "client.correlation",
 }
 

@@ -21,7 +21,7 @@ from gpuaas_sdk import (
     TelemetrySender,
     Work,
 )
-from gpuaas_sdk.telemetry import moment
+from gpuaas_sdk.controller.telemetry import moment
 
 from gpuaas_slurm import APP_SLUG, __version__, logs
 from gpuaas_slurm.reconcile import keys, members, versions, whole

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from .client.backoff import Backoff, now
-from .client.calls import Calls
-from .client.clients import AsyncClient
-from .client.errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
-from .client.models import (
+from ..client.backoff import Backoff, now
+from ..client.calls import Calls
+from ..client.clients import AsyncClient
+from ..client.errors import ConnectionFailed, RateLimited, Unavailable, stale_claim
+from ..client.models import (
     ClaimView,
     GrantView,
     InstanceView,
@@ -25,7 +25,7 @@ from .client.models import (
     OperationView,
     TaskView,
 )
-from .client.request import Request
+from ..client.request import Request
 
 T = TypeVar("T")
 MARGIN = 0.1  # the part of a lease given up for safety

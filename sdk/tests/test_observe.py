@@ -11,7 +11,7 @@ from controlling import until as until_within
 from fake_platform import Call, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Done, Look, Looks, MemberObservation, Seen, Work
 from gpuaas_sdk.client.models import InstanceView, MemberView
-from gpuaas_sdk.observing import SETTLED_AFTER_S, Observer
+from gpuaas_sdk.controller.observe import SETTLED_AFTER_S, Observer
 
 PATIENT_S = 40.0  # a busy machine looks late
 OFTEN = Looks(every_s=0.05, at_once=4, within_s=0.5)

@@ -21,15 +21,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .client.backoff import now
-from .client.calls import Calls
-from .client.clients import AsyncClient
-from .client.errors import ApiError, GpuaasError
-from .client.models import GrantView, InstanceView, MemberObservation, MemberView
+from ..client.backoff import now
+from ..client.calls import Calls
+from ..client.clients import AsyncClient
+from ..client.errors import ApiError, GpuaasError
+from ..client.models import GrantView, InstanceView, MemberObservation, MemberView
 from .work import shorten
 
 if TYPE_CHECKING:
-    from .machines.machine import Machine
+    from ..machines.machine import Machine
 
 log = logging.getLogger("gpuaas_sdk.controller")
 SETTLED_AFTER_S = 0.7
@@ -77,7 +77,7 @@ class Look:
 
     def machine(self, allocation_id: str) -> Machine:
         """Connects with its first command and is closed after the look; its certificate serves the next ones too."""
-        from .machines.machine import Machine
+        from ..machines.machine import Machine
 
         return self._machines.setdefault(allocation_id, Machine(self, allocation_id))
 

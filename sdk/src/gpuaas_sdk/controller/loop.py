@@ -17,12 +17,12 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 
-from .client.backoff import Backoff, now
-from .client.clients import AsyncClient
-from .client.errors import GpuaasError
-from .client.models import ClaimView
-from .observing import Looks, Observe, Observer
-from .shift import Pace, Reconcile, Shift
+from ..client.backoff import Backoff, now
+from ..client.clients import AsyncClient
+from ..client.errors import GpuaasError
+from ..client.models import ClaimView
+from .claim_runner import Pace, Reconcile, Shift
+from .observe import Looks, Observe, Observer
 
 log = logging.getLogger("gpuaas_sdk.controller")
 ANSWER_ON_ITS_WAY_S = 0.3

@@ -19,11 +19,11 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from .client.backoff import Backoff
-from .client.calls import Calls
-from .client.clients import AsyncClient
-from .client.correlation import current_correlation_id, new_correlation_id
-from .client.errors import ConnectionFailed, GpuaasError, RateLimited, Unavailable
+from ..client.backoff import Backoff
+from ..client.calls import Calls
+from ..client.clients import AsyncClient
+from ..client.correlation import current_correlation_id, new_correlation_id
+from ..client.errors import ConnectionFailed, GpuaasError, RateLimited, Unavailable
 
 log = logging.getLogger("gpuaas_sdk.telemetry")
 MESSAGE_BYTES, FIELDS_BYTES = 8 * 1024, 4 * 1024  # of the wire contract

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .client.models import MemberReport
+from ..client.models import MemberReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .client.backoff import Backoff, now
-from .client.calls import Calls
-from .client.clients import AsyncClient
-from .client.correlation import correlation
-from .client.errors import (
+from ..client.backoff import Backoff, now
+from ..client.calls import Calls
+from ..client.clients import AsyncClient
+from ..client.correlation import correlation
+from ..client.errors import (
     ApiError,
     BadAnswer,
     ConnectionFailed,
@@ -33,8 +33,8 @@ from .client.errors import (
     Unauthenticated,
     Unavailable,
 )
-from .client.models import ClaimView
-from .client.request import Request
+from ..client.models import ClaimView
+from ..client.request import Request
 from .outcomes import Again, Done, Failed, HandBack, Outcome
 from .work import Lease, Work, shorten
 
