@@ -1,4 +1,4 @@
-"""Looks beside the claims: what is told, how often, and that a slow or broken look hurts nobody else."""
+"""Observations beside the claims: what is reported, how often, and that a slow or broken one delays no other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from controlling import controlling
 from controlling import until as until_within
 from fake_platform import Call, Platform, problem, wire
-from gpuaas_sdk import AsyncClient, Bearer, Done, Look, Looks, MemberObservation, Seen, Work
+from gpuaas_sdk import AsyncClient, Bearer, Done, MemberObservation, Observation, ObserveContext, ObservePolicy, Work
 from gpuaas_sdk.client.models import InstanceView, MemberView
 from gpuaas_sdk.controller.observe import SETTLED_AFTER_S, Observer
 
 PATIENT_S = 40.0  # a busy machine looks late
-OFTEN = Looks(every_s=0.05, at_once=4, within_s=0.5)
+OFTEN = ObservePolicy(every_s=0.05, at_once=4, within_s=0.5)
 
 
 def instances(platform: Platform, *names: str, **more: Any) -> None:
@@ -43,14 +43,14 @@ async def nothing(work: Work) -> Done:
     return Done("Up.")
 
 
-async def fine(look: Look) -> Seen:
+async def fine(look: ObserveContext) -> Observation:
     members = [MemberObservation(member_id=m.id, runtime_state="idle") for m in look.members("worker")]
-    return Seen("All is well.", members=members, adapter_detail={"drift": []})
+    return Observation("All is well.", members=members, adapter_detail={"drift": []})
 
 
 async def test_a_running_instance_is_looked_at_again_and_again(platform: Platform) -> None:
     instances(platform, "one")
-    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+    async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
         await until(lambda: len(told(platform)) >= 3)
     said = told(platform)[0].body
     assert (said["last_operation_id"], said["observed_generation"]) == ("op_9", 3)
@@ -63,7 +63,7 @@ async def test_only_running_instances_of_the_own_app_are_looked_at(platform: Pla
     mine, other, resting = instance("mine"), instance("other", app_slug="ray"), instance("rest", state="stopped")
     instances(platform)
     platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [mine, other, resting]}))
-    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+    async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
         await until(lambda: len(told(platform)) >= 2)
     assert {call.path.split("/")[5] for call in told(platform)} == {"inst_mine"}
 
@@ -72,7 +72,7 @@ async def test_what_another_account_operates_is_left_to_it(platform: Platform) -
     shared, mine, other = instance("all"), instance("mine", operator_id="sa_1"), instance("other", operator_id="sa_2")
     instances(platform)
     platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [shared, mine, other]}))
-    async with controlling(platform, nothing, "sa_1", observe=fine, pace_of_looks=OFTEN):
+    async with controlling(platform, nothing, "sa_1", observe=fine, observe_policy=OFTEN):
         await until(lambda: len(told(platform)) >= 4)
     assert {call.path.split("/")[5] for call in told(platform)} == {"inst_all", "inst_mine"}
 
@@ -80,14 +80,14 @@ async def test_what_another_account_operates_is_left_to_it(platform: Platform) -
 async def test_a_look_that_hangs_or_raises_delays_no_other(platform: Platform) -> None:
     instances(platform, "hangs", "raises", "fine")
 
-    async def look(at: Look) -> Seen:
+    async def look(at: ObserveContext) -> Observation:
         if at.instance.name == "hangs":
             await asyncio.sleep(60)
         if at.instance.name == "raises":
             raise KeyError("a bug of the app")
         return await fine(at)
 
-    async with controlling(platform, nothing, observe=look, pace_of_looks=OFTEN):
+    async with controlling(platform, nothing, observe=look, observe_policy=OFTEN):
         await until(lambda: len(told(platform, "fine")) >= 8)
     assert told(platform, "hangs") == told(platform, "raises") == []
 
@@ -96,15 +96,15 @@ async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
     instances(platform, *(f"i{n}" for n in range(6)))
     looking, most = 0, 0
 
-    async def look(at: Look) -> None:
+    async def look(at: ObserveContext) -> None:
         nonlocal looking, most
         looking += 1
         most = max(most, looking)
         await asyncio.sleep(0.05)
         looking -= 1
 
-    pace = Looks(every_s=0.05, at_once=2, within_s=5)
-    async with controlling(platform, nothing, observe=look, pace_of_looks=pace):
+    pace = ObservePolicy(every_s=0.05, at_once=2, within_s=5)
+    async with controlling(platform, nothing, observe=look, observe_policy=pace):
         await until(lambda: most == 2)
         await asyncio.sleep(0.3)
     assert most == 2
@@ -113,8 +113,8 @@ async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
 
 async def test_the_end_of_an_operation_is_looked_at_soon(platform: Platform) -> None:
     instances(platform, "one")
-    rarely = Looks(every_s=60.0)
-    async with controlling(platform, nothing, observe=fine, pace_of_looks=rarely):
+    rarely = ObservePolicy(every_s=60.0)
+    async with controlling(platform, nothing, observe=fine, observe_policy=rarely):
         await until(lambda: len(told(platform)) == 1)
         platform.queue(instance_id="inst_one")
         await until(lambda: len(told(platform)) == 2)
@@ -130,7 +130,7 @@ async def test_while_another_operation_works_there_the_end_of_one_is_not_looked_
             await may_end.wait()
         return Done("Up.")
 
-    async with controlling(platform, work, observe=fine, pace_of_looks=Looks(every_s=60.0)):
+    async with controlling(platform, work, observe=fine, observe_policy=ObservePolicy(every_s=60.0)):
         await until(lambda: len(told(platform)) == 1)
         platform.queue(instance_id="inst_one", member_id="mem_slow")
         platform.queue(instance_id="inst_one", member_id="mem_quick")
@@ -145,7 +145,7 @@ async def test_a_refused_look_is_tried_again_later(platform: Platform) -> None:
     instances(platform, "one")
     path = r"/v1/projects/prj_1/instances/\w+/observation"
     platform.on("POST", path, lambda call: problem(409, "not_observable"))
-    async with controlling(platform, nothing, observe=fine, pace_of_looks=OFTEN):
+    async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
         await until(lambda: len(told(platform)) >= 2)
 
 
@@ -161,7 +161,7 @@ async def test_who_is_stopped_in_the_very_moment_it_is_woken_stops(platform: Pla
     """asyncio's `wait_for` forgets a cancellation that meets the end of what it waits for."""
     instances(platform)
     async with AsyncClient(platform.url, Bearer("tok"), project_id="prj_1") as client:
-        observer = Observer(client, "prj_1", "slurm", fine, Looks(every_s=60))
+        observer = Observer(client, "prj_1", "slurm", fine, ObservePolicy(every_s=60))
         running = asyncio.create_task(observer.run())
         await until(lambda: platform.seen("GET", r"/v1/projects/prj_1/instances"))
         await asyncio.sleep(0.5)  # it has nothing to look at and waits

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .client.models import MemberObservation, MemberReport
     from .client.request import Page
     from .controller.loop import Controller
-    from .controller.observe import Look, Looks, Seen
+    from .controller.observe import Observation, ObserveContext, ObservePolicy
     from .controller.outcomes import Again, Done, Failed
     from .controller.telemetry import TelemetrySender
     from .controller.work import Work
@@ -30,13 +30,13 @@ __all__ = [
     "Controller",
     "Done",
     "Failed",
-    "Look",
-    "Looks",
     "Machine",
     "MemberObservation",
     "MemberReport",
+    "Observation",
+    "ObserveContext",
+    "ObservePolicy",
     "Page",
-    "Seen",
     "ServiceAccount",
     "TelemetrySender",
     "Work",
@@ -55,13 +55,13 @@ _HOME = {
     "Controller": "controller.loop",
     "Done": "controller.outcomes",
     "Failed": "controller.outcomes",
-    "Look": "controller.observe",
-    "Looks": "controller.observe",
     "Machine": "machines.machine",
     "MemberObservation": "client.models",
     "MemberReport": "client.models",
+    "Observation": "controller.observe",
+    "ObserveContext": "controller.observe",
+    "ObservePolicy": "controller.observe",
     "Page": "client.request",
-    "Seen": "controller.observe",
     "ServiceAccount": "client.auth",
     "TelemetrySender": "controller.telemetry",
     "Work": "controller.work",

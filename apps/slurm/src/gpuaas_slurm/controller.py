@@ -14,9 +14,9 @@ from gpuaas_sdk import (
     Controller,
     Done,
     Failed,
-    Look,
-    Looks,
-    Seen,
+    Observation,
+    ObserveContext,
+    ObservePolicy,
     ServiceAccount,
     TelemetrySender,
     Work,
@@ -89,19 +89,19 @@ async def _serve(
             holder=holder,
             reconcilers=reconcilers,
             concurrency=concurrency,
-            observe=_looking(tools),
-            pace_of_looks=Looks(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
+            observe=_bind_observe(tools),
+            observe_policy=ObservePolicy(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
         )
         with logs.told_by(telemetry, client.project_id):
             await controller.run(stop)
 
 
-def _looking(tools: Tools) -> Callable[[Look], Awaitable[Seen | None]]:
-    async def looking(look: Look) -> Seen | None:
-        with structlog.contextvars.bound_contextvars(instance_id=look.instance.id, project_id=look.project_id):
-            return await observe(look, tools)
+def _bind_observe(tools: Tools) -> Callable[[ObserveContext], Awaitable[Observation | None]]:
+    async def bound(context: ObserveContext) -> Observation | None:
+        with structlog.contextvars.bound_contextvars(instance_id=context.instance.id, project_id=context.project_id):
+            return await observe(context, tools)
 
-    return looking
+    return bound
 
 
 def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outcome]]:

@@ -1,9 +1,9 @@
-"""One claim, from the moment it is held to the report that ends it. controller.py starts a Shift per claim.
+"""Runs one claimed operation, from the claim to the report that ends it. loop.py starts a ClaimRunner per claim.
 
-Two tasks run side by side: the labour (reconcile, again and again, then the report) and the heart (heartbeats). If the
-heart stops, because somebody else holds the operation or no heartbeat got through for a lease, the labour is cancelled
-at once and nothing is reported: the platform has given the work to another holder or is about to.
-Heartbeats follow real work: labour without any sign of life for `stall_after_s` ends as a failure.
+A reconcile task (reconcile until there is an outcome, then report it) and a heartbeat task run concurrently. If the
+heartbeats end, because another controller holds the operation or none got through for a whole lease, the reconcile task
+is cancelled at once and nothing is reported: the platform gives the operation to another holder.
+Heartbeats follow real work: a reconcile without any sign of life for `stall_after_s` ends as a failure.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OVER = (StaleClaim, NotFound, Denied, Unauthenticated)
 
 @dataclass(frozen=True)
 class Pace:
-    """How patient a shift is. Tests use small numbers."""
+    """Intervals and limits of a ClaimRunner. Tests use small numbers."""
 
     heartbeat_every_s: float = 10.0
     grace_s: float = 25.0  # how long a running reconcile may go on after a stop
@@ -57,7 +57,7 @@ class Pace:
     look_every_s: float = 0.5
 
 
-class Shift:
+class ClaimRunner:
     def __init__(
         self,
         client: AsyncClient,
@@ -80,44 +80,45 @@ class Shift:
             log.info("%s: claimed for instance %s", self.name, self.work.instance.name)
             if not await self._confirm_long_waited_claim():
                 return
-            labour, heart = asyncio.create_task(self._labour()), asyncio.create_task(self._heart())
+            reconcile = asyncio.create_task(self._reconcile_loop())
+            heartbeat = asyncio.create_task(self._heartbeat_loop())
             try:
-                await asyncio.wait({labour, heart}, return_when=asyncio.FIRST_COMPLETED)
-                if not labour.done():
+                await asyncio.wait({reconcile, heartbeat}, return_when=asyncio.FIRST_COMPLETED)
+                if not reconcile.done():
                     log.warning("%s: stopped, %s", self.name, self.work.lost)
             finally:
-                await _end(labour)
-                await _end(heart)
-            if labour.done() and not labour.cancelled() and (error := labour.exception()):
+                await _end(reconcile)
+                await _end(heartbeat)
+            if reconcile.done() and not reconcile.cancelled() and (error := reconcile.exception()):
                 log.error("%s: the controller loop itself failed", self.name, exc_info=error)
 
     async def _confirm_long_waited_claim(self) -> bool:
         """A long poll may wait most of a lease before the claim is made: counted from its start, time is short."""
         if self._lease.remaining() < self._lease.seconds / 2:
-            await self._beat()
+            await self._send_heartbeat()
         if not self.work.lost and self._lease.remaining() <= 0:
             self.work.lost = "its lease ended before the work began"
         if self.work.lost:
             log.warning("%s: not started, %s", self.name, self.work.lost)
         return not self.work.lost
 
-    # --- the heart
+    # --- heartbeats
 
-    async def _heart(self) -> None:
+    async def _heartbeat_loop(self) -> None:
         pause = min(self._pace.heartbeat_every_s, self._lease.seconds / 3)
         wait, missed = pause, Backoff(pause / 10, pause / 3)
         while not self.work.lost:
             await asyncio.sleep(max(0.0, min(wait, self._lease.remaining())))
             if self._lease.remaining() <= 0:
                 self.work.lost = "its lease ended before a heartbeat got through"
-            elif await self._beat():
+            elif await self._send_heartbeat():
                 wait = pause
                 missed.reset()
             else:
                 wait = missed.next()
 
-    async def _beat(self) -> bool:
-        """One heartbeat. False if it did not get through; `work.lost` is set if the platform says it is over."""
+    async def _send_heartbeat(self) -> bool:
+        """False if it did not get through; sets `work.lost` if the platform has ended the claim."""
         asked_at, work = now(), self.work
         beat = self._client.heartbeat(work.project_id, work.operation.id, claim_epoch=work.claim_epoch)
         try:
@@ -132,9 +133,9 @@ class Shift:
         work.renewed(asked_at, answer)
         return True
 
-    # --- the labour
+    # --- reconcile
 
-    async def _labour(self) -> None:
+    async def _reconcile_loop(self) -> None:
         try:
             await self._report(await self._until_outcome())
         except StaleClaim as error:
@@ -182,7 +183,7 @@ class Shift:
         return outcome
 
     async def _watch(self, task: asyncio.Task[Outcome]) -> Outcome | HandBack:
-        """Wait for the reconcile, but not beyond a stop's grace, and not if it shows no sign of life."""
+        """Wait for the reconcile, at most for the grace period of a stop, and only while it shows signs of life."""
         stopped_at: float | None = None
         while not task.done():
             await asyncio.wait({task}, timeout=self._pace.look_every_s)
@@ -200,7 +201,7 @@ class Shift:
         return Failed("work_stalled", why, "Look at the hosts and the controller's log, then retry.", retryable=True)
 
     def _outcome_of(self, error: Exception) -> Outcome:
-        """An exception of the reconcile function, as an outcome; a stale claim goes on up and ends the shift."""
+        """An exception of the reconcile function, as an outcome; a stale claim is raised and ends the runner."""
         if isinstance(error, StaleClaim):
             raise error
         if isinstance(error, PASSING):
@@ -219,10 +220,10 @@ class Shift:
     # --- the report
 
     async def _report(self, outcome: Done | Failed | HandBack) -> None:
-        """Deliver it, with the same key until it gets through; the heart ends this if the claim is lost meanwhile."""
+        """Send it with the same idempotency key until it gets through; a lost claim ends the attempts."""
         self.work.check()
-        words = outcome.sentence if isinstance(outcome, Done) else outcome.why
-        log.info("%s: %s: %s", self.name, type(outcome).__name__, words)  # never the access bundle
+        sentence = outcome.sentence if isinstance(outcome, Done) else outcome.why
+        log.info("%s: %s: %s", self.name, type(outcome).__name__, sentence)  # never the access bundle
         self.work.alive(self._pace.stall_after_s)
         try:
             await self._deliver(self._request(outcome), hurry=isinstance(outcome, HandBack))
@@ -254,15 +255,21 @@ class Shift:
     def _request(self, outcome: Done | Failed | HandBack) -> Request[Any]:
         where, epoch = (self.work.project_id, self.work.operation.id), self.work.claim_epoch
         if isinstance(outcome, HandBack):
-            said: dict[str, Any] = {"retry_in_s": outcome.retry_in_s, "reason": shorten(outcome.why)}
-            return Calls.return_claim.request(*where, claim_epoch=epoch, **said)
+            return Calls.return_claim.request(
+                *where, claim_epoch=epoch, retry_in_s=outcome.retry_in_s, reason=shorten(outcome.why)
+            )
         members, detail = list(outcome.members), outcome.adapter_detail
         if isinstance(outcome, Failed):
-            said = {"code": outcome.code, "message": shorten(outcome.why), "way_out": shorten(outcome.way_out)}
-            error = {**said, "retryable": outcome.retryable}
-            more: dict[str, Any] = {"undone": True} if outcome.undone else {}
-            more |= {"error": error, "adapter_detail": detail, "members": members}
-            return Calls.fail.request(*where, claim_epoch=epoch, **more)
+            error = {
+                "code": outcome.code,
+                "message": shorten(outcome.why),
+                "way_out": shorten(outcome.way_out),
+                "retryable": outcome.retryable,
+            }
+            undone = True if outcome.undone else None
+            return Calls.fail.request(
+                *where, claim_epoch=epoch, error=error, adapter_detail=detail, members=members, undone=undone
+            )
         sentence = shorten(outcome.sentence)
         status = outcome.status or (None if self.work.operation.member_id else "healthy")
         return Calls.complete.request(
@@ -280,10 +287,10 @@ class Shift:
 
 
 async def _end(task: asyncio.Task[Any], within_s: float = 5.0) -> None:
-    """Cancel and wait until it is really over: nothing of a dropped work may go on in the background."""
+    """Cancel and wait until the task has ended: no part of a dropped claim may run on in the background."""
     task.cancel()
     await asyncio.wait({task}, timeout=within_s)
     if not task.done():
         log.error("a task does not end although it was cancelled: %r", task)
     elif not task.cancelled():
-        task.exception()  # read, so that asyncio does not complain; whoever needs it has read it before
+        task.exception()  # retrieved, so that asyncio does not warn about it

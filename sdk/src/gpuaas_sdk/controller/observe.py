@@ -1,14 +1,15 @@
-"""Looking at running instances between operations. controller.py runs an Observer beside its claims if it is given one.
+"""Observes running instances between operations. loop.py runs an Observer beside the claims if it gets a function.
 
-    async def look(at: Look) -> Seen | None:
-        result = await at.machine(at.instance.members[0].allocation_id).run(["systemctl", "is-active", "myapp"])
-        return Seen("It answers.") if result.ok else Seen("It does not answer.", "failed")
+    async def observe(context: ObserveContext) -> Observation | None:
+        machine = context.machine(context.instance.members[0].allocation_id)
+        result = await machine.run(["systemctl", "is-active", "myapp"])
+        return Observation("The service runs.") if result.ok else Observation("The service does not run.", "failed")
 
-    Controller(client, "myapp", "myapp-1", reconcilers, observe=look, pace_of_looks=Looks(every_s=30))
+    Controller(client, "myapp", "myapp-1", reconcilers, observe=observe, observe_policy=ObservePolicy(every_s=30))
 
-A look changes nothing and holds no claim: the platform lets it onto the machines of a running instance, and takes that
-back as soon as an operation begins. Equal looks leave no trace. Each instance is looked at in its own time, and a look
-that takes too long is dropped, so that a slow host delays nobody but itself.
+An observation changes nothing and holds no claim: the platform grants access to the machines of a running instance and
+revokes it as soon as an operation begins. An observation equal to the last one leaves no event. Each instance has its
+own schedule, and an observation that takes too long is dropped, so that a slow host delays no other instance.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ OPERATIONS_GO_FIRST = ("not_observable", "observation_outdated")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a look found. `sentence` is what people read as the instance's health; the same look, the same words."""
+class Observation:
+    """What was observed. `sentence` is shown as the instance's health; the same state must give the same sentence."""
 
     sentence: str
     status: str = "healthy"
@@ -50,16 +51,16 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """How often, how many instances at once, and how long one look may take."""
+class ObservePolicy:
+    """How often, how many instances at once, and how long one observation may take."""
 
     every_s: float = 30.0
     at_once: int = 8
     within_s: float = 60.0
 
 
-class Look:
-    """One instance under observation. `memory` is the app's own, from look to look, lost with the process."""
+class ObserveContext:
+    """One observed instance. `memory` is the app's own; it lasts from one observation to the next."""
 
     def __init__(self, client: AsyncClient, instance: InstanceView) -> None:
         self.client, self.instance = client, instance
@@ -76,13 +77,13 @@ class Look:
         return sorted(chosen, key=lambda m: (m.component_key, m.ordinal))
 
     def machine(self, allocation_id: str) -> Machine:
-        """Connects with its first command and is closed after the look; its certificate serves the next ones too."""
+        """Connects with its first command, is closed after the observation; its certificate is used again."""
         from ..machines.machine import Machine
 
         return self._machines.setdefault(allocation_id, Machine(self, allocation_id))
 
-    def renewed(self, instance: InstanceView) -> None:
-        """The certificates of before a newer operation were taken back."""
+    def update(self, instance: InstanceView) -> None:
+        """Certificates from before the newest operation were revoked."""
         if instance.last_operation_id != self.instance.last_operation_id:
             self._machines.clear()
         self.instance = instance
@@ -93,7 +94,7 @@ class Look:
     # --- what a Machine asks for
 
     def check(self) -> None:
-        """There is no claim to lose: the host itself refuses a certificate that was taken back."""
+        """There is no claim to lose: the host rejects a revoked certificate."""
 
     def expecting(self, seconds: float) -> AbstractContextManager[None]:
         return nullcontext()
@@ -104,27 +105,29 @@ class Look:
         return await self.client.grant_observation_access(self.project_id, self.instance.id, **asked)
 
 
-Observe = Callable[[Look], Awaitable[Seen | None]]
+Observe = Callable[[ObserveContext], Awaitable[Observation | None]]
 
 
 @dataclass
 class _Watched:
-    look: Look
+    context: ObserveContext
     due_at: float = 0.0
-    looking: asyncio.Task[None] | None = field(default=None, repr=False)
+    running: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class Observer:
-    def __init__(self, client: AsyncClient, project_id: str, app_slug: str, observe: Observe, pace: Looks) -> None:
+    def __init__(
+        self, client: AsyncClient, project_id: str, app_slug: str, observe: Observe, policy: ObservePolicy
+    ) -> None:
         self._client, self._project_id, self._app_slug = client, project_id, app_slug
-        self._observe, self._pace = observe, pace
+        self._observe, self._policy = observe, policy
         self._watched: dict[str, _Watched] = {}
-        self._slots = asyncio.Semaphore(pace.at_once)
+        self._slots = asyncio.Semaphore(policy.at_once)
         self._woken = asyncio.Event()
 
     def soon(self, instance_id: str, still: Callable[[], bool] = lambda: True) -> None:
-        """The last operation there has ended: what it left is news. Not at once: the next one may come right behind it,
-        and would share its hosts with a look that says what is old before it is told. Then it is not `still` wanted."""
+        """The last operation has ended: observe its result. Not at once, since the next operation may follow directly
+        and would share its hosts with an observation that is outdated before it is reported; `still` checks that."""
         asyncio.get_running_loop().call_later(SETTLED_AFTER_S, self._due, instance_id, still)
 
     def _due(self, instance_id: str, still: Callable[[], bool]) -> None:
@@ -142,7 +145,7 @@ class Observer:
                 try:
                     await self._begin_due()
                 except GpuaasError as error:
-                    log.warning("instances of %s could not be listed for a look: %s", self._app_slug, error)
+                    log.warning("cannot list the instances of %s to observe: %s", self._app_slug, error)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._pause()):  # `wait_for` may forget that it was cancelled
                         await self._woken.wait()
@@ -152,14 +155,14 @@ class Observer:
     async def _begin_due(self) -> None:
         found = {i.id: i async for i in self._client.every(Calls.list_instances, self._project_id) if self._mine(i)}
         for gone in self._watched.keys() - found.keys():
-            if self._watched[gone].looking is None:
+            if self._watched[gone].running is None:
                 del self._watched[gone]
         for instance_id, instance in found.items():
-            watched = self._watched.setdefault(instance_id, _Watched(Look(self._client, instance)))
-            if watched.looking is None and watched.due_at <= now():
-                watched.look.renewed(instance)
-                watched.due_at = now() + self._pace.every_s
-                watched.looking = asyncio.create_task(self._look(watched), name=f"look at {instance.name}")
+            watched = self._watched.setdefault(instance_id, _Watched(ObserveContext(self._client, instance)))
+            if watched.running is None and watched.due_at <= now():
+                watched.context.update(instance)
+                watched.due_at = now() + self._policy.every_s
+                watched.running = asyncio.create_task(self._run_observe(watched), name=f"observe {instance.name}")
 
     def _mine(self, instance: InstanceView) -> bool:
         operated = self._client.account_id and instance.operator_id not in (None, self._client.account_id)
@@ -167,51 +170,54 @@ class Observer:
 
     def _pause(self) -> float:
         """At most one interval: instances come and go. Never less than a tenth of one, whatever is due."""
-        waiting = [one.due_at for one in self._watched.values() if one.looking is None]
-        return max(self._pace.every_s / 10, min([*waiting, now() + self._pace.every_s]) - now())
+        waiting = [one.due_at for one in self._watched.values() if one.running is None]
+        return max(self._policy.every_s / 10, min([*waiting, now() + self._policy.every_s]) - now())
 
-    async def _look(self, watched: _Watched) -> None:
-        look = watched.look
+    async def _run_observe(self, watched: _Watched) -> None:
+        context = watched.context
         try:
             async with self._slots:
-                async with asyncio.timeout(self._pace.within_s):
-                    seen = await self._observe(look)
-            if seen is not None:
-                await self._tell(look, seen)
+                async with asyncio.timeout(self._policy.within_s):
+                    observation = await self._observe(context)
+            if observation is not None:
+                await self._report(context, observation)
         except TimeoutError:
-            log.warning("the look at %s took more than %g s and was dropped", look.instance.name, self._pace.within_s)
+            log.warning(
+                "observing %s took more than %g s and was dropped", context.instance.name, self._policy.within_s
+            )
         except ApiError as error:
             level = logging.DEBUG if error.code in OPERATIONS_GO_FIRST else logging.WARNING
-            log.log(level, "the look at %s says nothing: %s", look.instance.name, error)
+            log.log(level, "no observation of %s: %s", context.instance.name, error)
         except GpuaasError as error:
-            log.warning("the look at %s says nothing: %s", look.instance.name, error)
+            log.warning("no observation of %s: %s", context.instance.name, error)
         except Exception:
-            log.exception("the observe function raised at %s", look.instance.name)
+            log.exception("the observe function raised for %s", context.instance.name)
         finally:
             with contextlib.suppress(asyncio.CancelledError):
-                await look.close()
-            watched.looking = None
+                await context.close()
+            watched.running = None
             if watched.due_at <= now():  # an operation ended meanwhile
                 self._woken.set()
 
-    async def _tell(self, look: Look, seen: Seen) -> None:
-        instance = look.instance
-        said: dict[str, Any] = {
-            "last_operation_id": instance.last_operation_id,
-            "observed_generation": instance.generation,
-            "health": {"status": seen.status, "sentence": shorten(seen.sentence)},
-            "conditions": list(seen.conditions),
-            "members": list(seen.members),
-            "access": seen.access,
-            "runtime_version": seen.runtime_version,
-            "adapter_detail": seen.adapter_detail,
-        }
-        news = await self._client.observe_instance(instance.project_id, instance.id, **said)
-        if news is not None:
-            log.info("%s is %s: %s", instance.name, seen.status, seen.sentence)
+    async def _report(self, context: ObserveContext, observation: Observation) -> None:
+        instance = context.instance
+        change = await self._client.observe_instance(
+            instance.project_id,
+            instance.id,
+            last_operation_id=instance.last_operation_id or "",
+            observed_generation=instance.generation,
+            health={"status": observation.status, "sentence": shorten(observation.sentence)},
+            conditions=list(observation.conditions),
+            members=list(observation.members),
+            access=observation.access,
+            runtime_version=observation.runtime_version,
+            adapter_detail=observation.adapter_detail,
+        )
+        if change is not None:
+            log.info("%s is %s: %s", instance.name, observation.status, observation.sentence)
 
     async def _end_all(self) -> None:
-        looking = [one.looking for one in self._watched.values() if one.looking is not None]
-        for task in looking:
+        running = [one.running for one in self._watched.values() if one.running is not None]
+        for task in running:
             task.cancel()
-        await asyncio.gather(*looking, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,10 +1,10 @@
-"""What a reconcile function can answer. It never sleeps and never loops: it looks, does what is next, and says:
+"""What a reconcile function returns. It never sleeps and never loops: it reads the state, does the next step, returns:
 
     return Done("slurmctld answers and 1 node is idle.", members=[MemberReport(member_id=m.id, state="ready")])
     return Again(5, "slurmctld is starting")
     return Failed("disk_full", "node-a has no space left in /var.", "Free 2 GB on node-a, then retry.", retryable=True)
 
-shift.py acts on the answer.
+claim_runner.py acts on it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """Only the loop says this: the controller is stopping, somebody else shall go on."""
+    """Only the loop returns this: the controller is stopping, so the claim is released for another one."""
 
     why: str
     retry_in_s: int = 0

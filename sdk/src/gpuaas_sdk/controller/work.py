@@ -1,7 +1,7 @@
 """What a reconcile function gets: the claimed operation, its instance, and the acts that need the claim.
 
-Made by shift.py for each claim. A claim is a lease: `Lease` counts from the moment the request was sent, not from the
-answer, and ends a little early, so that this process stops before the platform would give the work to another one.
+Created by claim_runner.py for each claim. A claim is a lease: `Lease` counts from the moment the request was sent, not
+from the answer, and ends a little early, so that this process stops before the platform gives the work to another.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Work:
             raise stale_claim(self.operation.id, self.lost, self.operation.correlation_id)
 
     def renewed(self, asked_at: float, answer: LeaseView) -> None:
-        """The platform confirmed the claim, and says whether somebody wants it canceled."""
+        """The platform confirmed the claim and reports whether a cancel was requested."""
         self.lease.renew(asked_at, answer.lease_expires_in_s)
         self.cancel_requested = self.cancel_requested or answer.cancel_requested
 
