@@ -29,10 +29,10 @@ from gpuaas_sdk.client.models import ClaimView
 from gpuaas_sdk.client.request import Request
 from gpuaas_sdk.client.transport import Exchange
 from gpuaas_sdk.client.transport_async import AsyncTransport
+from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_sdk.machines import machine  # noqa: F401  (before the fork)
 from gpuaas_slurm import controller, logs, runner
 from gpuaas_slurm.hosts import Answer, Host
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.steps.base import Task
 
 WRITES = re.compile(

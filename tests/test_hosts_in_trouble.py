@@ -41,7 +41,7 @@ def points(ground: Ground, state: str, tmp_path_factory: pytest.TempPathFactory)
     """A file `<step>.<moment>` in this folder stops the controller there; it gives an unreachable host 2 s only."""
     folder = tmp_path_factory.mktemp("failpoints")
     more = {"GPUAAS_SLURM_UNREACHABLE_S": "2", "GPUAAS_SLURM_STATE": state}
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(folder)} | more)
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(folder)} | more)
     yield folder
     ground.controller_restarted_with({})
 

@@ -107,7 +107,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     points = tmp_path_factory.mktemp("failpoints")
-    patience = {"GPUAAS_SLURM_UNREACHABLE_S": "3", "GPUAAS_SLURM_FAILPOINT_DIR": str(points)}
+    patience = {"GPUAAS_SLURM_UNREACHABLE_S": "3", "GPUAAS_FAILPOINT_DIR": str(points)}
     ground.controller_restarted_with(patience)
     made = ground.demo.boss.deploy(
         ground.research,

@@ -11,11 +11,11 @@ from typing import Any, cast
 from gpuaas_lab.hosts import Lab
 from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.state.journal import Journal
 
 INSTANCE, ALLOCATION = "inst_01k9lab0000000000000000000", "alloc_01k9lab000000000000000000"
 numbers = itertools.count(1)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_slurm.hosts import Answer, Claim, Host, parse, preamble
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner, title
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps.base import Step, Task, acts, in_one_go
 from two_steps import Folder
 

@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Done, Failed, Work
+from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.reconcile import breaker
 from gpuaas_slurm.reconcile.breaker import MOST_OF_A_HOST, MOST_OF_A_VERSION, WINDOW_S
 from gpuaas_slurm.reconcile.ground import Tools, guarded
-from gpuaas_slurm.state.journal import Journal
 
 
 class Scene:

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from gpuaas_slurm import evidence
+from gpuaas_sdk.host_steps import evidence
 from gpuaas_slurm.errors import explain
 from gpuaas_slurm.hosts import Claim, parse, preamble
 

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, Host, MachineLike
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import foresight
 from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps.base import Stage, Step, Task
 from slurm_examples import INSTANCE
 

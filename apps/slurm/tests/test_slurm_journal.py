@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gpuaas_slurm import failpoints
-from gpuaas_slurm.state.journal import Journal, Key, Setback
+from gpuaas_sdk.host_steps import failpoints
+from gpuaas_sdk.host_steps.journal import Journal, Key, Setback
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gpuaas_slurm.state.journal import Journal, Key
+from gpuaas_sdk.host_steps.journal import Journal, Key
 key = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 journal = Journal(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 attempt = journal.acting(key)

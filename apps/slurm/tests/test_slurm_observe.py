@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from gpuaas_sdk import Observation, ObserveContext
 from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.observe import IN_TURN, observe
-from gpuaas_slurm.state.journal import Journal
 
 PARTITION = "PartitionName=main Nodes=ALL State=UP"
 HEAD = f"""@now_ms {{now}}

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.hosts import Claim, Host, MachineLike, parse, preamble
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.files import SHARED
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps import candidate, nodes
 from gpuaas_slurm.steps.base import Step, Task, survey
 from gpuaas_slurm.steps.deploy import KEY, KeyOf

@@ -12,13 +12,13 @@ from typing import Any, cast
 import jsonschema
 import pytest
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm import manifest, settings
 from gpuaas_slurm.errors import NOTHING_CHANGED, StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.render import check, cluster_files
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps import candidate, catalog, proof
 from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member

@@ -17,11 +17,10 @@ import two_steps
 from gpuaas_lab.postgres import Cluster
 from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
-from gpuaas_slurm import failpoints
+from gpuaas_sdk.host_steps import failpoints, journal_copy, store
+from gpuaas_sdk.host_steps import postgres_store as database
+from gpuaas_sdk.host_steps.journal import TABLES, Journal, Key, Setback
 from gpuaas_slurm.reconcile.ground import Tools, guarded
-from gpuaas_slurm.state import copying, store
-from gpuaas_slurm.state import shared as database
-from gpuaas_slurm.state.journal import TABLES, Journal, Key, Setback
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"
@@ -201,9 +200,9 @@ def remembering(where: Path | str) -> Journal:
 
 
 def everything(where: Path | str) -> dict[str, Any]:
-    held = store.opened(where, TABLES)
+    held = store.open_store(where, TABLES)
     try:
-        return {name: held.execute(f"SELECT * FROM {name}") for name in copying.NAMES}
+        return {name: held.execute(f"SELECT * FROM {name}") for name in journal_copy.NAMES}
     finally:
         held.close()
 
@@ -213,9 +212,9 @@ def test_what_is_remembered_goes_to_a_database_and_back_again(shared: str, tmp_p
     before = everything(tmp_path / "first" / "journal.db")
     assert all(before.values())
     for _again in range(2):
-        assert "1 steps, 1 waits for hosts" in copying.copy(str(tmp_path / "first"), shared)
+        assert "1 steps, 1 waits for hosts" in journal_copy.copy(str(tmp_path / "first"), shared)
         assert everything(shared) == before
-    copying.copy(shared, str(tmp_path / "second"))
+    journal_copy.copy(shared, str(tmp_path / "second"))
     assert everything(tmp_path / "second" / "journal.db") == before
     assert Journal(tmp_path / "first" / "journal.db").rows(KEY.operation_id), "the old place works as before"
 
@@ -224,13 +223,13 @@ def test_state_that_a_controller_uses_is_not_copied(place: Path | str, tmp_path:
     journal, said = remembering(place), str(place.parent if isinstance(place, Path) else place)
     for old, new in ((said, str(tmp_path / "new")), (str(tmp_path / "old"), said)):
         Journal(tmp_path / "old" / "journal.db").close()
-        with pytest.raises(copying.NotCopied, match="is in use"):
-            copying.copy(old, new)
+        with pytest.raises(journal_copy.NotCopied, match="is in use"):
+            journal_copy.copy(old, new)
     journal.close()
-    assert copying.copy(said, str(tmp_path / "new"))
+    assert journal_copy.copy(said, str(tmp_path / "new"))
 
 
-def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path) -> None:
+def test_two_journals_are_not_merged_and_a_missing_one_is_named(tmp_path: Path) -> None:
     remembering(tmp_path / "a" / "journal.db").close()
     remembering(tmp_path / "b" / "journal.db").close()
     done = subprocess.run(
@@ -241,9 +240,9 @@ def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 1
-    assert "two memories are not mixed" in done.stderr
-    with pytest.raises(copying.NotCopied, match="no journal"):
-        copying.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
+    assert "two journals are not merged" in done.stderr
+    with pytest.raises(journal_copy.NotCopied, match="no journal"):
+        journal_copy.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
     assert not (tmp_path / "typo").exists()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_slurm.hosts import Claim, Host, MachineLike
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps.base import Step, Task
 
 OPERATION, ALLOCATION = "op_00000001", "alloc_00000001"

@@ -22,15 +22,15 @@ from gpuaas_sdk import (
     Work,
 )
 from gpuaas_sdk.controller.telemetry import moment
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.store import place
 
-from gpuaas_slurm import APP_SLUG, __version__, logs
+from gpuaas_slurm import APP_SLUG, PROGRAM, __version__, logs
 from gpuaas_slurm.reconcile import keys, members, versions, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.reconcile.observe import observe
-from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.state.store import place
 
 log = structlog.get_logger()
 Outcome = Done | Again | Failed
@@ -65,7 +65,7 @@ async def run(identities: list[Path], state: str, holder: str, concurrency: int 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    journal = Journal(place(state))
+    journal = Journal(place(state), app=PROGRAM)
     log.info("controller starts", version=__version__, holder=holder, identities=len(identities), state=journal.name)
     try:
         async with asyncio.TaskGroup() as group:

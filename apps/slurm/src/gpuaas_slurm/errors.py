@@ -7,7 +7,8 @@ StepFailed is raised by the steps and turned into the SDK's Failed by the reconc
 import re
 from typing import Any
 
-from gpuaas_slurm.evidence import scrub
+from gpuaas_sdk.host_steps.evidence import scrub
+
 from gpuaas_slurm.hosts import Answer
 
 KEYS = (

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from gpuaas_sdk.host_steps import failpoints
+from gpuaas_sdk.host_steps.journal import Journal, Key
+from gpuaas_sdk.host_steps.reporter import Reporter
 
-from gpuaas_slurm import failpoints
 from gpuaas_slurm.errors import StepFailed, explain
 from gpuaas_slurm.hosts import Answer
-from gpuaas_slurm.reporter import Reporter
-from gpuaas_slurm.state.journal import Journal, Key
 from gpuaas_slurm.steps.base import Stage, Task, acts, survey
 
 log = structlog.get_logger()

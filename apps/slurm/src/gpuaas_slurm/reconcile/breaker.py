@@ -11,12 +11,12 @@ from typing import Any
 
 from gpuaas_sdk import Done, Work
 from gpuaas_sdk.client.errors import MachineError, MachineUnreachable
+from gpuaas_sdk.host_steps.evidence import bounded
+from gpuaas_sdk.host_steps.journal import Setback
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.evidence import bounded
 from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.state.journal import Setback
 
 WINDOW_S = 3600.0
 MOST_OF_A_HOST = 3

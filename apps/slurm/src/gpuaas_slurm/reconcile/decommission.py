@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.journal import Key
 
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.errors import StepFailed
@@ -11,7 +12,6 @@ from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.reconcile.ground import Tools, guarded, paused, pausing, reach, reporter, take_charge
 from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Key
 from gpuaas_slurm.steps import nodes, teardown
 
 

@@ -11,8 +11,11 @@ from typing import Any
 import structlog
 from gpuaas_sdk import Again, Failed, MemberReport, TelemetrySender, Work
 from gpuaas_sdk.client.errors import MachineError, MachineUnreachable, stale_claim
+from gpuaas_sdk.host_steps import evidence
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.store import StateAway
 
-from gpuaas_slurm import evidence
 from gpuaas_slurm.errors import (
     NOTHING_CHANGED,
     UNREACHABLE_MEMBER,
@@ -25,10 +28,7 @@ from gpuaas_slurm.facts import CHARGE, HostFacts, look
 from gpuaas_slurm.hosts import LOCKED_EXIT, Answer, Claim, Host, MachineLike, StaleOnHost
 from gpuaas_slurm.plan import BadPlan
 from gpuaas_slurm.render.check import BadConfig
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import together
-from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.state.store import StateAway
 from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()

@@ -10,8 +10,8 @@ from typing import Any
 
 import structlog
 from gpuaas_sdk import Failed, Work
+from gpuaas_sdk.host_steps.evidence import bounded
 
-from gpuaas_slurm.evidence import bounded
 from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.reconcile.deploy import make_plan

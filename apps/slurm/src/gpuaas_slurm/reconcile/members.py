@@ -7,6 +7,7 @@ from dataclasses import replace as changed
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.reporter import Reporter
 
 from gpuaas_slurm import conditions
 from gpuaas_slurm.errors import StepFailed
@@ -31,7 +32,6 @@ from gpuaas_slurm.reconcile.ground import (
 from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
-from gpuaas_slurm.reporter import Reporter
 from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.base import Stage, Task, in_one_go

@@ -1,6 +1,6 @@
-"""Tells people which step is running, without making the step wait: posts go out in order, beside the work.
+"""Reports which step is running without delaying the step: reports are sent in order, beside the work.
 
-A lost claim shows up here first; it is kept and raised at the next step, so that no act follows it.
+A lost claim shows here first. The error is kept and raised before the next step, so that no act follows it.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from typing import Self
 
 from gpuaas_sdk import MemberReport
 
-Words = tuple[str, int, int, str, Sequence[MemberReport] | None]
+Report = tuple[str, int, int, str, Sequence[MemberReport] | None]
 Send = Callable[[str, int, int, str, Sequence[MemberReport] | None], Awaitable[None]]
 
 
 class Reporter:
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._queue: asyncio.Queue[Words] = asyncio.Queue()
+        self._queue: asyncio.Queue[Report] = asyncio.Queue()
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -40,16 +40,16 @@ class Reporter:
             raise self._error
 
     async def sent(self) -> None:
-        """Everything said has been delivered: the outcome must not overtake it."""
+        """Waits until every report is delivered: the outcome must not overtake them."""
         await self._queue.join()
         self.check()
 
     async def _post(self) -> None:
         while True:
-            words = await self._queue.get()
+            report = await self._queue.get()
             try:
                 if self._error is None:
-                    await self._send(*words)
+                    await self._send(*report)
             except Exception as error:
                 self._error = error
             finally:

@@ -1,8 +1,7 @@
-"""Places where tests hold or kill this process: a file `<step>.<moment>` in GPUAAS_SLURM_FAILPOINT_DIR. Without the
-variable nothing happens.
+"""Points where tests hold or kill this process: a file `<step>.<moment>` in the folder GPUAAS_FAILPOINT_DIR.
 
-`die` in the file means: be killed here, once. Anything else means: wait here until the file is gone, so that a test can
-do something to somebody else at this moment.
+A file with the content `die` kills the process there, once. Any other file holds it there until the file is deleted, so
+that a test can change the host at this moment. Without the variable nothing happens.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-VARIABLE = "GPUAAS_SLURM_FAILPOINT_DIR"
+VARIABLE = "GPUAAS_FAILPOINT_DIR"
 LONGEST_STAY_S = 300
 MOMENTS = ("before_act", "after_act")
 

@@ -1,7 +1,7 @@
-"""What a failed operation shows: the step, what its host said, how the services are, what was asked and done before.
+"""The evidence of a failed operation: the step, its output, the services of the host, the steps before it.
 
-It is put together on the way out (ground.py) and read through the API, so it is small and holds no secret: whatever
-looks like one is blotted out, also where a daemon was talkative about it.
+outcomes.py builds it when an operation fails. It is read through the API, so it is small and holds no secret: values
+that look like secrets are removed, also from the logs of services.
 """
 
 import json
@@ -14,7 +14,7 @@ LINE_CHARS = 300
 BLOT = "[removed]"
 SECRETS = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)", re.DOTALL),
-    re.compile(r"(?i)((?:pass(?:word|wd|phrase)?|storagepass|secret|token|api_?key)[\"']?\s*[=:]\s*)[^\s,;]+"),
+    re.compile(r"(?i)((?:pass(?:word|wd|phrase)?|secret|token|api_?key)[\"']?\s*[=:]\s*)[^\s,;]+"),
     re.compile(r"(?i)(identified by\s+)\S+"),
     re.compile(r"(?i)(bearer\s+)\S+"),
     re.compile(
@@ -24,7 +24,7 @@ SECRETS = (
 
 
 def bundle(detail: dict[str, Any], rows: Iterable[dict[str, Any]], names: dict[str, str]) -> dict[str, Any]:
-    """`rows`: of the app's own journal; `names`: of the hosts, by allocation."""
+    """`rows`: of the app's journal; `names`: the hosts by allocation."""
     steps = [
         {
             "step": row["step"],
@@ -39,13 +39,17 @@ def bundle(detail: dict[str, Any], rows: Iterable[dict[str, Any]], names: dict[s
 
 
 def bounded(value: dict[str, Any], most: int = MOST_CHARS) -> dict[str, Any]:
-    """Scrubbed and small: the longest texts and lists lose their beginnings until it fits."""
+    """Scrubbed and small: the longest texts and lists lose their beginnings until the result fits."""
     small = {name: _scrubbed(one) for name, one in value.items()}
     keep = 2_000
     while len(json.dumps(small)) > most and keep > 50:
         small = {name: _shortened(one, keep) for name, one in small.items()}
         keep //= 2
-    return small if len(json.dumps(small)) <= most else {"note": "More was seen than fits here; see the journal."}
+    return (
+        small
+        if len(json.dumps(small)) <= most
+        else {"note": "The evidence is too large to show. See the controller's journal."}
+    )
 
 
 def scrub(text: str) -> str:
@@ -55,7 +59,7 @@ def scrub(text: str) -> str:
 
 
 def _keeps(found: re.Match[str]) -> bool:
-    """The word before the secret stays readable; of a key in its own armour nothing does."""
+    """The word before a secret stays readable; a private key block is removed as a whole."""
     return not found.group(0).startswith("-----BEGIN")
 
 

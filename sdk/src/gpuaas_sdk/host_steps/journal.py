@@ -1,8 +1,8 @@
 """The app's own journal of acts on hosts, written before the next thing happens (survives kill -9).
 
 A row is written before an act (`acting`) and after its verification (`verified`). The host is the truth, so a resumed
-process always probes; the journal tells how often something was tried, what was found and how long it took. Who cannot
-write the first row does not act. Where the rows lie, and what that costs, is in store.py.
+process always probes; the journal records how often a step was tried, what was found and how long it took. Without the
+first row there is no act. store.py says where rows are stored and what that costs.
 """
 
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuaas_slurm.state.store import Rows, StateAway, opened
+from .store import DEFAULT_APP, Rows, StateAway, open_store
 
 TABLES = (
     """CREATE TABLE IF NOT EXISTS steps (
@@ -47,7 +47,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Setback:
-    """A host that could not be set up, with what was seen then."""
+    """A failed attempt to set up a host, with its evidence. The circuit breaker counts them."""
 
     operation_id: str
     allocation_id: str
@@ -59,11 +59,11 @@ class Setback:
 
 
 class Journal:
-    def __init__(self, where: Path | str, clock: Callable[[], float] = time.time) -> None:
-        """`where`: the file, or the address of a database."""
+    def __init__(self, where: Path | str, clock: Callable[[], float] = time.time, *, app: str = DEFAULT_APP) -> None:
+        """`where`: the file, or the address of a database. `app`: the name of its connections to a database."""
         self._clock = clock
         self._away_since: float | None = None
-        self._store = opened(where, TABLES)
+        self._store = open_store(where, TABLES, app)
         self.name = self._store.name
 
     def acting(self, key: Key) -> int:
@@ -86,14 +86,14 @@ class Journal:
         self._close(key, attempt, "verified", detail or {})
 
     def held(self, key: Key, attempt: int) -> None:
-        """The host itself found the step done, and left it alone."""
+        """The host found the step done and did nothing."""
         self._close(key, attempt, "probed", {})
 
     def failed(self, key: Key, attempt: int, detail: dict[str, Any]) -> None:
         self._close(key, attempt, "failed", detail)
 
     def not_begun(self, key: Key, attempt: int) -> None:
-        """Another step of the same command failed first: the host did nothing of this one."""
+        """Another step of the same command failed first: the host did not begin this one."""
         self._ask(
             "DELETE FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND attempt=?",
             (*_step(key), attempt),
@@ -135,18 +135,18 @@ class Journal:
         )  # fmt: skip
 
     def setbacks(self, version: str, within_s: float) -> list[Setback]:
-        """Of this version, oldest first; hosts on which it has worked since have none."""
+        """Of this version, oldest first; a success on a host deletes its rows."""
         found = self._ask(
             "SELECT * FROM setbacks WHERE version=? AND at>=? ORDER BY at", (version, self._clock() - within_s)
         )
         return [Setback(**{**row, "detail": json.loads(row["detail"])}) for row in found]
 
     def set_up(self, version: str, allocations: Iterable[str]) -> None:
-        """It worked on these."""
+        """This version was set up on these allocations."""
         for one in allocations:
             self._ask("DELETE FROM setbacks WHERE allocation_id=?", (one,))
-        words = "INSERT INTO worked VALUES (?,?) ON CONFLICT (version) DO UPDATE SET at = excluded.at"
-        self._ask(words, (version, self._clock()))
+        statement = "INSERT INTO worked VALUES (?,?) ON CONFLICT (version) DO UPDATE SET at = excluded.at"
+        self._ask(statement, (version, self._clock()))
 
     def worked_at(self, version: str) -> float:
         found = self._ask("SELECT at FROM worked WHERE version=?", (version,))
@@ -160,7 +160,7 @@ class Journal:
         return 0.0 if self._away_since is None else time.monotonic() - self._away_since
 
     def forget_old(self, keep: int = KEPT_OPERATIONS) -> None:
-        """Only the newest operations stay (their ids are ordered by time), so that it does not grow for ever."""
+        """Keeps the newest operations (ids are ordered by time), so that the journal does not grow for ever."""
         newest = "SELECT DISTINCT operation_id FROM steps ORDER BY operation_id DESC LIMIT 1 OFFSET ?"
         for row in self._ask(newest, (keep,)):
             self._ask("DELETE FROM steps WHERE operation_id <= ?", (row["operation_id"],))
@@ -169,9 +169,9 @@ class Journal:
     def close(self) -> None:
         self._store.close()
 
-    def _ask(self, words: str, values: tuple[Any, ...]) -> Rows:
+    def _ask(self, statement: str, values: tuple[Any, ...]) -> Rows:
         try:
-            found = self._store.execute(words, values)
+            found = self._store.execute(statement, values)
         except StateAway:
             self._away_since = self._away_since or time.monotonic()
             raise
@@ -179,7 +179,7 @@ class Journal:
         return found
 
     def _insert(self, key: Key, phase: str, finished: float | None) -> int | None:
-        """The next attempt; None if somebody else has just made it."""
+        """The next attempt; None if another controller has just opened it."""
         found = self._ask(
             "INSERT INTO steps (operation_id, instance_id, allocation_id, step, attempt, phase, epoch, started,"
             " finished) VALUES (?,?,?,?,1 + (SELECT COALESCE(MAX(attempt), 0) FROM steps"

@@ -1,7 +1,7 @@
-"""The state in PostgreSQL, for controllers on several machines. A statement is durable when it returns.
+"""The journal in PostgreSQL, for controllers on several machines. A statement is durable when it returns.
 
-The controller has one thread and asks from there, so a database that hangs may not hold it: the heartbeats of every
-operation would stop. It gets `PATIENCE_S`, and whoever asks within `REST_S` after a failure is refused at once.
+The controller runs in one thread, so a database that hangs must not block it: the heartbeats of every operation would
+stop. A statement may take `PATIENCE_S`; for `REST_S` after a failure further statements are refused at once.
 """
 
 import contextlib
@@ -16,18 +16,17 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from gpuaas_slurm.state.store import Rows, StateAway
+from .store import Rows, StateAway
 
 CONNECT_S, PATIENCE_S, REST_S = 3, 4.0, 2.0
-NAME = "gpuaas-slurm"
-TABLES_LOCK = 0x6770_5551  # one controller at a time makes the tables
+TABLES_LOCK = 0x6770_5551  # one controller at a time creates the tables
 
 
-class Shared:
-    def __init__(self, address: str, tables: Sequence[str]) -> None:
-        self.name = _shown(address)
-        self._address, self._tables = address, tables
-        self._line = _Line(address, tables)
+class PostgresStore:
+    def __init__(self, address: str, tables: Sequence[str], app: str) -> None:
+        self.name = _display_name(address)
+        self._address, self._tables, self._app = address, tables, app
+        self._line = _Line(address, tables, app)
         self._rests_until, self._last = 0.0, ""
         self.execute("SELECT 1 AS here")
 
@@ -38,15 +37,15 @@ class Shared:
             return self._line.execute(words.replace("?", "%s"), values)
         except TimeoutError as error:
             self._line.cut()
-            self._line = _Line(self._address, self._tables)
+            self._line = _Line(self._address, self._tables, self._app)
             raise self._away(f"no answer within {PATIENCE_S:.0f} s") from error
         except psycopg.Error as error:
             raise self._away(str(error)) from error
 
     def others(self) -> str:
-        """By the name that every controller's connection has."""
+        """By the application name that every controller's connection has."""
         asked = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = ? AND datname = current_database()"
-        (row,) = self.execute(f"{asked} AND pid <> pg_backend_pid()", (NAME,))
+        (row,) = self.execute(f"{asked} AND pid <> pg_backend_pid()", (self._app,))
         return f"{row['n']} connections of controllers" if row["n"] else ""
 
     def close(self) -> None:
@@ -58,20 +57,20 @@ class Shared:
 
 
 class _Line:
-    """One connection and the thread that waits on it. A broken one is made anew, and the statement given once more: a
-    row may then be there twice, never not at all."""
+    """One connection and the thread that waits on it. A broken connection is replaced and the statement repeated: a row
+    may then exist twice, but is never lost."""
 
-    def __init__(self, address: str, tables: Sequence[str]) -> None:
-        self._address, self._tables = address, tables
+    def __init__(self, address: str, tables: Sequence[str], app: str) -> None:
+        self._address, self._tables, self._app = address, tables, app
         self._connection: psycopg.Connection[dict[str, Any]] | None = None
-        self._thread = ThreadPoolExecutor(1, "gpuaas-slurm-state")
+        self._thread = ThreadPoolExecutor(1, f"{app}-state")
         self._is_cut = False
 
     def execute(self, words: str, values: Sequence[Any]) -> Rows:
         return self._thread.submit(self._run, words, values).result(PATIENCE_S)
 
     def cut(self) -> None:
-        """Under a thread that may still wait: it ends by that."""
+        """Closes the socket under a thread that may still wait on it, which ends the thread."""
         self._is_cut = True
         with contextlib.suppress(OSError, psycopg.Error):
             if self._connection is not None:
@@ -94,7 +93,7 @@ class _Line:
                 self._connection = None
             if self._is_cut or not was_open:
                 raise
-            return self._ask(words, values)  # the server was started anew since it was asked last
+            return self._ask(words, values)  # the server was restarted since the last statement
 
     def _ask(self, words: str, values: Sequence[Any]) -> Rows:
         self._connection = connection = self._connection or self._connected()
@@ -102,14 +101,14 @@ class _Line:
         return found.fetchall() if found.description else []
 
     def _connected(self) -> psycopg.Connection[dict[str, Any]]:
-        """Without prepared statements, so that a pooler may stand in between."""
+        """Without prepared statements, so that a connection pooler may be in between."""
         made = psycopg.Connection[dict[str, Any]].connect(
             self._address,
             autocommit=True,
             row_factory=dict_row,
             prepare_threshold=None,
             connect_timeout=CONNECT_S,
-            application_name=NAME,
+            application_name=self._app,
         )
         with made.transaction():
             made.execute("SELECT pg_advisory_xact_lock(%s)", (TABLES_LOCK,))
@@ -118,9 +117,9 @@ class _Line:
         return made
 
 
-def _shown(address: str) -> str:
+def _display_name(address: str) -> str:
     try:
-        said = conninfo_to_dict(address)
+        parts = conninfo_to_dict(address)
     except psycopg.ProgrammingError as error:
         raise StateAway("PostgreSQL", "its address cannot be read: " + str(error).partition(":")[0]) from None
-    return f"PostgreSQL {said.get('dbname', '')} at {said.get('host', 'this machine')}"
+    return f"PostgreSQL {parts.get('dbname', '')} at {parts.get('host', 'this machine')}"

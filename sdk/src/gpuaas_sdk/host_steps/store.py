@@ -1,7 +1,7 @@
-"""Where the journal's rows lie: a file on this machine (SQLite), or a database that controllers share (PostgreSQL).
+"""Where the journal's rows are stored: a file (SQLite) or a database that several controllers share (PostgreSQL).
 
-Both speak the same SQL, commit every statement by itself, and end in one error, `StateAway`, whatever their trouble is
-called. The one that is shared is in shared.py, with a library that only its users need.
+Both speak the same SQL, commit every statement by itself, and raise one error, `StateAway`. The PostgreSQL store has a
+module of its own (postgres_store.py), since it needs a library that only its users install.
 """
 
 import os
@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 ADDRESSES = ("postgresql://", "postgres://")
+DEFAULT_APP = "gpuaas-app"  # the name of connections to a shared database
 Rows = list[dict[str, Any]]
 
 
 class StateAway(Exception):
-    """What is remembered can neither be read nor written now."""
+    """The journal can be neither read nor written now."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"The controller's own state ({name}) cannot be used: {' '.join(why.split()).rstrip('.')}.")
@@ -25,32 +26,34 @@ class Store(Protocol):
     name: str  # for people and logs: holds no password
 
     def execute(self, words: str, values: Sequence[Any] = ()) -> Rows: ...
-    def others(self) -> str: ...  # who else has it open, in words; "" if nobody
+    def others(self) -> str: ...  # who else has it open, as a sentence; "" if no other process has
     def close(self) -> None: ...
 
 
-def place(said: str) -> Path | str:
-    """What people give as `--state`: a folder, or the address of a database."""
-    if said.startswith(ADDRESSES):
-        return said
-    if "://" in said:
-        raise StateAway(f"{said.partition('://')[0]}://…", "give a folder or an address that begins with postgresql://")
-    return Path(said) / "journal.db"
+def place(given: str) -> Path | str:
+    """The value of an app's `--state` option: a folder, or the address of a database."""
+    if given.startswith(ADDRESSES):
+        return given
+    if "://" in given:
+        raise StateAway(
+            f"{given.partition('://')[0]}://…", "give a folder or an address that begins with postgresql://"
+        )
+    return Path(given) / "journal.db"
 
 
-def opened(where: Path | str, tables: Sequence[str]) -> Store:
-    """With its tables, made where they are not there yet."""
+def open_store(where: Path | str, tables: Sequence[str], app: str = DEFAULT_APP) -> Store:
+    """Opens the store and creates missing tables. `app` names the connection to a shared database."""
     if isinstance(where, Path):
-        return OneFile(where, tables)
+        return SqliteStore(where, tables)
     try:
-        from gpuaas_slurm.state.shared import Shared
+        from .postgres_store import PostgresStore
     except ImportError as error:
-        raise StateAway("PostgreSQL", f"{error}; install gpuaas-slurm[postgresql]") from error
-    return Shared(where, tables)
+        raise StateAway("PostgreSQL", f"{error}; install the extra `postgresql` of gpuaas-sdk") from error
+    return PostgresStore(where, tables, app)
 
 
-class OneFile:
-    """Not forced to the disk each time (3 ms, twice per step and host): a power cut can lose the last rows."""
+class SqliteStore:
+    """Not synced to the disk at each write (3 ms, twice per step and host): a power cut can lose the last rows."""
 
     def __init__(self, path: Path, tables: Sequence[str]) -> None:
         self.name = str(path)
@@ -73,11 +76,11 @@ class OneFile:
             raise StateAway(self.name, str(error)) from error
 
     def others(self) -> str:
-        """A file leaves its write-ahead log only while nobody else has it open; the next to open it has one again."""
+        """SQLite leaves write-ahead logging only while no other process has the file open."""
         try:
             self._db.execute("PRAGMA busy_timeout=0")
             self._db.execute("PRAGMA journal_mode=DELETE")
-            self._db.execute("BEGIN EXCLUSIVE")  # until it is closed: who comes now is refused
+            self._db.execute("BEGIN EXCLUSIVE")  # until it is closed: any other process is refused
         except sqlite3.Error as error:
             return str(error)
         return ""
