@@ -11,8 +11,8 @@ from typing import Any, cast
 from gpuaas_lab.hosts import Lab
 from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.host import MachineLike
 from gpuaas_sdk.host_steps.journal import Journal
-from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
 from gpuaas_slurm.reconcile.ground import Tools

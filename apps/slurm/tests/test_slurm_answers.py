@@ -3,11 +3,12 @@
 import dataclasses
 
 import pytest
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import parse
 from gpuaas_slurm import conditions
 from gpuaas_slurm.access import Proof
-from gpuaas_slurm.errors import WAYS_OUT, StepFailed, explain
+from gpuaas_slurm.errors import FAILURES, WAYS_OUT
 from gpuaas_slurm.facts import HostFacts, read
-from gpuaas_slurm.hosts import parse
 from gpuaas_slurm.reconcile.decommission import checks
 from gpuaas_slurm.slurm import parse as slurm
 
@@ -21,7 +22,7 @@ def first_no(facts: HostFacts) -> tuple[str, str] | None:
 
 def test_marked_lines_are_kept_apart_from_plain_output() -> None:
     answer = parse(0, "hello\n@done files\n@done mpi\n@ x\n", "oops\n")
-    assert answer.said == {"done": ["files", "mpi"]}
+    assert answer.lines == {"done": ["files", "mpi"]}
     assert answer.text == "hello\n@ x\noops"
 
 
@@ -106,7 +107,7 @@ def test_a_port_of_our_own_daemon_is_not_taken(facts: HostFacts) -> None:
 
 
 def failed(stdout: str, code: str = "step_failed") -> StepFailed:
-    return explain(parse(1, stdout), host="gpu1", step="database", title="Starting the database", code=code)
+    return FAILURES.explain(parse(1, stdout), host="gpu1", step="database", title="Starting the database", code=code)
 
 
 def test_a_failure_keeps_the_last_words_of_the_service() -> None:
@@ -136,13 +137,13 @@ def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
         ("error: Munge decode failed: Expired credential\nslurm: error: Protocol authentication error", "clock_wrong", "clock"),
         ("error: Munge decode failed: Invalid credential", "keys_differ", "another munge key"),
         ("slurm_load_node: Protocol authentication error", "keys_differ", "another munge key"),
-        ("slurm_load_partitions: Zero Bytes were transmitted or received", "keys_differ", "refuse each other"),
+        ("slurm_load_partitions: Zero Bytes were transmitted or received", "keys_differ", "reject each other"),
         ("inval gres/gpu count reported lower than configured (1 < 2)", "gpus_missing", "fewer GPUs"),
         ("error: mysql_real_connect failed: 2002 Can't connect to local server through socket", "accounting_not_ready", "MariaDB"),
     ],
 )  # fmt: skip
 def test_what_slurm_and_munge_mean_is_said_in_words(said: str, code: str, word: str) -> None:
-    failed = explain(parse(1, "", said), host="gpu2", step="worker", title="Starting", code="step_failed")
+    failed = FAILURES.explain(parse(1, "", said), host="gpu2", step="worker", title="Starting", code="step_failed")
     assert failed.code == code
     assert word in failed.message
     assert said in failed.detail["output"], "the engineer still gets the words as they were"
@@ -155,7 +156,7 @@ def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> 
         "slurmdbd.service: Failed with result 'exit-code'.",
     ]
     error = failed("".join(f"@log {line}\n" for line in [*log, "Stopped slurmdbd.service - Slurm DBD…"]))
-    assert error.message.endswith("did not work: my last words")
+    assert error.message.endswith("failed: my last words")
     assert "Started x" in failed("@log Started x\n").message, "better than nothing"
 
 
@@ -168,7 +169,7 @@ def test_a_script_can_name_its_own_failure() -> None:
 
 @pytest.mark.parametrize("code", WAYS_OUT)
 def test_every_failure_tells_a_person_what_to_do(code: str) -> None:
-    way_out = StepFailed(code, "x").way_out("op_1")
+    way_out = FAILURES.way_out(code, "op_1")
     assert any(word in way_out for word in ("retry op_1", "Decommission", "Update the instance"))
 
 

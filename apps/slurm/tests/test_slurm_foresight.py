@@ -6,15 +6,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from gpuaas_sdk.host_steps.host import Claim, Host, MachineLike
 from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, Host, MachineLike
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile import foresight
 from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.steps.base import Stage, Step, Task
 from slurm_examples import INSTANCE
 
 CLAIM = Claim(INSTANCE, "op_00000001", 1)
@@ -45,7 +46,7 @@ class Scene:
     def __init__(self, tmp: Path, plan: Plan, memory_mb: int) -> None:
         self.tmp, self.plan, self.machine = tmp, plan, Machine(memory_mb)
         self.machine.node = plan.workers[0].node
-        self.hosts = {WHERE: Host(cast(MachineLike, self.machine), CLAIM, WHERE, "gpu1", "10.88.0.11")}
+        self.hosts = {WHERE: Host(cast(MachineLike, self.machine), CLAIM, WHERE, "gpu1", "10.88.0.11", PROFILE)}
         self.tools = Tools(Journal(tmp / "journal.db"))
 
     def recipe(self, _: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
@@ -57,7 +58,7 @@ class Scene:
 
         async with Reporter(send) as said:
             seen = await foresight.look(self.plan, self.hosts, self.tools, self.recipe)
-            runner = Runner(self.tools.journal, said, foreseen=seen.foreseen)
+            runner = Runner(self.tools.journal, said, prefetched=seen.prefetched)
             assert await runner.run(self.recipe(self.plan, self.hosts, seen.facts))
             states, running = await foresight.how_it_runs(self.plan, self.hosts, seen, runner)
         assert running[WHERE].slurm("slurmd") == "22.05.8"
@@ -96,7 +97,7 @@ async def test_what_was_seen_before_an_act_counts_no_more_after_it(scene: Scene,
 
     async with Reporter(send) as said:
         seen = await foresight.look(scene.plan, scene.hosts, scene.tools, scene.recipe)
-        runner = Runner(scene.tools.journal, said, foreseen=seen.foreseen)
+        runner = Runner(scene.tools.journal, said, prefetched=seen.prefetched)
         other = Step("packages", "Installing", "preparing", "true", "true")
         await runner.run([(Task(scene.hosts[WHERE], other),)])
         await runner.run(scene.recipe(scene.plan, scene.hosts, seen.facts))

@@ -5,13 +5,14 @@ import subprocess
 from typing import Any
 
 import pytest
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host, parse, preamble
 from gpuaas_slurm import __version__, conditions, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, refreshed, shown_header
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.hosts import Host, parse, preamble
 from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile import deploy
 from gpuaas_slurm.steps.catalog import Member, example_host
 from gpuaas_slurm.steps.proof import header, try_header
@@ -225,7 +226,7 @@ def test_what_hosts_say_is_read() -> None:
 
 @pytest.mark.parametrize("script", [HEAD, WORKER, try_header(PLAN, "main", "a100")], ids=["head", "worker", "header"])
 def test_a_look_is_valid_shell_and_takes_no_charge_of_the_host(script: str) -> None:
-    text = preamble(example_host().claim, step="look", unit="", within=1) + script
+    text = preamble(PROFILE, example_host().claim, step="look", unit="", within=1) + script
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
     assert done.returncode == 0, done.stderr
     assert not any(word in script for word in ("fence", "journal", "systemctl start", "scontrol update"))
@@ -297,7 +298,10 @@ class Asked:
 
 async def check(facts: dict[str, HostFacts], **more: Any) -> Asked:
     work = Asked()
-    hosts = {a: Host(example_host().machine, example_host().claim, a, f.hostname, "10.0.0.1") for a, f in facts.items()}
+    hosts = {
+        a: Host(example_host().machine, example_host().claim, a, f.hostname, "10.0.0.1", PROFILE)
+        for a, f in facts.items()
+    }
     try:
         await deploy.check_hosts(work, hosts, facts, **more)  # type: ignore[arg-type]
     except StepFailed as error:

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from gpuaas_sdk import Done, Failed, MemberReport, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.host import MachineLike
 from gpuaas_sdk.host_steps.journal import Journal
-from gpuaas_slurm.hosts import MachineLike
 from gpuaas_slurm.reconcile import members
 from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.whole import reports

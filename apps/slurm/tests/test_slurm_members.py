@@ -4,15 +4,16 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from gpuaas_sdk.host_steps.host import parse, preamble
+from gpuaas_sdk.host_steps.runner import name_hosts
 from gpuaas_slurm import conditions, validate
 from gpuaas_slurm.facts import FIRST_UID, HostFacts, common_uid
-from gpuaas_slurm.hosts import parse, preamble
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile.members import confinement
 from gpuaas_slurm.render import units
 from gpuaas_slurm.render.files import SHARED, File, cluster_files, joining_files
 from gpuaas_slurm.render.slurm_conf import slurm_conf
-from gpuaas_slurm.runner import named
 from gpuaas_slurm.steps import admission, catalog, nodes, teardown
 
 ALICE = "@job 12|alice|team-a|1:02:03|RUNNING|2026-11-16T09:03:34"
@@ -94,7 +95,7 @@ def test_the_scripts_of_admission_are_valid_shell(plan: Plan, facts: HostFacts) 
         nodes.restart(True, seat),
     ]
     for step in steps:
-        text = preamble(host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+        text = preamble(PROFILE, host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
         done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
         assert done.returncode == 0, f"{step.name}: {done.stderr}"
         assert step.undo in (*(made().name for made in teardown.ORDER), ""), step.name
@@ -154,5 +155,5 @@ def test_a_worker_that_joins_gets_byte_for_byte_what_the_others_have(plan: Plan,
 
 
 def test_many_hosts_are_named_in_short() -> None:
-    assert named(["a", "b"]) == " (a, b)"
-    assert named(list("abcde")) == " (a, b, c and 2 more)"
+    assert name_hosts(["a", "b"]) == " (a, b)"
+    assert name_hosts(list("abcde")) == " (a, b, c and 2 more)"

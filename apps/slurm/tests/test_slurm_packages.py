@@ -6,10 +6,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.packages import build
 from gpuaas_slurm.packages.build import BuildFailed, Package
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.validate import BadWord
 
 CONTROL = (
     "Package: {name}\nVersion: 1:2.0-1\nArchitecture: all\nMaintainer: a test <test@example.org>\nDescription: tiny\n"

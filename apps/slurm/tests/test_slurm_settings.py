@@ -12,15 +12,17 @@ from typing import Any, cast
 import jsonschema
 import pytest
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.errors import StepFailed
 from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm import manifest, settings
-from gpuaas_slurm.errors import NOTHING_CHANGED, StepFailed
+from gpuaas_slurm.errors import NOTHING_CHANGED
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
-from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.steps import candidate, catalog, proof
-from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member
 
 MANIFEST = manifest.load()
@@ -257,5 +259,5 @@ async def test_a_refusal_before_anything_was_changed_says_that_nothing_was(
     async def refuse() -> None:
         raise StepFailed(code, "It cannot be.")
 
-    outcome = await guarded(work, Tools(Journal(tmp_path / "journal.db")), refuse)
+    outcome = await translate_errors(work, Tools(Journal(tmp_path / "journal.db")), refuse)
     assert (outcome.code, outcome.undone) == (code, undone)

@@ -20,7 +20,8 @@ from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps import failpoints, journal_copy, store
 from gpuaas_sdk.host_steps import postgres_store as database
 from gpuaas_sdk.host_steps.journal import TABLES, Journal, Key, Setback
-from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_slurm.reconcile.ground import Tools
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"
@@ -87,17 +88,17 @@ async def test_a_database_that_is_away_is_waited_for_then_told_and_a_retry_works
         return Done("written down, then done")
 
     halted.halt()
-    waiting = await guarded(work(), tools, body)
+    waiting = await translate_errors(work(), tools, body)
     assert isinstance(waiting, Again)
     assert "own state (PostgreSQL postgres at" in waiting.why
     tools.patience_s = 0.0
-    failed = await guarded(work(), tools, body)
+    failed = await translate_errors(work(), tools, body)
     assert isinstance(failed, Failed)
     assert (failed.code, failed.retryable) == ("state_unavailable", True)
     assert "operation retry op_00000001" in failed.way_out
     halted.serve()
     await asyncio.sleep(0.4)
-    assert isinstance(await guarded(work(), tools, body), Done), "the connection is made anew by itself"
+    assert isinstance(await translate_errors(work(), tools, body), Done), "the connection is made anew by itself"
 
 
 async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(halted: Cluster, shared: str) -> None:
@@ -107,7 +108,7 @@ async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(ha
         halted.halt()
         raise MachineUnreachable("gpu1 cannot be reached.")
 
-    failed = await guarded(work(), tools, body)
+    failed = await translate_errors(work(), tools, body)
     assert isinstance(failed, Failed)
     assert failed.code == "state_unavailable"
 

@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from gpuaas_sdk.host_steps.host import Claim, preamble
+from gpuaas_sdk.host_steps.step import Step, Task, survey
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, preamble
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.steps import catalog, daemons, deploy, fenced, keys, packages, teardown
-from gpuaas_slurm.steps.base import Step, Task, survey
-from gpuaas_slurm.validate import BadWord
 
 HOST = catalog.example_host()
 NEW = keys.NewKey(b"0123456789abcdef" * 8)
@@ -99,22 +100,22 @@ def test_step_names_are_unique_and_titles_are_sentences() -> None:
 
 @pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
 def test_every_script_is_valid_shell(step: Step) -> None:
-    text = preamble(HOST.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+    text = preamble(PROFILE, HOST.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_survey_is_valid_shell() -> None:
-    text = preamble(HOST.claim, step="look", unit="", within=1) + survey(all_steps())
+    text = preamble(PROFILE, HOST.claim, step="look", unit="", within=1) + survey(all_steps(), PROFILE.units)
     assert subprocess.run(["bash", "-n"], input=text, text=True, timeout=10, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("bad", ["inst_1;reboot", "inst_$(id)", "../../etc", "inst_0000\n0001"])
 def test_an_id_cannot_leave_its_place_in_a_script(bad: str) -> None:
     with pytest.raises(BadWord):
-        preamble(Claim(bad, "op_00000001", 1), step="files", unit="", within=1)
+        preamble(PROFILE, Claim(bad, "op_00000001", 1), step="files", unit="", within=1)
     with pytest.raises(BadWord):
-        preamble(Claim("inst_00000001", bad, 1), step="files", unit="", within=1)
+        preamble(PROFILE, Claim("inst_00000001", bad, 1), step="files", unit="", within=1)
 
 
 def test_the_command_lists_every_step_as_json() -> None:

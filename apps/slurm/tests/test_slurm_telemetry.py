@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import structlog
+from gpuaas_sdk.host_steps.host import Claim, Host
 from gpuaas_slurm import logs
-from gpuaas_slurm.hosts import Claim, Host
+from gpuaas_slurm.profile import PROFILE
 
 SECRET = "munge-key-material"
 
@@ -47,7 +48,7 @@ def kept() -> Any:
 
 
 async def test_a_host_command_is_told_in_short_and_without_secrets(kept: Kept) -> None:
-    host = Host(Machine(), Claim("inst_00000001", "op_00000001", 2), "alloc_1", "node-a", "10.0.0.9")
+    host = Host(Machine(), Claim("inst_00000001", "op_00000001", 2), "alloc_1", "node-a", "10.0.0.9", PROFILE)
     await host.script(f"echo {SECRET}", step="munge_key", data=SECRET.encode())
     (line,) = kept.lines
     assert line["message"].startswith("munge_key on node-a ended with 3 after ")

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuaas_sdk.host_steps.host import Answer
+
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.slurm import parse
@@ -69,12 +70,12 @@ class Proof:
 
     @classmethod
     def read(cls, answer: Answer) -> "Proof":
-        rows = [line.split("|") for line in answer.said.get("access", [])]
-        gpus, _, seen = answer.one("gpu_job", "0|").partition("|")
+        rows = [line.split("|") for line in answer.lines.get("access", [])]
+        gpus, _, seen = answer.last("gpu_job", "0|").partition("|")
         nodes = next((row[1] for row in rows if row[0] == "nodes"), "")
         return cls(
-            first_job_at_ms=int(answer.one("first_job", "0|").partition("|")[0]),
-            batch_job=answer.one("batch_job").partition("|")[0],
+            first_job_at_ms=int(answer.last("first_job", "0|").partition("|")[0]),
+            batch_job=answer.last("batch_job").partition("|")[0],
             gpus=int(gpus),
             gpu_seen=seen,
             versions={row[1]: row[2].strip() for row in rows if row[0] == "version"},
@@ -136,7 +137,7 @@ def try_headers(plan: Plan, keys: Iterable[Key]) -> str:
 
 
 def read_tried(answer: Answer) -> dict[Key, bool]:
-    rows = [line.split("|") for line in answer.said.get("header", [])]
+    rows = [line.split("|") for line in answer.lines.get("header", [])]
     return {(row[0], row[1] or None): row[2] == "0" for row in rows if len(row) == 3}
 
 

@@ -23,13 +23,14 @@ from gpuaas_sdk import (
 )
 from gpuaas_sdk.controller.telemetry import moment
 from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.outcomes import translate_errors
 from gpuaas_sdk.host_steps.store import place
 
 from gpuaas_slurm import APP_SLUG, PROGRAM, __version__, logs
 from gpuaas_slurm.reconcile import keys, members, versions, whole
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.observe import observe
 
 log = structlog.get_logger()
@@ -116,7 +117,7 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
         with structlog.contextvars.bound_contextvars(**words):
             log.info("reconcile starts", operation_kind=work.operation.kind)
             started = moment()
-            outcome = await guarded(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
+            outcome = await translate_errors(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
             _tell_span(tools, work, started, outcome)
             return outcome

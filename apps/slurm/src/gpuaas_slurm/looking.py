@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuaas_sdk.host_steps.host import Answer
+
 from gpuaas_slurm.facts import STATES, UNITS
-from gpuaas_slurm.hosts import Answer
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
 from gpuaas_slurm.slurm import parse
 
@@ -107,29 +108,29 @@ def read_host(answer: Answer, clock_ms: int) -> HostSeen:
 
 
 def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
-    nodes = [node for line in answer.said.get("node", []) if (node := _node(line))]
-    rows = [line.split("|") for line in answer.said.get("assoc", [])]
+    nodes = [node for line in answer.lines.get("node", []) if (node := _node(line))]
+    rows = [line.split("|") for line in answer.lines.get("assoc", [])]
     return HeadSeen(
         **_of_host(answer, clock_ms),
-        answers="is UP" in answer.one("ping"),
-        database=answer.one("database") == "answers",
-        accounts=answer.one("accounts") == "answer",
+        answers="is UP" in answer.last("ping"),
+        database=answer.last("database") == "answers",
+        accounts=answer.last("accounts") == "answer",
         nodes={node.name: node for node in nodes},
-        partitions=_partitions(answer.said.get("partition", [])),
-        wanted=_partitions(answer.said.get("wanted", [])),
-        made=_made(answer.said.get("made", [])),
+        partitions=_partitions(answer.lines.get("partition", [])),
+        wanted=_partitions(answer.lines.get("wanted", [])),
+        made=_made(answer.lines.get("made", [])),
         associations=tuple((row[0], row[1], _limits(row[2:])) for row in rows if len(row) > 1),
     )
 
 
 def _of_host(answer: Answer, clock_ms: int) -> dict[str, Any]:
-    units = [line.split("|", 1) for line in answer.said.get("unit", []) if "|" in line]
-    files = [(*line.split("|", 2), "", "")[:3] for line in answer.said.get("file", [])]
+    units = [line.split("|", 1) for line in answer.lines.get("unit", []) if "|" in line]
+    files = [(*line.split("|", 2), "", "")[:3] for line in answer.lines.get("file", [])]
     return {
-        "skew_s": (int(answer.one("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        "skew_s": (int(answer.last("now_ms", str(clock_ms))) - clock_ms) / 1000,
         "units": {unit.removesuffix(".service"): state for unit, state in units},
-        "version": parse.version(answer.one("version")) or "",
-        "files_known": answer.one("files") == "listed",
+        "version": parse.version(answer.last("version")) or "",
+        "files_known": answer.last("files") == "listed",
         "files": tuple(sorted(files)),
     }
 

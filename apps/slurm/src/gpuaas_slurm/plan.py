@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gpuaas_sdk.host_steps.validate import BadWord
+
 from gpuaas_slurm import settings, validate
-from gpuaas_slurm.validate import BadWord
+from gpuaas_slurm.errors import BadPlan
 
 UNIX_USER = "gpuaas"
 INPUTS = {
@@ -46,10 +48,6 @@ class MemberLike(Protocol):
     def address(self) -> Any: ...
     @property
     def facts(self) -> Any: ...
-
-
-class BadPlan(ValueError):
-    """The members do not make a cluster this version can build."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuaas_slurm.validate import BadWord, whole
+from gpuaas_sdk.host_steps.validate import BadWord
+
+from gpuaas_slurm.validate import whole
 
 PUSHED, RESTART = "pushed", "needs_restart"
 SENTENCES = {

@@ -4,26 +4,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host, take_charge
 from gpuaas_sdk.host_steps.journal import Key
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, validate
-from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import Seat
-from gpuaas_slurm.reconcile.ground import Tools, guarded, paused, pausing, reach, reporter, take_charge
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.steps import nodes, teardown
 
 
 async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
-    return await guarded(work, tools, lambda: _decommission(work, tools))
+    return await translate_errors(work, tools, lambda: _decommission(work, tools))
 
 
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
-    async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
+    async with reach_hosts(work, tools, allocations(work)) as hosts, start_reporter(work) as said:
         await take_charge(hosts)
         tools.forget(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), results={"prove_clean": checks})
         if not await runner.run(teardown.stages(list(hosts.values()))):
             return paused(work)
         evidence: dict[str, Any] = {allocation_id: proven(tools, host) for allocation_id, host in hosts.items()}
@@ -44,7 +46,7 @@ def allocations(work: Work) -> list[str]:
 
 
 def checks(answer: Answer) -> dict[str, Any]:
-    rows = [line.split("|", 2) for line in answer.said.get("check", [])]
+    rows = [line.split("|", 2) for line in answer.lines.get("check", [])]
     made = [{"check": name, "ok": ok == "yes", "detail": detail} for name, ok, detail in rows]
     if bad := [row for row in made if not row["ok"]]:
         words = "; ".join(f"{row['check']}: {row['detail'].strip()}" for row in bad)

@@ -5,44 +5,36 @@ from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 from gpuaas_sdk.client.models import MemberView
+from gpuaas_sdk.host_steps.breaker import with_circuit_breaker
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle
 from gpuaas_slurm.conditions import PREFLIGHT, Question, names_apart, same_uid
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts, common_uid
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
-from gpuaas_slurm.reconcile.breaker import tried
-from gpuaas_slurm.reconcile.ground import (
-    Tools,
-    declared_gpus,
-    facts_of,
-    guarded,
-    paused,
-    pausing,
-    reach,
-    reporter,
-    untouched,
-)
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.steps import deploy as recipe
 from gpuaas_slurm.steps.proof import COLLECT
 
 
 async def deploy(work: Work, tools: Tools) -> Done | Again | Failed:
-    return await guarded(work, tools, lambda: tried(work, tools, lambda: _deploy(work, tools)))
+    return await translate_errors(work, tools, lambda: with_circuit_breaker(work, tools, lambda: _deploy(work, tools)))
 
 
 async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     wanted = await make_plan(work, tools)
-    async with reach(work, tools, wanted.allocations) as hosts, reporter(work) as said:
-        facts = await facts_of(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+    async with reach_hosts(work, tools, wanted.allocations) as hosts, start_reporter(work) as said:
+        facts = await read_facts(hosts)
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
         await check_hosts(work, hosts, facts, later=await _to_be_brought(work, tools, facts))
         if await packages.provide(work, tools, hosts, facts, runner):
-            facts = await facts_of(hosts)
+            facts = await read_facts(hosts)
             await check_hosts(work, hosts, facts)
         runner.untouched = untouched(work, facts)
         tools.facts.update(facts)

@@ -8,9 +8,9 @@ from typing import Any
 
 from gpuaas_sdk import Again, Failed, MemberReport, Work
 from gpuaas_sdk.client.errors import ApiError
+from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.reporter import Reporter
 
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.steps import nodes
 from gpuaas_slurm.steps.nodes import Standing

@@ -7,16 +7,17 @@ from before asks both at once, as if it were still the same; whatever turns out 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from gpuaas_slurm.errors import StepFailed
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host, together
+from gpuaas_sdk.host_steps.runner import Prefetched, Runner
+from gpuaas_sdk.host_steps.step import Stage, Step, questions
+
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import versions
-from gpuaas_slurm.reconcile.ground import Tools, facts_and_more, facts_of
+from gpuaas_slurm.reconcile.ground import Tools, read_facts, read_facts_and_more
 from gpuaas_slurm.reconcile.versions import Versions
-from gpuaas_slurm.runner import Foreseen, Runner, together
 from gpuaas_slurm.steps import nodes
-from gpuaas_slurm.steps.base import Stage, Step, questions
 
 Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
 
@@ -26,7 +27,7 @@ class Seen:
     """`answers`: of each host, if more than its facts was asked."""
 
     facts: dict[str, HostFacts]
-    foreseen: dict[str, Foreseen] = field(default_factory=dict)
+    prefetched: dict[str, Prefetched] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
@@ -34,16 +35,16 @@ async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe)
     """Takes charge of every host."""
     asked = _foreseen(plan, hosts, tools, recipe)
     if not asked:
-        return _kept(Seen(await facts_of(hosts)), tools)
+        return _kept(Seen(await read_facts(hosts)), tools)
     head = plan.controller.allocation_id
     more = {
         a: f"{questions(steps)}{versions.RUNNING}{nodes.ALL_IF_IT_ANSWERS if a == head else ''}"
         for a, steps in asked.items()
     }
-    found = dict(zip(hosts, await together(*(facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))
+    found = dict(zip(hosts, await together(*(read_facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))
     answers = {a: answer for a, (_, answer) in found.items()}
     foreseen = {
-        a: Foreseen({step.name: step.probe for step in steps}, frozenset(answers[a].said.get("done", [])))
+        a: Prefetched({step.name: step.probe for step in steps}, frozenset(answers[a].lines.get("done", [])))
         for a, steps in asked.items()
     }
     return _kept(Seen({a: facts for a, (facts, _) in found.items()}, foreseen, answers), tools)
@@ -56,7 +57,7 @@ async def how_it_runs(
     is still so if nothing was done since."""
     where = plan.controller.allocation_id
     said = seen.answers.get(where)
-    if said is None or "node" not in said.said or any(row["acted"] for row in runner.timeline):
+    if said is None or "node" not in said.lines or any(row["acted"] for row in runner.timeline):
         states, running = await together(nodes.states(hosts[where], plan.workers), versions.of(hosts))
         return states, running
     return nodes.told(said, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}

@@ -3,29 +3,31 @@
 from collections.abc import Sequence
 
 from gpuaas_sdk import Again, Done, Failed, Work
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Task
 
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
+from gpuaas_slurm.reconcile.ground import Tools, read_facts
 from gpuaas_slurm.reconcile.whole import reports
-from gpuaas_slurm.runner import Runner
 from gpuaas_slurm.steps import keys, nodes
-from gpuaas_slurm.steps.base import Task
 
 Outcome = Done | Again | Failed
 
 
 async def rotate(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _rotate(work, tools))
+    return await translate_errors(work, tools, lambda: _rotate(work, tools))
 
 
 async def _rotate(work: Work, tools: Tools) -> Outcome:
     """Every host is reached and looked at before the first one changes."""
     plan = await make_plan(work, tools)
-    async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
-        await facts_of(hosts)
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
+        await read_facts(hosts)
         head = hosts[plan.controller.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
         if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
             return paused(work)
         await said.sent()

@@ -10,12 +10,15 @@ from typing import Any
 
 import structlog
 from gpuaas_sdk import Failed, Work
+from gpuaas_sdk.host_steps.context import reach_hosts
+from gpuaas_sdk.host_steps.errors import Unreached
 from gpuaas_sdk.host_steps.evidence import bounded
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import translate_errors
 
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools, Unreached, guarded, reach
+from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.steps import admission, nodes
 
 log = structlog.get_logger()
@@ -25,10 +28,10 @@ GONE_HALF = "stop_services"  # the step after which a worker that leaves cannot 
 
 async def ended(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
     """The outcome of the body; before a failure is told, what the operation holds in Slurm is let go."""
-    outcome = await guarded(work, tools, body)
+    outcome = await translate_errors(work, tools, body)
     if not isinstance(outcome, Failed):
         return outcome
-    left = await guarded(work, tools, lambda: _let_go(work, tools))
+    left = await translate_errors(work, tools, lambda: _let_go(work, tools))
     if isinstance(left, dict):
         return replace(outcome, adapter_detail=bounded({**(outcome.adapter_detail or {}), **left})) if left else outcome
     log.warning("the operation leaves something in Slurm", why=left.why)
@@ -41,7 +44,7 @@ async def _let_go(work: Work, tools: Tools) -> dict[str, Any]:
     plan = await make_plan(work, tools)
     seats = {seat.member_id: seat for seat in plan.workers}
     operation = work.operation
-    async with reach(work, tools, [plan.controller.allocation_id]) as hosts:
+    async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
         if operation.kind in COMING and (new := seats.get(operation.member_id or "")):
             found = await _not_accepted(work, tools, head, new)
@@ -55,7 +58,7 @@ async def _not_accepted(work: Work, tools: Tools, head: Host, seat: Seat) -> dic
         return {}
     found: dict[str, Any] = {}
     try:
-        async with reach(work, tools, [seat.allocation_id]) as hosts:
+        async with reach_hosts(work, tools, [seat.allocation_id]) as hosts:
             found = {"worker": {"host": seat.host, **await admission.stop(hosts[seat.allocation_id])}}
     except Unreached as error:
         log.warning("its slurmd could not be stopped; it is closed to jobs", host=seat.host, error=str(error))

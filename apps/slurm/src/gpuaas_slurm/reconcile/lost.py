@@ -11,14 +11,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import Unreached
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import paused
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Task
 
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.reconcile import keys
-from gpuaas_slurm.reconcile.ground import Tools, Unreached, facts_of, paused, reach, reporter
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.reconcile.ground import Tools, read_facts
 from gpuaas_slurm.steps import fenced, nodes
-from gpuaas_slurm.steps.base import Task
 
 Outcome = Done | Again | Failed
 KEYED = ("ready", "draining", "drained", "failed")  # others are on their way in, and get the newest key when they come
@@ -35,8 +38,8 @@ def removes(work: Work, seat: Seat) -> bool:
 
 async def take_out(work: Work, tools: Tools, plan: Plan, seat: Seat) -> Outcome:
     """Once begun it is not called off: a host that is half fenced could come back half."""
-    async with everybody_else(work, tools, plan, seat) as (head, others, silent), reporter(work) as said:
-        await facts_of({host.allocation_id: host for host in (head, *others)})
+    async with everybody_else(work, tools, plan, seat) as (head, others, silent), start_reporter(work) as said:
+        await read_facts({host.allocation_id: host for host in (head, *others)})
         runner = Runner(tools.journal, said, pause=lambda: work.stopping)
         if not await runner.run([(Task(head, fenced.down(seat)),)]):
             return paused(work)
@@ -62,14 +65,14 @@ async def everybody_else(
     state = {member.id: member.state for member in work.members()}
     where = plan.controller.allocation_id
     async with AsyncExitStack() as stack:
-        head = (await stack.enter_async_context(reach(work, tools, [where])))[where]
+        head = (await stack.enter_async_context(reach_hosts(work, tools, [where])))[where]
         others: list[Host] = []
         silent: list[str] = []
         for one in plan.workers:
             if one.allocation_id in (where, seat.allocation_id) or state[one.member_id] not in KEYED:
                 continue
             try:
-                found = await stack.enter_async_context(reach(work, tools, [one.allocation_id]))
+                found = await stack.enter_async_context(reach_hosts(work, tools, [one.allocation_id]))
                 others.append(found[one.allocation_id])
             except Unreached:
                 if tools.journal.wait(work.operation.id, one.allocation_id)[0] < tools.patience_s:

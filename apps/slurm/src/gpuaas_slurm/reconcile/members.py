@@ -7,34 +7,28 @@ from dataclasses import replace as changed
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.breaker import with_circuit_breaker
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host, together
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause
 from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Stage, Task, in_one_go
 
 from gpuaas_slurm import conditions
-from gpuaas_slurm.errors import StepFailed
+from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Answer, Host
-from gpuaas_slurm.plan import BadPlan, Plan, Seat
+from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.reconcile import lost, packages
-from gpuaas_slurm.reconcile.breaker import tried
 from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
 from gpuaas_slurm.reconcile.emptying import emptied, reported
-from gpuaas_slurm.reconcile.ground import (
-    Tools,
-    declared_gpus,
-    facts_of,
-    paused,
-    pausing,
-    reach,
-    reporter,
-    untouched,
-)
+from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.reconcile.letting_go import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
-from gpuaas_slurm.runner import Runner, together
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
-from gpuaas_slurm.steps.base import Stage, Task, in_one_go
 from gpuaas_slurm.steps.deploy import KeyOf, Shared, prepared, rekeyed, shared
 
 Outcome = Done | Again | Failed
@@ -43,7 +37,7 @@ REKEYED = "again_join_key"
 
 
 async def add(work: Work, tools: Tools) -> Outcome:
-    return await ended(work, tools, lambda: tried(work, tools, lambda: _add(work, tools)))
+    return await ended(work, tools, lambda: with_circuit_breaker(work, tools, lambda: _add(work, tools)))
 
 
 async def drain(work: Work, tools: Tools) -> Outcome:
@@ -76,16 +70,19 @@ def seat_of(plan: Plan, member_id: str | None) -> Seat:
 async def _add(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
-    async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
+    async with (
+        reach_hosts(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts,
+        start_reporter(work) as said,
+    ):
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), surveyed=False)
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), surveyed=False)
         try:
             if not await _join(work, tools, plan, seat, head, host, runner):
                 return await _taken_back(work, tools, said, head, host, seat)
             opened: Stage = (Task(host, admission.open_door(seat)),)
             standing, _ = await together(nodes.standing(head, seat), runner.run([opened]))
         except StepFailed as error:
-            if error.code != "drained_by_somebody":
+            if error.code != "drained_by_person":
                 raise
             return await _waits_for_a_person(work, said, head, seat, error.message)
         await said.sent()
@@ -127,10 +124,10 @@ async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host
 async def _join(work: Work, tools: Tools, plan: Plan, seat: Seat, head: Host, host: Host, runner: Runner) -> bool:
     """True when the worker is part of the cluster; False when asked to pause."""
     hosts = {seat.allocation_id: host}
-    seen, common = await together(facts_of(hosts), shared(head))
+    seen, common = await together(read_facts(hosts), shared(head))
     uid = _uid(common, head, plan)
     if await packages.provide(work, tools, hosts, seen, runner):
-        seen = await facts_of(hosts)
+        seen = await read_facts(hosts)
     facts: HostFacts = seen[seat.allocation_id]
     tools.facts[seat.allocation_id] = facts
     known = changed(facts, declared_gpus=declared_gpus(work, seat.allocation_id))
@@ -187,7 +184,7 @@ def confinement(slurm_conf: str) -> tuple[str, ...]:
 async def _drain(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
-    async with reach(work, tools, [plan.controller.allocation_id]) as hosts, reporter(work) as said:
+    async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts, start_reporter(work) as said:
         standing = await emptied(work, said, hosts[plan.controller.allocation_id], seat)
         if not isinstance(standing, nodes.Standing):
             return standing
@@ -199,7 +196,7 @@ async def _drain(work: Work, tools: Tools) -> Outcome:
 async def _undrain(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
-    async with reach(work, tools, [plan.controller.allocation_id]) as hosts:
+    async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
         standing = await nodes.standing(head, seat)
         if standing.state in ("drained", "draining"):
@@ -216,7 +213,7 @@ async def _undrain(work: Work, tools: Tools) -> Outcome:
 
 def _somebody_elses(work: Work, seat: Seat, standing: nodes.Standing) -> Failed:
     return Failed(
-        "drained_by_somebody",
+        "drained_by_person",
         f"{standing.by or 'Somebody'} drained {seat.host} in Slurm: {standing.reason}. The platform leaves that alone.",
         f"Ask them, or on the controller: scontrol update nodename={seat.node} state=undrain; then run"
         f" `gpuaas operation retry {work.operation.id}`.",
@@ -229,11 +226,16 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     """slurmd lets jobs live while it restarts."""
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
-    async with reach(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts, reporter(work) as said:
+    async with (
+        reach_hosts(work, tools, [plan.controller.allocation_id, seat.allocation_id]) as hosts,
+        start_reporter(work) as said,
+    ):
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         await _could_come_back(work, seat, host)
         notes: list[str] = []
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={REKEYED: foreign_key(seat, notes)})
+        runner = Runner(
+            tools.journal, said, pause=lambda: should_pause(work), results={REKEYED: foreign_key(seat, notes)}
+        )
         keyed: list[Stage] = [(rekeyed(KeyOf(head), host),)] if host is not head else []
         if not await runner.run([*keyed, (Task(host, nodes.restart(head is host, seat)),)]):
             return paused(work)
@@ -248,7 +250,7 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
 
 
 async def _could_come_back(work: Work, seat: Seat, host: Host) -> None:
-    seen = (await facts_of({seat.allocation_id: host}))[seat.allocation_id]
+    seen = (await read_facts({seat.allocation_id: host}))[seat.allocation_id]
     known = changed(seen, declared_gpus=declared_gpus(work, seat.allocation_id))
     for row in conditions.ask(known, host.claim.instance_id, conditions.COMING_BACK):
         if not row["ok"]:
@@ -259,9 +261,9 @@ def foreign_key(seat: Seat, notes: list[str]) -> Callable[[Answer], dict[str, An
     """Somebody had changed the munge key on the worker: worth a sentence, since its jobs were refused until now."""
 
     def read(answer: Answer) -> dict[str, Any]:
-        if "foreign_key" in answer.said:
+        if "foreign_key" in answer.lines:
             notes.append(f"{seat.host} had another munge key than the cluster; it has the right one again.")
-        return {"foreign_key": "foreign_key" in answer.said}
+        return {"foreign_key": "foreign_key" in answer.lines}
 
     return read
 
@@ -279,7 +281,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
     wanted = [plan.controller.allocation_id, seat.allocation_id]
     if seat.allocation_id == plan.controller.allocation_id:  # the platform does not ask for it
         raise BadPlan(f"{seat.host} also runs the controller, which cannot go with the worker.")
-    async with reach(work, tools, wanted) as hosts, reporter(work) as said:
+    async with reach_hosts(work, tools, wanted) as hosts, start_reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[seat.allocation_id]
         standing = await emptied(work, said, head, seat)
         if not isinstance(standing, nodes.Standing):
@@ -305,8 +307,8 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, seat: Seat, more: list
 
 
 def _leaving(work: Work, tools: Tools, said: Reporter) -> Runner:
-    found = {"prove_clean": checks}
-    return Runner(tools.journal, said, pause=lambda: work.stopping, found=found, surveyed=False)
+    results = {"prove_clean": checks}
+    return Runner(tools.journal, said, pause=lambda: work.stopping, results=results, surveyed=False)
 
 
 def leaving(head: Host, host: Host, seat: Seat) -> list[Stage]:
@@ -324,7 +326,7 @@ async def _replace(work: Work, tools: Tools) -> Outcome:
     goes first. Each half finds what it has already done."""
     if lost.is_gone(work):
         return await _replace_lost(work, tools)
-    come = await tried(work, tools, lambda: _add(work, tools))
+    come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))
     if not isinstance(come, Done):
         return come
     plan, new = await make_plan(work, tools), list(come.members or [])
@@ -339,7 +341,7 @@ async def _replace_lost(work: Work, tools: Tools) -> Outcome:
     gone = await lost.take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id))
     if not isinstance(gone, Done):
         return gone
-    come = await tried(work, tools, lambda: _add(work, tools))
+    come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))
     if not isinstance(come, Done):
         return come
     detail = {"lost": gone.adapter_detail, "new": come.adapter_detail}

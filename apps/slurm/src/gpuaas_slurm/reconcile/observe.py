@@ -14,16 +14,18 @@ import structlog
 from gpuaas_sdk import MemberObservation, Observation, ObserveContext
 from gpuaas_sdk.client.errors import ApiError, MachineError
 from gpuaas_sdk.client.models import MemberView
+from gpuaas_sdk.host_steps.host import Answer, Claim, parse, preamble
+from gpuaas_sdk.host_steps.validate import BadWord
 
 from gpuaas_slurm import __version__, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
+from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.health import TAKES_JOBS, Worker
-from gpuaas_slurm.hosts import Answer, Claim, parse, preamble
 from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
-from gpuaas_slurm.plan import BadPlan, Plan, Seat
+from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.validate import BadWord
 
 log = structlog.get_logger()
 IN_TURN = 4  # workers' hosts probed each time although Slurm shows nothing wrong with them
@@ -42,7 +44,7 @@ class ObservedCluster:
     async def ask(self, seat: Seat, script: str) -> Answer:
         """Without a claim, a fence or a log line per command: an observation writes nothing."""
         claim = Claim(self.context.instance.id, str(self.context.instance.last_operation_id), 0)
-        text = preamble(claim, step="look", unit="", within=WITHIN_S) + script
+        text = preamble(PROFILE, claim, step="look", unit="", within=WITHIN_S) + script
         result = await self.context.machine(seat.allocation_id).run(["bash", "-c", text], timeout=WITHIN_S)
         return parse(result.exit, result.stdout, result.stderr)
 

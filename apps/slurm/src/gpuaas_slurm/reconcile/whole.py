@@ -9,45 +9,47 @@ from contextlib import suppress
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
 from gpuaas_sdk.client.errors import MachineError
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host, together
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
 
 from gpuaas_slurm import __version__
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import foresight, packages, versions
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.reconcile.foresight import Recipe
-from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
-from gpuaas_slurm.runner import Runner, together
+from gpuaas_slurm.reconcile.ground import Tools, read_facts
 from gpuaas_slurm.steps import candidate, deploy, halt
-from gpuaas_slurm.steps.base import Stage, Step, Task
 
 Outcome = Done | Again | Failed
 Before = Callable[[dict[str, Host], dict[str, HostFacts]], Awaitable[None]]
 
 
 async def stop(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _stop(work, tools))
+    return await translate_errors(work, tools, lambda: _stop(work, tools))
 
 
 async def start(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _brought(work, tools, _there, "runs again"))
+    return await translate_errors(work, tools, lambda: _brought(work, tools, _there, "runs again"))
 
 
 async def restart(work: Work, tools: Tools) -> Outcome:
     """Every service once more; jobs on the workers go on meanwhile."""
-    return await guarded(work, tools, lambda: _brought(work, tools, _again, "was restarted"))
+    return await translate_errors(work, tools, lambda: _brought(work, tools, _again, "was restarted"))
 
 
 async def reconfigure(work: Work, tools: Tools) -> Outcome:
     """What each input's effect promises: the manifest says it, steps/candidate.py keeps it."""
-    return await guarded(work, tools, lambda: _brought(work, tools, _changed, "has its new settings"))
+    return await translate_errors(work, tools, lambda: _brought(work, tools, _changed, "has its new settings"))
 
 
 async def upgrade(work: Work, tools: Tools) -> Outcome:
     """The accounting database is kept aside first; then slurmdbd, slurmctld and the workers, in this order."""
-    return await guarded(work, tools, lambda: _upgraded(work, tools))
+    return await translate_errors(work, tools, lambda: _upgraded(work, tools))
 
 
 def _there(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> list[Stage]:
@@ -121,9 +123,9 @@ async def _upgraded(work: Work, tools: Tools) -> Outcome:
 
 async def _stop(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
-    async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
-        await facts_of(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
+        await read_facts(hosts)
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
         if not await runner.run(halt.stages(plan, hosts)):
             return paused(work)
         await said.sent()
@@ -137,12 +139,12 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
 
 async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, before: Before | None = None) -> Outcome:
     plan = await make_plan(work, tools)
-    async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
         seen = await foresight.look(plan, hosts, tools, recipe)
         facts = seen.facts
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), foreseen=seen.foreseen)
+        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), prefetched=seen.prefetched)
         if await packages.provide(work, tools, hosts, facts, runner):
-            facts = await facts_of(hosts)
+            facts = await read_facts(hosts)
         if before:
             await before(hosts, facts)
         head = hosts[plan.controller.allocation_id]
@@ -166,7 +168,7 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             members=reports(work, states, running),
             adapter_detail={
                 "app_version": __version__,
-                "versions": {hosts[a].name: one.said for a, one in running.items()},
+                "versions": {hosts[a].name: one.printed for a, one in running.items()},
                 "steps": runner.timeline,
             },
         )

@@ -7,12 +7,14 @@ exactly it; then the reservation goes. `take_off` undoes all of it when the oper
 
 from typing import Any
 
-from gpuaas_slurm.errors import explain, seen
-from gpuaas_slurm.hosts import Host
+from gpuaas_sdk.host_steps.errors import diagnosis
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Step
+
+from gpuaas_slurm.errors import FAILURES
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.files import File
 from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
 from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
@@ -103,7 +105,7 @@ drained() {{ {shell.node_state(seat)} | grep -Eq '^dr'; }}
 stands=$({shell.node_standing(seat)})
 case $stands in
   dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={seat.node} state=idle ;;
-  dr*) say fail "drained_by_somebody|${{stands#*|}}"; exit 1 ;;
+  dr*) say fail "drained_by_person|${{stands#*|}}"; exit 1 ;;
 esac
 why="{OURS}$OPERATION: not accepted"
 close() {{ drained || timeout 5 scontrol update nodename={seat.node} state=drain reason="$why"; }}
@@ -161,14 +163,14 @@ async def outside(head: Host, seat: Seat) -> bool:
     """Slurm knows it, but it was not accepted yet."""
     answer = await head.script(OUTSIDE.format(node=seat.node, accepted=accepted(seat)), step="look", within=15)
     if answer.exit != 0:
-        raise explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
-    return answer.one("outside") == "yes"
+        raise FAILURES.explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
+    return answer.last("outside") == "yes"
 
 
 async def stop(host: Host) -> dict[str, Any]:
     """How its services were, and the last words of slurmd."""
     answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
-    return seen(answer)
+    return diagnosis(answer)
 
 
 async def take_off(head: Host, seat: Seat) -> None:
@@ -176,4 +178,6 @@ async def take_off(head: Host, seat: Seat) -> None:
     words = TAKE_OFF.format(reservation=reservation(seat), node=seat.node, ours=OURS)
     answer = await head.script(words, step="take_off", within=30)
     if answer.exit != 0:
-        raise explain(answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed")
+        raise FAILURES.explain(
+            answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed"
+        )

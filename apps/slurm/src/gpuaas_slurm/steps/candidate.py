@@ -7,15 +7,16 @@ joining anew: both are refused while jobs are there. A refusal leaves everything
 
 from collections.abc import Mapping
 
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
+
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.files import SLURM_CONF, File
 from gpuaas_slurm.render.other_conf import features, gres
 from gpuaas_slurm.render.units import started_with
 from gpuaas_slurm.settings import NEEDS_RESTART
 from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Stage, Step, Task
 
 # Whatever was held back for a change that does not come: workers that we drained, partitions that were to go.
 GIVE_BACK = """

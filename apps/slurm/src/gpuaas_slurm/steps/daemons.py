@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
 
 OUR_KEY = (
     """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]"""

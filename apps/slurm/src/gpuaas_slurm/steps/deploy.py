@@ -9,13 +9,14 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuaas_slurm.errors import StepFailed
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
+
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import UNIX_USER, Plan, Seat
 from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
 from gpuaas_slurm.steps import candidate, daemons, prepare, proof
-from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 
 KEY = "/etc/munge/munge.key"
 HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
@@ -133,8 +134,8 @@ async def shared(head: Host) -> Shared:
         raise StepFailed(
             "keys_differ", f"The munge key on {head.name} is not the one of the cluster.", {"host": head.name}
         )
-    found = {path: base64.b64decode(answer.one(path)) for path in (KEY, *SHARED)}
+    found = {path: base64.b64decode(answer.last(path)) for path in (KEY, *SHARED)}
     if answer.exit != 0 or not all(found.values()):
         raise StepFailed("step_failed", f"The files of the cluster on {head.name} cannot be read.", {"host": head.name})
-    uid = int(answer.one("uid")) if answer.one("uid").isdigit() else None
+    uid = int(answer.last("uid")) if answer.last("uid").isdigit() else None
     return Shared(found[KEY], {path: found[path].decode() for path in SHARED}, uid)

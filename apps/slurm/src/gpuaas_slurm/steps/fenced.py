@@ -4,9 +4,10 @@ Down means for Slurm that nothing runs there any more: batch jobs are requeued, 
 true of the host, the platform cannot know; whoever says that the host is gone has said so.
 """
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
 from gpuaas_slurm.steps.nodes import OURS
 
 

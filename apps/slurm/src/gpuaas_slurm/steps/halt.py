@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
+
 from gpuaas_slurm.facts import UNITS
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.other_conf import DATABASE
 from gpuaas_slurm.steps import daemons, teardown
-from gpuaas_slurm.steps.base import Stage, Step, Task
 from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
 
 

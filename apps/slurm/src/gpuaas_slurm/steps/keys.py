@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
 
 KEY, NEXT = "/etc/munge/munge.key", "/etc/munge/.munge.key.new"
 NEVER_HAD_ONE = '[ ! -e "$OWN/munge.key.sha256" ]'  # a worker that failed before it got the key
@@ -70,9 +70,9 @@ def make() -> Step:
 
 async def made(head: Host) -> NewKey:
     answer = await head.script(READ, step="share")
-    if answer.exit != 0 or not answer.one("key"):
+    if answer.exit != 0 or not answer.last("key"):
         raise StepFailed("step_failed", f"The new key on {head.name} cannot be read.", {"host": head.name})
-    return NewKey(base64.b64decode(answer.one("key")))
+    return NewKey(base64.b64decode(answer.last("key")))
 
 
 def bring(key: NewKey) -> Step:

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from gpuaas_sdk.host_steps.host import Answer, Host
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm import validate
-from gpuaas_slurm.errors import explain
-from gpuaas_slurm.hosts import Answer, Host
+from gpuaas_slurm.errors import FAILURES
 from gpuaas_slurm.plan import Seat
 from gpuaas_slurm.slurm import parse, shell
-from gpuaas_slurm.steps.base import Step
 
 OURS = "gpuaas:"
 MOST_JOBS = 50  # of those that hold a node, told one by one
@@ -134,8 +135,8 @@ class Standing:
 
 
 def read(answer: Answer) -> Standing:
-    state, by, reason = [*answer.one("node").split("|", 2), "", "", ""][:3]
-    jobs = tuple(_job(line) for line in answer.said.get("job", []) if line.count("|") >= 5)
+    state, by, reason = [*answer.last("node").split("|", 2), "", "", ""][:3]
+    jobs = tuple(_job(line) for line in answer.lines.get("job", []) if line.count("|") >= 5)
     said = "" if reason.strip() in ("", "none") else reason.strip()
     return Standing(bool(state.strip()), parse.node_state(state), said, by.strip(), jobs)
 
@@ -159,7 +160,7 @@ async def states(head: Host, seats: Iterable[Seat]) -> dict[str, str]:
 
 
 def told(answer: Answer, seats: Iterable[Seat]) -> dict[str, str]:
-    known = dict(line.split("|", 1) for line in answer.said.get("node", []) if "|" in line)
+    known = dict(line.split("|", 1) for line in answer.lines.get("node", []) if "|" in line)
     return {seat.member_id: parse.node_state(known.get(seat.node, "")) for seat in seats}
 
 
@@ -185,13 +186,13 @@ async def requeue(head: Host, jobs: Iterable[Job]) -> tuple[list[str], dict[str,
     """Those that are back in the queue, and why others are not: Slurm takes back only batch jobs that allow it."""
     ids = " ".join(str(validate.whole("job", int(job.id), 1, 2**32)) for job in jobs)
     answer = _answered(await head.script(REQUEUE.format(jobs=ids), step="requeue", within=60), head, "requeue")
-    stays = (line.partition("|") for line in answer.said.get("stays", []))
-    return answer.said.get("back", []), {job: why for job, _, why in stays}
+    stays = (line.partition("|") for line in answer.lines.get("stays", []))
+    return answer.lines.get("back", []), {job: why for job, _, why in stays}
 
 
 def _answered(answer: Answer, head: Host, step: str) -> Answer:
     if answer.exit != 0:
-        raise explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
+        raise FAILURES.explain(answer, host=head.name, step=step, title="Asking the scheduler", code="step_failed")
     return answer
 
 
@@ -210,7 +211,7 @@ if [ "$(wc -l <"$BASE/journal.jsonl")" -gt {2 * JOURNAL_LINES} ]; then
   tail -n {JOURNAL_LINES} "$BASE/journal.jsonl" >"$BASE/journal.new.$$"
   mv "$BASE/journal.new.$$" "$BASE/journal.jsonl"
 fi
-old_marks_go
+delete_old_marks
 """,
     )
 

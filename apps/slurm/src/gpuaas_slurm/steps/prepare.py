@@ -1,9 +1,10 @@
 """The first steps on a host: remember how it was, bring files, user and services into place. Nothing runs yet."""
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm.facts import UNITS
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.files import File, archive
-from gpuaas_slurm.steps.base import Step
 
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 WORKER_UNITS = ("munge", "slurmd")

@@ -5,10 +5,11 @@ What was seen is written to the report of the operation on the host, so that a r
 
 from collections.abc import Iterable
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm import validate
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
 
 HEALTH = ("scontrol ping", "sinfo -N", "sinfo -R")  # shown as: how to see how the cluster is
 COMMANDS = (

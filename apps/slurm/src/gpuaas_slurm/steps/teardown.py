@@ -7,11 +7,12 @@ says were not there. `before` was written by the first deploy step; without it w
 from collections.abc import Sequence
 from typing import Any
 
-from gpuaas_slurm.hosts import Host
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
+
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 from gpuaas_slurm.steps.prepare import WANTS
 
 SLURM_UNITS = "slurmd slurmctld slurmdbd"
@@ -201,7 +202,7 @@ def forget() -> Step:
         title="Removing the app's own notes from the host",
         phase="removing",
         probe='[ ! -e "$OWN" ]',
-        act='rm -rf "$OWN"\nold_marks_go\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
+        act='rm -rf "$OWN"\ndelete_old_marks\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
     )
 
 

@@ -1,39 +1,41 @@
-"""Runs steps: one survey per host, then of each stage what is not done: journal, act and verify on the host, journal.
+"""Runs steps: one survey per host, then the undone steps of each stage: journal, act and verify on the host, journal.
 
-All that a stage has for one host goes in one command. Kill this process anywhere and start it again: the survey (or,
-where there is none, the command itself) finds what is done, the rest is acted once.
+All tasks of a stage on one host go in one command. Kill this process at any moment and start it again: the survey (or,
+without one, the command itself) finds what is done, and the rest is done once.
 """
+
+from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from gpuaas_sdk.host_steps import failpoints
-from gpuaas_sdk.host_steps.journal import Journal, Key
-from gpuaas_sdk.host_steps.reporter import Reporter
 
-from gpuaas_slurm.errors import StepFailed, explain
-from gpuaas_slurm.hosts import Answer
-from gpuaas_slurm.steps.base import Stage, Task, acts, survey
+from . import failpoints
+from .errors import StepFailed
+from .host import Answer, together
+from .journal import Journal, Key
+from .reporter import Reporter
+from .step import Stage, Task, acts, survey
 
 log = structlog.get_logger()
-Found = Callable[[Answer], dict[str, Any]]
-Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps that its host was found to have done
+ReadResult = Callable[[Answer], dict[str, Any]]
+Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps that are done on its host
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """What a host was found to have done before it was known what would be asked of it."""
+class Prefetched:
+    """Which steps a host had done, read before the stages were known. See an app's prefetch."""
 
     probes: Mapping[str, str]  # by step
     done: frozenset[str]
 
     def answers(self, tasks: Sequence[Task]) -> bool:
-        """Exactly these questions were asked."""
+        """True if exactly the probes of these tasks were run."""
         return all(self.probes.get(task.step.name) == task.step.probe for task in tasks)
 
 
@@ -41,15 +43,17 @@ class Foreseen:
 class Runner:
     journal: Journal
     reporter: Reporter
-    untouched: frozenset[str] = frozenset()  # allocations of hosts on which nothing can be done yet: no need to ask
-    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)  # by allocation: what was asked already
-    surveyed: bool = True  # hosts are asked before the first act; else each command asks for itself
+    untouched: frozenset[str] = frozenset()  # allocations of hosts on which no step can be done yet: no survey
+    prefetched: Mapping[str, Prefetched] = field(default_factory=dict[str, Prefetched])  # by allocation
+    surveyed: bool = True  # probe all hosts before the first act; else each command probes for itself
     pause: Callable[[], bool] = lambda: False
-    found: Mapping[str, Found] = field(default_factory=dict)  # step -> what to keep of its answer
-    timeline: list[dict[str, Any]] = field(default_factory=list)
+    results: Mapping[str, ReadResult] = field(
+        default_factory=dict[str, ReadResult]
+    )  # step -> what to keep of its output
+    timeline: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     async def run(self, stages: Sequence[Stage]) -> bool:
-        """True when every step holds; False when asked to pause between two stages."""
+        """True when every step is done; False when `pause` asked to stop between two stages."""
         of, number = sum(len(stage) for stage in stages), 0
         hosts = {task.host.allocation_id for stage in stages for task in stage}
         async with self._surveys(stages) as surveys:
@@ -60,18 +64,18 @@ class Runner:
                 waiting = [task for task, done in zip(stage, held, strict=True) if not done]
                 number += len(stage)
                 if waiting:
-                    where = named(_hosts(waiting)) if len(hosts) > 1 else ""
-                    self.reporter.say(_ordered(stage)[-1].step.phase, number, of, title(stage) + where)
-                await together(*(self._go(tasks) for tasks in _by_host(waiting)))
+                    where = name_hosts(_hosts(waiting)) if len(hosts) > 1 else ""
+                    self.reporter.say(_ordered(stage)[-1].step.phase, number, of, stage_title(stage) + where)
+                await together(*(self._run_command(tasks) for tasks in _by_host(waiting)))
             return True
 
-    async def _go(self, tasks: Sequence[Task]) -> None:
-        """One command. What it was about to do is written down before, what became of it after."""
-        self.foreseen = {}
+    async def _run_command(self, tasks: Sequence[Task]) -> None:
+        """One command: its steps are written to the journal before, their results after."""
+        self.prefetched = {}
         host, started = tasks[0].host, time.monotonic()
         if len(tasks) > 1 and any(failpoints.marked(task.step.name) for task in tasks):
-            for task in _ordered(tasks):  # somebody wants to be there between two acts
-                await self._go([task])
+            for task in _ordered(tasks):  # a test has a failpoint between two acts
+                await self._run_command([task])
             return
         attempts = {task.step.name: self.journal.acting(self._key(task)) for task in tasks}
         for task in tasks:
@@ -84,14 +88,14 @@ class Runner:
         if failed:
             raise failed[0]
         if silent := [task.step for task in tasks if task.step.name not in answers]:
-            raise StepFailed(silent[0].code, f"{host.name} did not say how it ended: {silent[0].title}.")
+            raise StepFailed(silent[0].code, f"No result of this step arrived from {host.name}: {silent[0].title}.")
 
     def _end(self, task: Task, attempt: int, answers: Mapping[str, Answer], ms: int) -> StepFailed | None:
         key, answer = self._key(task), answers.get(task.step.name)
         if answer is None:
             self.journal.not_begun(key, attempt)
             return None
-        if held := "held" in answer.said:
+        if held := "held" in answer.lines:
             self.journal.held(key, attempt)
         else:
             try:
@@ -106,12 +110,14 @@ class Runner:
     def _read(self, task: Task, answer: Answer) -> dict[str, Any]:
         step = task.step
         if answer.exit != 0:
-            raise explain(answer, host=task.host.name, step=step.name, title=step.title, code=step.code)
-        return self.found[step.name](answer) if step.name in self.found else {}
+            raise task.host.profile.failures.explain(
+                answer, host=task.host.name, step=step.name, title=step.title, code=step.code
+            )
+        return self.results[step.name](answer) if step.name in self.results else {}
 
     @asynccontextmanager
     async def _surveys(self, stages: Sequence[Stage]) -> AsyncIterator[Surveys]:
-        """All hosts are asked at once; a stage waits for its own hosts only."""
+        """All hosts are surveyed at once; a stage waits for its own hosts only."""
         by_host: dict[str, list[Task]] = {}
         for stage in stages:
             for task in stage:
@@ -128,13 +134,13 @@ class Runner:
         host = tasks[0].host
         if not self.surveyed or host.allocation_id in self.untouched:
             return frozenset()
-        if (seen := self.foreseen.get(host.allocation_id)) and seen.answers(tasks):
-            return seen.done
-        answer = await host.script(survey([task.step for task in tasks]), within=60)
-        return frozenset(answer.said.get("done", []))
+        if (known := self.prefetched.get(host.allocation_id)) and known.answers(tasks):
+            return known.done
+        answer = await host.script(survey([task.step for task in tasks], host.profile.units), within=60)
+        return frozenset(answer.lines.get("done", []))
 
     async def _holds(self, task: Task, stages: Sequence[Stage], surveys: Surveys) -> bool:
-        """As the hosts were found before the first act."""
+        """As the hosts were before the first act."""
         concerned = [task, *(one for stage in stages for one in stage if one.step.name == task.step.goes_with)]
         found = await together(*(surveys[one.host.allocation_id] for one in concerned))
         if not all(one.step.name in done for one, done in zip(concerned, found, strict=True)):
@@ -153,17 +159,8 @@ class Runner:
         return Key(claim.operation_id, claim.instance_id, task.host.allocation_id, task.step.name, claim.epoch)
 
 
-async def together(*jobs: Awaitable[Any]) -> list[Any]:
-    """All come to their end before the first failure is told: nothing is left half watched on a host."""
-    results = await asyncio.gather(*jobs, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
-
-
 async def command(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
-    """What a host said of each step that it began."""
+    """Runs the tasks on their host; returns the output of each step that was begun."""
     host, turns = tasks[0].host, [[t.step for t in tasks if t.turn == turn] for turn in sorted({t.turn for t in tasks})]
     steps = [step for turn in turns for step in turn]
     inputs = {step.name: data for step in steps if (data := await step.input()) is not None}
@@ -176,10 +173,10 @@ async def command(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
 
 
 def _by_host(tasks: Sequence[Task]) -> list[list[Task]]:
-    found: dict[str, list[Task]] = {}
+    grouped: dict[str, list[Task]] = {}
     for task in tasks:
-        found.setdefault(task.host.allocation_id, []).append(task)
-    return list(found.values())
+        grouped.setdefault(task.host.allocation_id, []).append(task)
+    return list(grouped.values())
 
 
 def _ordered(tasks: Sequence[Task]) -> list[Task]:
@@ -190,12 +187,12 @@ def _hosts(tasks: Sequence[Task]) -> list[str]:
     return list(dict.fromkeys(task.host.name for task in tasks))
 
 
-def title(stage: Stage) -> str:
-    """One line for people, the same whatever of it is left to do."""
+def stage_title(stage: Stage) -> str:
+    """One line for people; the same line whatever part of the stage is still to do."""
     first, *_, last = [task.step.title for task in (*_ordered(stage)[:1], *_ordered(stage))]
     return first if first == last else f"{first} … {last[0].lower()}{last[1:]}"
 
 
-def named(hosts: Sequence[str], most: int = 3) -> str:
+def name_hosts(hosts: Sequence[str], most: int = 3) -> str:
     more = f" and {len(hosts) - most} more" if len(hosts) > most else ""
     return f" ({', '.join(hosts[:most])}{more})"
