@@ -41,6 +41,11 @@ def test_the_core_uses_no_word_of_a_scheduler_it_does_not_know(word: str) -> Non
     assert not lines_with(word, tracked("core/src"))
 
 
+@pytest.mark.parametrize("word", ["slurm", "mariadb", "scontrol", *WORDS[:-1]])
+def test_the_step_engine_knows_no_app(word: str) -> None:
+    assert not lines_with(word, tracked("sdk/src/gpuaas_sdk/host_steps"))
+
+
 def test_the_search_for_words_can_find_something() -> None:
     assert len(lines_with("lifecycle", tracked("core/src"))) > 3
 
