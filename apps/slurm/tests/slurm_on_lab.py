@@ -13,9 +13,9 @@ from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.host import MachineLike
 from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools
 
 INSTANCE, ALLOCATION = "inst_01k9lab0000000000000000000", "alloc_01k9lab000000000000000000"
 numbers = itertools.count(1)

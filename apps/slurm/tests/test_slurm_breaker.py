@@ -12,7 +12,7 @@ from gpuaas_sdk.host_steps.breaker import MOST_PER_HOST, MOST_PER_VERSION, WINDO
 from gpuaas_sdk.host_steps.errors import StepFailed
 from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_sdk.host_steps.outcomes import translate_errors
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 
 
 class Scene:

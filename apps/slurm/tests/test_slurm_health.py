@@ -11,7 +11,7 @@ from gpuaas_slurm import __version__, conditions, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, refreshed, shown_header
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
+from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
 from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile import deploy
 from gpuaas_slurm.steps.catalog import Member, example_host

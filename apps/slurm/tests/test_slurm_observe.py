@@ -9,7 +9,7 @@ import pytest
 from gpuaas_sdk import Observation, ObserveContext
 from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.journal import Journal
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.observe import IN_TURN, observe
 
 PARTITION = "PartitionName=main Nodes=ALL State=UP"

@@ -20,7 +20,7 @@ from gpuaas_slurm import manifest, settings
 from gpuaas_slurm.errors import NOTHING_CHANGED
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.steps import candidate, catalog, proof
 from slurm_examples import INSTANCE, PROJECT, member

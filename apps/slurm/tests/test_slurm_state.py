@@ -21,7 +21,7 @@ from gpuaas_sdk.host_steps import failpoints, journal_copy, store
 from gpuaas_sdk.host_steps import postgres_store as database
 from gpuaas_sdk.host_steps.journal import TABLES, Journal, Key, Setback
 from gpuaas_sdk.host_steps.outcomes import translate_errors
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"

@@ -10,7 +10,7 @@ from gpuaas_sdk.host_steps.step import Step, Task, survey
 from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.profile import PROFILE
-from gpuaas_slurm.steps import catalog, daemons, deploy, fenced, keys, packages, teardown
+from gpuaas_slurm.steps import catalog, daemons, deploy, keys, lost_worker, packages, teardown
 
 HOST = catalog.example_host()
 NEW = keys.NewKey(b"0123456789abcdef" * 8)
@@ -21,7 +21,7 @@ def all_steps() -> list[Step]:
     made = [(Task(HOST, packages.install("0" * 64)),)]
     made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
     made += [(Task(HOST, keys.make()),), *keys.stages(HOST, [], keys.NewKey(b"x")), (Task(HOST, keys.bring(NEW)),)]
-    made.append((Task(HOST, fenced.down(catalog.example_plan().workers[0])),))
+    made.append((Task(HOST, lost_worker.down(catalog.example_plan().workers[0])),))
     return [task.step for stage in [*made, *teardown.stages([HOST])] for task in stage]
 
 

@@ -13,8 +13,8 @@ from gpuaas_slurm.errors import NOTHING_CHANGED
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
 from gpuaas_slurm.profile import PROFILE
-from gpuaas_slurm.reconcile import packages, versions, whole
-from gpuaas_slurm.reconcile.ground import PackageSet, Tools
+from gpuaas_slurm.reconcile import cluster, packages, versions
+from gpuaas_slurm.reconcile.context import PackageSet, Tools
 from gpuaas_slurm.steps import catalog
 
 SHA = "a" * 64
@@ -100,7 +100,7 @@ def test_an_upgrade_goes_from_the_database_outwards() -> None:
         for name in plan.allocations
     }
     newer = {name: Step("renew_packages", "Newer ones", "preparing", "true", "true") for name in hosts}
-    stages = whole._renewed(plan, hosts, {name: facts() for name in hosts}, newer)
+    stages = cluster._renewed(plan, hosts, {name: facts() for name in hosts}, newer)
     order = [(task.step.name, task.host.name) for stage in stages for task in stage]
     wanted = [
         ("dump", "alloc_00000001"), ("candidate", "alloc_00000001"), ("renew_packages", "alloc_00000001"),

@@ -14,8 +14,8 @@ from gpuaas_sdk.host_steps.host import Answer
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.probes import HeadSeen
 from gpuaas_slurm.slurm import parse
 from gpuaas_slurm.steps.proof import HEALTH, header, try_header
 

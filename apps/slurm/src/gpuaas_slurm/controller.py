@@ -27,10 +27,10 @@ from gpuaas_sdk.host_steps.outcomes import translate_errors
 from gpuaas_sdk.host_steps.store import place
 
 from gpuaas_slurm import APP_SLUG, PROGRAM, __version__, logs
-from gpuaas_slurm.reconcile import keys, members, versions, whole
+from gpuaas_slurm.reconcile import cluster, keys, members, versions
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.reconcile.observe import observe
 
 log = structlog.get_logger()
@@ -40,13 +40,13 @@ Reconcile = Callable[[Work, Tools], Awaitable[Outcome]]
 RECONCILERS: dict[str, Reconcile] = {
     "deploy": deploy,
     "decommission": decommission,
-    "stop": whole.stop,
-    "start": whole.start,
-    "restart": whole.restart,
+    "stop": cluster.stop,
+    "start": cluster.start,
+    "restart": cluster.restart,
     "rotate_keys": keys.rotate,
-    "reconfigure": whole.reconfigure,
-    "upgrade": whole.upgrade,
-    "rollback": whole.upgrade,
+    "reconfigure": cluster.reconfigure,
+    "upgrade": cluster.upgrade,
+    "rollback": cluster.upgrade,
     "add_member": members.add,
     "drain_member": members.drain,
     "undrain_member": members.undrain,

@@ -12,8 +12,8 @@ from typing import Any
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.health import SLURM_ITSELF, Worker, put_back
-from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.probes import HeadSeen
 
 MOST = 50
 COMPARED = ("State", "MaxTime", "DefaultTime", "AllowAccounts", "AllowGroups", "AllowQos")

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
-from gpuaas_slurm.looking import HeadSeen, HostSeen, Node
 from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.probes import HeadSeen, HostSeen, Node
 from gpuaas_slurm.steps.nodes import OURS
 
 TAKES_JOBS = ("idle", "busy")

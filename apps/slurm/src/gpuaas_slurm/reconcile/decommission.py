@@ -13,7 +13,7 @@ from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.plan import Seat
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.steps import nodes, teardown
 
 

@@ -18,7 +18,7 @@ from gpuaas_slurm.conditions import PREFLIGHT, Question, names_apart, same_uid
 from gpuaas_slurm.facts import HostFacts, common_uid
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, read_facts, untouched
+from gpuaas_slurm.reconcile.context import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.steps import deploy as recipe
 from gpuaas_slurm.steps.proof import COLLECT
 

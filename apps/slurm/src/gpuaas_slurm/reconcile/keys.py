@@ -9,9 +9,9 @@ from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_error
 from gpuaas_sdk.host_steps.runner import Runner
 from gpuaas_sdk.host_steps.step import Task
 
+from gpuaas_slurm.reconcile.cluster import reports
+from gpuaas_slurm.reconcile.context import Tools, read_facts
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools, read_facts
-from gpuaas_slurm.reconcile.whole import reports
 from gpuaas_slurm.steps import keys, nodes
 
 Outcome = Done | Again | Failed

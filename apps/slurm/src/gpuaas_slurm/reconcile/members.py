@@ -20,12 +20,12 @@ from gpuaas_slurm import conditions
 from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan, Seat
-from gpuaas_slurm.reconcile import lost, packages
+from gpuaas_slurm.reconcile import lost_worker, packages
+from gpuaas_slurm.reconcile.context import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
-from gpuaas_slurm.reconcile.emptying import emptied, reported
-from gpuaas_slurm.reconcile.ground import Tools, declared_gpus, read_facts, untouched
-from gpuaas_slurm.reconcile.letting_go import ended
+from gpuaas_slurm.reconcile.drain import emptied, reported
+from gpuaas_slurm.reconcile.rollback import ended
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
@@ -272,7 +272,9 @@ async def _remove(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     seat = seat_of(plan, work.operation.member_id)
     return await (
-        lost.take_out(work, tools, plan, seat) if lost.is_gone(work) else _take_out(work, tools, plan, seat, [])
+        lost_worker.take_out(work, tools, plan, seat)
+        if lost_worker.is_gone(work)
+        else _take_out(work, tools, plan, seat, [])
     )
 
 
@@ -324,7 +326,7 @@ def forgetting(head: Host, seat: Seat) -> list[Stage]:
 async def _replace(work: Work, tools: Tools) -> Outcome:
     """The new one comes first; then the old one goes, unless somebody has given it up meanwhile. If its host is gone it
     goes first. Each half finds what it has already done."""
-    if lost.is_gone(work):
+    if lost_worker.is_gone(work):
         return await _replace_lost(work, tools)
     come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))
     if not isinstance(come, Done):
@@ -338,7 +340,7 @@ async def _replace(work: Work, tools: Tools) -> Outcome:
 
 async def _replace_lost(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
-    gone = await lost.take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id))
+    gone = await lost_worker.take_out(work, tools, plan, seat_of(plan, work.operation.old_member_id))
     if not isinstance(gone, Done):
         return gone
     come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))

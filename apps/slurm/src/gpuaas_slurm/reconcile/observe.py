@@ -22,10 +22,10 @@ from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_heade
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
 from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.health import TAKES_JOBS, Worker
-from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
 from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
 from gpuaas_slurm.profile import PROFILE
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 
 log = structlog.get_logger()
 IN_TURN = 4  # workers' hosts probed each time although Slurm shows nothing wrong with them

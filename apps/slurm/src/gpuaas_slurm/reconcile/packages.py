@@ -13,7 +13,7 @@ from gpuaas_sdk.host_steps.runner import Runner
 from gpuaas_sdk.host_steps.step import Step, Task
 
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.steps import packages
 
 

@@ -17,8 +17,8 @@ from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.outcomes import translate_errors
 
 from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools
 from gpuaas_slurm.steps import admission, nodes
 
 log = structlog.get_logger()

@@ -10,8 +10,8 @@ import pytest
 from gpuaas_sdk import Again, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.journal import Journal, Key
-from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.reconcile.letting_go import ended
+from gpuaas_slurm.reconcile.context import Tools
+from gpuaas_slurm.reconcile.rollback import ended
 from slurm_examples import INSTANCE, PROJECT, member
 
 OPERATION = "op_00000001"

@@ -20,8 +20,8 @@ from gpuaas_sdk.host_steps.step import Task
 
 from gpuaas_slurm.plan import Plan, Seat
 from gpuaas_slurm.reconcile import keys
-from gpuaas_slurm.reconcile.ground import Tools, read_facts
-from gpuaas_slurm.steps import fenced, nodes
+from gpuaas_slurm.reconcile.context import Tools, read_facts
+from gpuaas_slurm.steps import lost_worker, nodes
 
 Outcome = Done | Again | Failed
 KEYED = ("ready", "draining", "drained", "failed")  # others are on their way in, and get the newest key when they come
@@ -41,7 +41,7 @@ async def take_out(work: Work, tools: Tools, plan: Plan, seat: Seat) -> Outcome:
     async with everybody_else(work, tools, plan, seat) as (head, others, silent), start_reporter(work) as said:
         await read_facts({host.allocation_id: host for host in (head, *others)})
         runner = Runner(tools.journal, said, pause=lambda: work.stopping)
-        if not await runner.run([(Task(head, fenced.down(seat)),)]):
+        if not await runner.run([(Task(head, lost_worker.down(seat)),)]):
             return paused(work)
         if not await keys.renew(runner, head, others):
             return paused(work)

@@ -14,8 +14,8 @@ from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.host import MachineLike
 from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm.reconcile import members
-from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.reconcile.whole import reports
+from gpuaas_slurm.reconcile.cluster import reports
+from gpuaas_slurm.reconcile.context import Tools
 from slurm_examples import INSTANCE, PROJECT
 
 KEY = b"k" * 128

@@ -19,10 +19,10 @@ from gpuaas_sdk.host_steps.step import Stage, Step, Task
 from gpuaas_slurm import __version__
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.reconcile import foresight, packages, versions
+from gpuaas_slurm.reconcile import packages, prefetch, versions
+from gpuaas_slurm.reconcile.context import Tools, read_facts
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.foresight import Recipe
-from gpuaas_slurm.reconcile.ground import Tools, read_facts
+from gpuaas_slurm.reconcile.prefetch import Recipe
 from gpuaas_slurm.steps import candidate, deploy, halt
 
 Outcome = Done | Again | Failed
@@ -140,7 +140,7 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
 async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, before: Before | None = None) -> Outcome:
     plan = await make_plan(work, tools)
     async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
-        seen = await foresight.look(plan, hosts, tools, recipe)
+        seen = await prefetch.look(plan, hosts, tools, recipe)
         facts = seen.facts
         runner = Runner(tools.journal, said, pause=lambda: should_pause(work), prefetched=seen.prefetched)
         if await packages.provide(work, tools, hosts, facts, runner):
@@ -158,7 +158,7 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             if work.cancel_requested:
                 await candidate.let_go(plan, head)
             return paused(work)
-        (there, running), _ = await together(foresight.how_it_runs(plan, hosts, seen, runner), said.sent())
+        (there, running), _ = await together(prefetch.how_it_runs(plan, hosts, seen, runner), said.sent())
         states = {m.id: there.get(m.id, "running") for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
         return Done(

@@ -14,8 +14,8 @@ from gpuaas_sdk.host_steps.step import Stage, Step, Task
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.profile import PROFILE
-from gpuaas_slurm.reconcile import foresight
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_slurm.reconcile import prefetch
+from gpuaas_slurm.reconcile.context import Tools
 from slurm_examples import INSTANCE
 
 CLAIM = Claim(INSTANCE, "op_00000001", 1)
@@ -57,10 +57,10 @@ class Scene:
         async def send(*_: object) -> None: ...
 
         async with Reporter(send) as said:
-            seen = await foresight.look(self.plan, self.hosts, self.tools, self.recipe)
+            seen = await prefetch.look(self.plan, self.hosts, self.tools, self.recipe)
             runner = Runner(self.tools.journal, said, prefetched=seen.prefetched)
             assert await runner.run(self.recipe(self.plan, self.hosts, seen.facts))
-            states, running = await foresight.how_it_runs(self.plan, self.hosts, seen, runner)
+            states, running = await prefetch.how_it_runs(self.plan, self.hosts, seen, runner)
         assert running[WHERE].slurm("slurmd") == "22.05.8"
         asked, self.machine.asked = self.machine.asked, []
         return states, asked
@@ -96,7 +96,7 @@ async def test_what_was_seen_before_an_act_counts_no_more_after_it(scene: Scene,
     async def send(*_: object) -> None: ...
 
     async with Reporter(send) as said:
-        seen = await foresight.look(scene.plan, scene.hosts, scene.tools, scene.recipe)
+        seen = await prefetch.look(scene.plan, scene.hosts, scene.tools, scene.recipe)
         runner = Runner(scene.tools.journal, said, prefetched=seen.prefetched)
         other = Step("packages", "Installing", "preparing", "true", "true")
         await runner.run([(Task(scene.hosts[WHERE], other),)])

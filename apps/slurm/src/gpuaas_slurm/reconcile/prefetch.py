@@ -15,7 +15,7 @@ from gpuaas_sdk.host_steps.step import Stage, Step, questions
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import versions
-from gpuaas_slurm.reconcile.ground import Tools, read_facts, read_facts_and_more
+from gpuaas_slurm.reconcile.context import Tools, read_facts, read_facts_and_more
 from gpuaas_slurm.reconcile.versions import Versions
 from gpuaas_slurm.steps import nodes
 
