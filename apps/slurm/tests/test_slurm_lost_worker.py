@@ -46,7 +46,7 @@ class Cluster:
         return SimpleNamespace(exit=0, stdout=said, stderr="")
 
     def work(self, kind: str = "remove_member", **params: Any) -> Work:
-        seats = [("controller", HEAD), ("worker", DEAD), ("worker", ALIVE)]
+        slots = [("controller", HEAD), ("worker", DEAD), ("worker", ALIVE)]
         there = [
             SimpleNamespace(
                 id=f"mem_0000000{number}",
@@ -59,7 +59,7 @@ class Cluster:
                 state="ready",
                 runtime_state="idle",
             )
-            for number, (key, allocation) in enumerate(seats, 1)
+            for number, (key, allocation) in enumerate(slots, 1)
         ]
         operation = SimpleNamespace(
             id="op_00000001",

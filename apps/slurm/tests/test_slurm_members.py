@@ -70,11 +70,11 @@ def test_a_drain_without_a_reason_is_of_a_worker_that_has_just_joined() -> None:
 
 
 def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: HostFacts) -> None:
-    seat = plan.workers[0]
-    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
-    files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    slot = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, slot.allocation_id, {slot.allocation_id: facts})}
+    files = joining_files(plan, slot.allocation_id, facts, {path: whole[path] for path in SHARED})
     options = next(file for file in files if file.path == admission.OPTIONS)
-    assert b'Gres=gpu:a100:2 Feature=a100 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
+    assert b'Gres=gpu:a100:2 Feature=a100 State=DRAIN"' in (admission.close_door(slot, options).data or b"")
     dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
     lines = dropin.text.splitlines()
     own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))
@@ -82,17 +82,17 @@ def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: H
 
 
 def test_the_scripts_of_admission_are_valid_shell(plan: Plan, facts: HostFacts) -> None:
-    seat, host = plan.workers[0], catalog.example_host()
-    options = File(admission.OPTIONS, units.slurmd_env(plan, seat, facts))
+    slot, host = plan.workers[0], catalog.example_host()
+    options = File(admission.OPTIONS, units.slurmd_env(plan, slot, facts))
     steps = [
-        admission.close_door(seat, options),
-        admission.join(seat),
-        admission.admit(plan, seat),
-        admission.accept(plan, seat, 2),
-        admission.accept(plan, seat, 0),
-        admission.open_door(seat),
-        nodes.delete(seat),
-        nodes.restart(True, seat),
+        admission.close_door(slot, options),
+        admission.join(slot),
+        admission.admit(plan, slot),
+        admission.accept(plan, slot, 2),
+        admission.accept(plan, slot, 0),
+        admission.open_door(slot),
+        nodes.delete(slot),
+        nodes.restart(True, slot),
     ]
     for step in steps:
         text = preamble(PROFILE, host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
@@ -147,9 +147,9 @@ def test_a_worker_that_holds_jobs_together_in_another_way_is_refused(plan: Plan,
 
 
 def test_a_worker_that_joins_gets_byte_for_byte_what_the_others_have(plan: Plan, facts: HostFacts) -> None:
-    seat = plan.workers[0]
-    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
-    joined = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    slot = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, slot.allocation_id, {slot.allocation_id: facts})}
+    joined = joining_files(plan, slot.allocation_id, facts, {path: whole[path] for path in SHARED})
     assert all(file.text == whole[file.path] for file in joined)
     assert {*SHARED, "/etc/slurm/gres.conf", "/etc/gpuaas-slurm/slurmd.env"} <= {file.path for file in joined}
 

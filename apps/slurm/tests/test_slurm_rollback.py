@@ -11,7 +11,7 @@ from gpuaas_sdk import Again, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.journal import Journal, Key
 from gpuaas_slurm.reconcile.context import Tools
-from gpuaas_slurm.reconcile.rollback import ended
+from gpuaas_slurm.reconcile.rollback import with_rollback
 from slurm_examples import INSTANCE, PROJECT, member
 
 OPERATION = "op_00000001"
@@ -57,7 +57,7 @@ class Scene:
         async def body() -> Failed:
             return BROKEN
 
-        return await ended(cast(Work, work), tools, body)
+        return await with_rollback(cast(Work, work), tools, body)
 
     @property
     def did(self) -> list[str]:
@@ -115,5 +115,5 @@ async def test_work_that_goes_on_keeps_what_it_holds(scene: Scene) -> None:
         return Again(1, "waiting")
 
     work = cast(Work, SimpleNamespace())
-    assert isinstance(await ended(work, Tools(scene.journal, connect=scene.connect), body), Again)
+    assert isinstance(await with_rollback(work, Tools(scene.journal, connect=scene.connect), body), Again)
     assert scene.asked == []

@@ -196,11 +196,11 @@ def test_slurm_reads_its_settings_again_only_if_something_is_not_as_it_was_taken
         os.utime(known, (at, at))
     if now.get("kept"):
         (own / "drained.training-1").write_text("fan is loud")
-    seat = plan.workers[0]
-    made = candidate.reread(plan, {seat.allocation_id: facts})
+    slot = plan.workers[0]
+    made = candidate.reread(plan, {slot.allocation_id: facts})
     probe = made.probe.replace("/etc/slurm", str(etc)).replace("/var/lib/gpuaas-slurm", str(own.parent))
     shown = PARTITION.format(state=now.get("state", "UP"), nodes=now.get("nodes", "training-1"))
-    node = now.get("node", "{node}|a100|none").format(node=seat.node)
+    node = now.get("node", "{node}|a100|none").format(node=slot.node)
     programs = {"scontrol": f"echo '{shown}'", "sinfo": f"echo '{node}'"}
     body = f"active() {{ true; }}\nport_open() {{ true; }}\nprobe() {{\n{probe}\n}}\nprobe >/dev/null"
     done = in_bash(body, tmp_path, **programs)

@@ -160,11 +160,11 @@ def refreshed(
     shown = {(one["partition"], one["gpu"]): one for one in before.get("sbatch_headers", [])}
     kept = [shown.get(key) or shown_header(plan, key) for key in wanted if key in shown or tried.get(key)]
     members = {plan.controller.host: head.version} if head.version else {}
-    members |= {one.seat.host: one.node.version for one in there if one.node and one.node.version}
+    members |= {one.slot.host: one.node.version for one in there if one.node and one.node.version}
     versions = {name: value for name, value in now.get("versions", {}).items() if name not in ("app", "members")}
     return now | {
         "workers": len(there),
-        "nodes": [one.seat.node for one in there],
+        "nodes": [one.slot.node for one in there],
         "gpus": {"count": gpus.total(), "types": dict(sorted(gpus.items()))},
         "sbatch_headers": kept,
         "versions": {"app": app_version, **versions, "members": members},

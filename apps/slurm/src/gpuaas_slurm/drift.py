@@ -48,7 +48,7 @@ def ledger(
 
 
 def _files(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
-    hosts = {plan.controller.host: head} | {one.seat.host: one.host for one in workers if one.host}
+    hosts = {plan.controller.host: head} | {one.slot.host: one.host for one in workers if one.host}
     for host, seen in hosts.items():
         for how, path, when in seen.files:
             kind = "lost" if how == "lost" else "person"
@@ -63,19 +63,19 @@ def _version(name: str, app_version: str) -> Iterator[Entry]:
 
 
 def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
-    ours = {one.seat.node for one in workers}
+    ours = {one.slot.node for one in workers}
     for one in workers:
         if one.node is None and not one.in_work:
-            yield Entry(one.seat.node, one.seat.host, "lost", "Slurm has no such node.", revert=one.command("restart"))
+            yield Entry(one.slot.node, one.slot.host, "lost", "Slurm has no such node.", revert=one.command("restart"))
         elif one.node is not None and one.drained and not one.as_asked and not one.ours:
             who = "Slurm" if one.node.by == SLURM_ITSELF else one.node.by or "somebody"
             since = f" since {one.node.since}" if one.node.since else ""
             yield Entry(
-                one.seat.node,
-                one.seat.host,
+                one.slot.node,
+                one.slot.host,
                 "slurm" if one.node.by == SLURM_ITSELF else "person",
                 f"Drained by {who}{since}: {one.node.reason}.",
-                revert=f"on the controller: scontrol update nodename={one.seat.node} state=undrain",
+                revert=f"on the controller: scontrol update nodename={one.slot.node} state=undrain",
                 adopt=f"{one.command('drain')}: the platform counts it as drained",
             )
     for other in sorted(head.nodes.keys() - ours):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.probes import HeadSeen, HostSeen, Node
 from gpuaas_slurm.steps.nodes import OURS
 
@@ -27,7 +27,7 @@ class Worker:
     """A worker as the platform, Slurm and its own host see it."""
 
     instance: str  # its name, for commands
-    seat: Seat
+    slot: WorkerSlot
     member_state: str
     node: Node | None
     host: HostSeen | None  # None: not looked at this time
@@ -36,7 +36,7 @@ class Worker:
     silent: int = 0  # looks in a row at which Slurm heard nothing of it; just given back, it is silent for a moment
 
     def command(self, verb: str) -> str:
-        return f"`gpuaas member {verb} {self.instance} worker/{self.seat.ordinal}`"
+        return f"`gpuaas member {verb} {self.instance} worker/{self.slot.ordinal}`"
 
     @property
     def takes_jobs(self) -> bool:
@@ -70,8 +70,8 @@ def _unknown(one: Worker) -> str:
     if one.node is not None:
         return ""
     if one.member_state == "failed":
-        return f"The last operation on {one.seat.host} failed: {one.command('retry')}, or {one.command('remove')}."
-    return f"Slurm does not know {one.seat.host} any more. Restart it: {one.command('restart')}."
+        return f"The last operation on {one.slot.host} failed: {one.command('retry')}, or {one.command('remove')}."
+    return f"Slurm does not know {one.slot.host} any more. Restart it: {one.command('restart')}."
 
 
 def _drain(one: Worker) -> str:
@@ -80,19 +80,19 @@ def _drain(one: Worker) -> str:
     since = f" since {one.node.since}" if one.node.since else ""
     if one.ours:
         return (
-            f"{one.seat.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
+            f"{one.slot.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
         )
     if one.node.by == SLURM_ITSELF:
-        said = f"Slurm itself drained {one.seat.host}{since}: {one.node.reason}. Mend that"
+        said = f"Slurm itself drained {one.slot.host}{since}: {one.node.reason}. Mend that"
         return f"{said}, then on the controller: {_undrain(one, 'resume')}."
     return (
-        f"{one.seat.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
+        f"{one.slot.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
         f"That is left alone; to take it back, on the controller: {_undrain(one)}."
     )
 
 
 def _undrain(one: Worker, state: str = "undrain") -> str:
-    return f"scontrol update nodename={one.seat.node} state={state}"
+    return f"scontrol update nodename={one.slot.node} state={state}"
 
 
 def _host_away(one: Worker) -> str:
@@ -100,14 +100,14 @@ def _host_away(one: Worker) -> str:
     if one.host is None or one.host.reached or (heard and one.missed < 2):
         return ""
     way_out = f"Bring it back, or {one.command('replace')}."
-    return f"{one.seat.host} does not answer: it is off, or its network is gone. {way_out}"
+    return f"{one.slot.host} does not answer: it is off, or its network is gone. {way_out}"
 
 
 def _service_dead(one: Worker) -> str:
     if one.host is None or not one.host.reached or one.host.runs("slurmd"):
         return ""
     state = one.host.units.get("slurmd", "gone")
-    return f"slurmd on {one.seat.host} is {state}. Start it: {one.command('restart')}."
+    return f"slurmd on {one.slot.host} is {state}. Start it: {one.command('restart')}."
 
 
 def _not_up(one: Worker) -> str:
@@ -115,7 +115,7 @@ def _not_up(one: Worker) -> str:
         return ""
     why = f": {one.node.reason}" if one.node.reason else ""
     state = "silent" if one.node.silent else one.node.state
-    return f"{one.seat.host} is {state} in Slurm{why}. Try {one.command('restart')}."
+    return f"{one.slot.host} is {state} in Slurm{why}. Try {one.command('restart')}."
 
 
 _TROUBLES: tuple[Callable[[Worker], str], ...] = (_unknown, _drain, _host_away, _service_dead, _not_up)
@@ -207,8 +207,8 @@ def _accounting(plan: Plan, head: HeadSeen) -> Condition:
 def _workers(workers: tuple[Worker, ...]) -> Condition:
     troubles = [said for one in workers if (said := one.trouble)]
     usable = sum(one.takes_jobs for one in workers)
-    asked = [one.seat.host for one in workers if one.as_asked and not one.in_work]
-    in_work = [one.seat.host for one in workers if one.in_work]
+    asked = [one.slot.host for one in workers if one.as_asked and not one.in_work]
+    in_work = [one.slot.host for one in workers if one.in_work]
     many = "worker takes" if len(workers) == 1 else "workers take"
     count = f"{usable} of {len(workers)} {many} jobs."
     count += f" Drained, as asked: {', '.join(asked)}." if asked else ""
@@ -222,7 +222,7 @@ def _workers(workers: tuple[Worker, ...]) -> Condition:
 
 
 def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
-    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    hosts = [(plan.controller.host, head), *((one.slot.host, one.host) for one in workers if one.host)]
     wrong = [f"{path} on {host} was {how} by hand" for host, seen in hosts for how, path, _ in seen.files]
     if wrong:
         told = "; ".join(dict.fromkeys(wrong))
@@ -234,7 +234,7 @@ def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker,
 
 
 def _clock(plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
-    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    hosts = [(plan.controller.host, head), *((one.slot.host, one.host) for one in workers if one.host)]
     for host, seen in hosts:
         if abs(seen.skew_s) > SKEW_ALLOWED_S:
             way = "ahead" if seen.skew_s > 0 else "behind"

@@ -51,7 +51,7 @@ class MemberLike(Protocol):
 
 
 @dataclass(frozen=True)
-class Seat:
+class WorkerSlot:
     """One member on its allocation."""
 
     member_id: str
@@ -86,8 +86,8 @@ class Plan:
     account: str
     partition: str
     gpu_type: str
-    controller: Seat
-    workers: tuple[Seat, ...]
+    controller: WorkerSlot
+    workers: tuple[WorkerSlot, ...]
     partitions: tuple[Partition, ...]  # the default one first
     types: tuple[tuple[str, str], ...] = ()  # part of a GPU's model -> what jobs call it
     settings: tuple[tuple[str, str], ...] = ()  # further lines of slurm.conf
@@ -98,9 +98,9 @@ class Plan:
         """Every allocation once, the controller's first."""
         return tuple(dict.fromkeys([self.controller.allocation_id, *(w.allocation_id for w in self.workers)]))
 
-    def type_of(self, seat: Seat, device: str) -> str:
+    def type_of(self, slot: WorkerSlot, device: str) -> str:
         """What jobs call this GPU: the first rule that fits what the machine says of it."""
-        model = dict(seat.models).get(device, "").lower()
+        model = dict(slot.models).get(device, "").lower()
         return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
 
     def gpus_by_type(self, devices: Mapping[str, Iterable[str]]) -> dict[str, int]:
@@ -108,7 +108,7 @@ class Plan:
         kinds = Counter(self.type_of(w, one) for w in self.workers for one in devices.get(w.allocation_id, ()))
         return dict(sorted(kinds.items()))
 
-    def workers_on(self, allocation_id: str) -> tuple[Seat, ...]:
+    def workers_on(self, allocation_id: str) -> tuple[WorkerSlot, ...]:
         return tuple(w for w in self.workers if w.allocation_id == allocation_id)
 
 
@@ -121,7 +121,7 @@ def make(
     project_slug: str | None = None,
 ) -> Plan:
     validate.known_keys(inputs, INPUTS)
-    seats = _seats(members)
+    slots = _slots(members)
     types = _types(inputs.get("gpu_types", []))
     gpu_type = validate.word("gpu_type", inputs.get("gpu_type", "gpu"))
     return Plan(
@@ -130,8 +130,8 @@ def make(
         account=validate.word("account", account_for(project_id, project_slug)),
         partition=validate.word("partition", inputs.get("partition", "main")),
         gpu_type=gpu_type,
-        controller=seats["controller"][0],
-        workers=tuple(seats["worker"]),
+        controller=slots["controller"][0],
+        workers=tuple(slots["worker"]),
         partitions=_partitions(inputs, {gpu_type, *(kind for _, kind in types)}),
         types=types,
         settings=settings.read(inputs.get("slurm_conf", {})),
@@ -192,22 +192,22 @@ def _cluster_from(name: str, instance_id: str) -> str:
     return validate.slug(name, "slurm-" + validate.word("id", instance_id).rsplit("_", 1)[-1][-8:])
 
 
-def _seats(members: Iterable[MemberLike]) -> dict[str, list[Seat]]:
-    seats: dict[str, list[Seat]] = {"controller": [], "worker": []}
+def _slots(members: Iterable[MemberLike]) -> dict[str, list[WorkerSlot]]:
+    slots: dict[str, list[WorkerSlot]] = {"controller": [], "worker": []}
     for member in sorted(members, key=lambda m: (m.component_key, m.ordinal)):
-        if member.component_key in seats:
-            seats[member.component_key].append(_seat(member))
-    if len(seats["controller"]) != 1:
-        raise BadPlan(f"A cluster has exactly one controller; this instance has {len(seats['controller'])}.")
-    if not seats["worker"]:
+        if member.component_key in slots:
+            slots[member.component_key].append(_slot(member))
+    if len(slots["controller"]) != 1:
+        raise BadPlan(f"A cluster has exactly one controller; this instance has {len(slots['controller'])}.")
+    if not slots["worker"]:
         raise BadPlan("A cluster needs at least one worker; this instance has none.")
-    return seats
+    return slots
 
 
-def _seat(member: MemberLike) -> Seat:
+def _slot(member: MemberLike) -> WorkerSlot:
     if not member.allocation_id or not member.address:
         raise BadPlan(f"Member {member.id} has no machine yet.")
-    return Seat(
+    return WorkerSlot(
         member_id=validate.word("id", member.id),
         allocation_id=validate.word("id", member.allocation_id),
         ordinal=validate.whole("ordinal", member.ordinal, 0, 9999),

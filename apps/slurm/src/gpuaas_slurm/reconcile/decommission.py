@@ -12,7 +12,7 @@ from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_error
 from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, validate
-from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.steps import nodes, teardown
 
@@ -65,12 +65,12 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
     return {"host": host.name, "app_version": __version__, "checks": [*best["checks"], notes], "at": best["at"]}
 
 
-async def departed(tools: Tools, host: Host, head: Host, seat: Seat) -> dict[str, Any]:
+async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
     """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
-    standing = await nodes.standing(head, seat)
+    standing = await nodes.standing(head, slot)
     if standing.known:
-        words = f"Slurm still shows the node {seat.node} ({standing.state}): its slurmd came back while it was removed."
-        raise StepFailed("teardown_incomplete", words, {"node": seat.node, "host": host.name})
+        words = f"Slurm still shows the node {slot.node} ({standing.state}): its slurmd came back while it was removed."
+        raise StepFailed("teardown_incomplete", words, {"node": slot.node, "host": host.name})
     evidence = proven(tools, host)
-    gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {seat.node}"}
-    return evidence | {"node": seat.node, "checks": [*evidence["checks"], gone]}
+    gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {slot.node}"}
+    return evidence | {"node": slot.node, "checks": [*evidence["checks"], gone]}

@@ -11,7 +11,7 @@ from gpuaas_sdk.client.errors import ApiError
 from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.reporter import Reporter
 
-from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.steps import nodes
 from gpuaas_slurm.steps.nodes import Standing
 
@@ -21,14 +21,14 @@ ENDING_S = 120.0  # jobs that went back to the queue may take this long to leave
 MEMBER_STATE = {"drain_member": "draining", "remove_member": "removing"}
 
 
-async def emptied(work: Work, said: Reporter, head: Host, seat: Seat) -> Standing | Again | Failed:
+async def emptied(work: Work, said: Reporter, head: Host, slot: WorkerSlot) -> Standing | Again | Failed:
     """Drained, or how to go on. A drain of somebody else is as good as ours and is left as it is."""
     why = str(work.operation.params.get("reason") or "")
-    standing = await (nodes.standing(head, seat) if work.cancel_requested else nodes.drain(head, seat, why))
+    standing = await (nodes.standing(head, slot) if work.cancel_requested else nodes.drain(head, slot, why))
     if work.cancel_requested and not standing.is_drained:
-        return _called_off(work, seat)
+        return _called_off(work, slot)
     if standing.known and await _left_behind(work, standing):
-        standing = await nodes.drain(head, seat, why, anew=True)
+        standing = await nodes.drain(head, slot, why, anew=True)
     if not standing.known or standing.is_drained:
         return standing
     stays: dict[str, str] = {}
@@ -36,10 +36,10 @@ async def emptied(work: Work, said: Reporter, head: Host, seat: Seat) -> Standin
     if late is not None and work.operation.params.get("at_deadline") == "requeue" and late < ENDING_S:
         _, stays = await nodes.requeue(head, (job for job in standing.jobs if not job.ending))
     elif late is not None:
-        return _too_late(work, seat, standing)
+        return _too_late(work, slot, standing)
     if stays:
-        return _cannot_go_back(work, seat, standing, stays)
-    await _tell(work, said, seat, standing)
+        return _cannot_go_back(work, slot, standing, stays)
+    await _tell(work, said, slot, standing)
     return Again(LOOK_AGAIN_S, f"waiting for {standing.waits_for}")
 
 
@@ -63,19 +63,19 @@ def overdue(work: Work) -> float | None:
     return past if past > 0 else None
 
 
-async def _tell(work: Work, said: Reporter, seat: Seat, standing: Standing) -> None:
+async def _tell(work: Work, said: Reporter, slot: WorkerSlot, standing: Standing) -> None:
     """Only what is new: the same forecast every second would be an event every second."""
-    detail = forecast(work, seat, standing)
+    detail = forecast(work, slot, standing)
     if detail == {name: (work.operation.adapter_detail or {}).get(name) for name in detail}:
         return
     await said.sent()
     state = MEMBER_STATE.get(work.operation.kind)
-    members = [reported(seat, standing, state, detail)] if state else []
+    members = [reported(slot, standing, state, detail)] if state else []
     words = f"Waiting for {standing.waits_for}"
     await work.progress("draining", 1, 2, words, adapter_detail=detail, members=members)
 
 
-def forecast(work: Work, seat: Seat, standing: Standing) -> dict[str, Any]:
+def forecast(work: Work, slot: WorkerSlot, standing: Standing) -> dict[str, Any]:
     params, began = work.operation.params, work.operation.started_at
     limit = params.get("deadline_s")
     deadline = None
@@ -83,48 +83,48 @@ def forecast(work: Work, seat: Seat, standing: Standing) -> dict[str, Any]:
         ends = datetime.fromisoformat(began) + timedelta(seconds=limit)
         deadline = ends.isoformat(timespec="seconds").replace("+00:00", "Z")
     choice = {"deadline_at": deadline, "at_deadline": params.get("at_deadline", "give_back") if deadline else None}
-    return {**_whose(seat, standing), "forecast": standing.forecast | choice}
+    return {**_whose(slot, standing), "forecast": standing.forecast | choice}
 
 
-def _whose(seat: Seat, standing: Standing) -> dict[str, Any]:
-    return {"node": seat.node, "reason": standing.reason, "drained_by": standing.by if standing.reason else ""}
+def _whose(slot: WorkerSlot, standing: Standing) -> dict[str, Any]:
+    return {"node": slot.node, "reason": standing.reason, "drained_by": standing.by if standing.reason else ""}
 
 
-def reported(seat: Seat, standing: Standing, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
+def reported(slot: WorkerSlot, standing: Standing, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
     """What was told of an earlier drain does not stay beside a worker that takes jobs."""
-    shown = detail or _whose(seat, standing)
-    return MemberReport(member_id=seat.member_id, state=state, runtime_state=standing.state, adapter_detail=shown)
+    shown = detail or _whose(slot, standing)
+    return MemberReport(member_id=slot.member_id, state=state, runtime_state=standing.state, adapter_detail=shown)
 
 
-def _called_off(work: Work, seat: Seat) -> Failed:
+def _called_off(work: Work, slot: WorkerSlot) -> Failed:
     return Failed(
         "canceled",
-        f"The {work.operation.kind} was canceled before {seat.host} was empty; it takes jobs again.",
+        f"The {work.operation.kind} was canceled before {slot.host} was empty; it takes jobs again.",
         f"Run `gpuaas operation retry {work.operation.id}` to wait for it again.",
         retryable=True,
     )
 
 
-def _too_late(work: Work, seat: Seat, standing: Standing) -> Failed:
+def _too_late(work: Work, slot: WorkerSlot, standing: Standing) -> Failed:
     return Failed(
         "drain_deadline",
-        f"{seat.host} still waits for {standing.waits_for} after its time was up; it takes jobs again.",
+        f"{slot.host} still waits for {standing.waits_for} after its time was up; it takes jobs again.",
         f"Wait for the job or cancel it, then run `gpuaas operation retry {work.operation.id}`; or ask again with"
         " at_deadline=requeue.",
         retryable=True,
-        adapter_detail=forecast(work, seat, standing),
+        adapter_detail=forecast(work, slot, standing),
     )
 
 
-def _cannot_go_back(work: Work, seat: Seat, standing: Standing, stays: dict[str, str]) -> Failed:
+def _cannot_go_back(work: Work, slot: WorkerSlot, standing: Standing, stays: dict[str, str]) -> Failed:
     """Nothing is ended that cannot start again."""
     job, why = next(iter(stays.items()))
     user = next((one.user for one in standing.jobs if one.id == job), "somebody")
     more = f" and {len(stays) - 1} more" if len(stays) > 1 else ""
     return Failed(
         "jobs_stay",
-        f"Job {job} of {user}{more} on {seat.host} cannot go back to the queue ({why}); the worker takes jobs again.",
+        f"Job {job} of {user}{more} on {slot.host} cannot go back to the queue ({why}); the worker takes jobs again.",
         f"Ask its owner to end it, or wait, then run `gpuaas operation retry {work.operation.id}`.",
         retryable=True,
-        adapter_detail={**forecast(work, seat, standing), "stays": stays},
+        adapter_detail={**forecast(work, slot, standing), "stays": stays},
     )

@@ -18,7 +18,7 @@ from gpuaas_sdk.host_steps.outcomes import paused
 from gpuaas_sdk.host_steps.runner import Runner
 from gpuaas_sdk.host_steps.step import Task
 
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.reconcile import keys
 from gpuaas_slurm.reconcile.context import Tools, read_facts
 from gpuaas_slurm.steps import lost_worker, nodes
@@ -31,35 +31,35 @@ def is_gone(work: Work) -> bool:
     return bool(work.operation.params.get("host_is_gone"))
 
 
-def removes(work: Work, seat: Seat) -> bool:
+def removes(work: Work, slot: WorkerSlot) -> bool:
     """Of a replacement the platform itself counts the old member as removed, when the new one is there."""
-    return work.operation.member_id == seat.member_id
+    return work.operation.member_id == slot.member_id
 
 
-async def take_out(work: Work, tools: Tools, plan: Plan, seat: Seat) -> Outcome:
+async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Outcome:
     """Once begun it is not called off: a host that is half fenced could come back half."""
-    async with everybody_else(work, tools, plan, seat) as (head, others, silent), start_reporter(work) as said:
+    async with everybody_else(work, tools, plan, slot) as (head, others, silent), start_reporter(work) as said:
         await read_facts({host.allocation_id: host for host in (head, *others)})
         runner = Runner(tools.journal, said, pause=lambda: work.stopping)
-        if not await runner.run([(Task(head, lost_worker.down(seat)),)]):
+        if not await runner.run([(Task(head, lost_worker.down(slot)),)]):
             return paused(work)
         if not await keys.renew(runner, head, others):
             return paused(work)
-        if not await runner.run([(Task(head, nodes.delete(seat)),)]):
+        if not await runner.run([(Task(head, nodes.delete(slot)),)]):
             return paused(work)
         await said.sent()
         left = f" {', '.join(silent)} did not answer and needs a restart to get the new key." if silent else ""
         return Done(
-            f"{seat.host} is out of {plan.cluster} for good; the host itself was not cleaned.{left}",
-            evidence={seat.allocation_id: evidence(seat, [head, *others], silent)},
-            members=[MemberReport(member_id=seat.member_id, state="removed")] if removes(work, seat) else [],
-            adapter_detail={"node": seat.node, "without_new_key": silent, "steps": runner.timeline},
+            f"{slot.host} is out of {plan.cluster} for good; the host itself was not cleaned.{left}",
+            evidence={slot.allocation_id: evidence(slot, [head, *others], silent)},
+            members=[MemberReport(member_id=slot.member_id, state="removed")] if removes(work, slot) else [],
+            adapter_detail={"node": slot.node, "without_new_key": silent, "steps": runner.timeline},
         )
 
 
 @asynccontextmanager
 async def everybody_else(
-    work: Work, tools: Tools, plan: Plan, seat: Seat
+    work: Work, tools: Tools, plan: Plan, slot: WorkerSlot
 ) -> AsyncIterator[tuple[Host, list[Host], list[str]]]:
     """The controller's host, the workers that answer, and the names of those that do not: two hosts may die at once."""
     state = {member.id: member.state for member in work.members()}
@@ -69,7 +69,7 @@ async def everybody_else(
         others: list[Host] = []
         silent: list[str] = []
         for one in plan.workers:
-            if one.allocation_id in (where, seat.allocation_id) or state[one.member_id] not in KEYED:
+            if one.allocation_id in (where, slot.allocation_id) or state[one.member_id] not in KEYED:
                 continue
             try:
                 found = await stack.enter_async_context(reach_hosts(work, tools, [one.allocation_id]))
@@ -81,11 +81,11 @@ async def everybody_else(
         yield head, others, silent
 
 
-def evidence(seat: Seat, keyed: list[Host], silent: list[str]) -> dict[str, Any]:
+def evidence(slot: WorkerSlot, keyed: list[Host], silent: list[str]) -> dict[str, Any]:
     """What is true of everything but the host, and what nobody knows of the host."""
     rekeyed = ", ".join(host.name for host in keyed)
     rows = [
-        ("node", True, f"{seat.node} is deleted from Slurm; its jobs were put back into the queue"),
+        ("node", True, f"{slot.node} is deleted from Slurm; its jobs were put back into the queue"),
         ("key", True, f"the munge key it knows is worth nothing any more: {rekeyed} have a new one"),
         (
             "other_workers",
@@ -95,7 +95,7 @@ def evidence(seat: Seat, keyed: list[Host], silent: list[str]) -> dict[str, Any]
         ("host", False, "not reached, not cleaned: it stays out of use until somebody has wiped it"),
     ]
     return {
-        "host": seat.host,
+        "host": slot.host,
         "cleaned": False,
         "fenced": True,
         "checks": [{"check": name, "ok": ok, "detail": detail} for name, ok, detail in rows],

@@ -22,7 +22,7 @@ from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_heade
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
 from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.health import TAKES_JOBS, Worker
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
 from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile.context import Tools
@@ -41,11 +41,11 @@ class ObservedCluster:
     context: ObserveContext
     plan: Plan
 
-    async def ask(self, seat: Seat, script: str) -> Answer:
+    async def ask(self, slot: WorkerSlot, script: str) -> Answer:
         """Without a claim, a fence or a log line per command: an observation writes nothing."""
         claim = Claim(self.context.instance.id, str(self.context.instance.last_operation_id), 0)
         text = preamble(PROFILE, claim, step="look", unit="", within=WITHIN_S) + script
-        result = await self.context.machine(seat.allocation_id).run(["bash", "-c", text], timeout=WITHIN_S)
+        result = await self.context.machine(slot.allocation_id).run(["bash", "-c", text], timeout=WITHIN_S)
         return parse(result.exit, result.stdout, result.stderr)
 
 
@@ -98,10 +98,10 @@ async def _head(cluster: ObservedCluster) -> HeadSeen:
     return read_head(answer, clock)
 
 
-async def _asked(cluster: ObservedCluster, seat: Seat, script: str) -> tuple[Answer, int]:
+async def _asked(cluster: ObservedCluster, slot: WorkerSlot, script: str) -> tuple[Answer, int]:
     """The clock at the middle of the question: the answer may have taken seconds."""
     began = time.time()
-    answer = await cluster.ask(seat, script)
+    answer = await cluster.ask(slot, script)
     return answer, round((began + time.time()) * 500)
 
 
@@ -110,18 +110,18 @@ async def _workers(cluster: ObservedCluster, head: HeadSeen) -> list[Worker]:
     known = [
         Worker(
             instance=cluster.context.instance.name,
-            seat=seat,
-            member_state=members[seat.member_id].state,
-            node=head.nodes.get(seat.node),
-            host=head if seat.allocation_id == cluster.plan.controller.allocation_id and head.reached else None,
-            in_work=bool(members[seat.member_id].current_operation_id) or members[seat.member_id].state in ON_THEIR_WAY,
+            slot=slot,
+            member_state=members[slot.member_id].state,
+            node=head.nodes.get(slot.node),
+            host=head if slot.allocation_id == cluster.plan.controller.allocation_id and head.reached else None,
+            in_work=bool(members[slot.member_id].current_operation_id) or members[slot.member_id].state in ON_THEIR_WAY,
         )
-        for seat in cluster.plan.workers
+        for slot in cluster.plan.workers
     ]
     asked = _to_ask(cluster, head, known)
     seen = await asyncio.gather(*(_worker_host(cluster, one) for one in asked))
-    by_member = {one.seat.member_id: host for one, host in zip(asked, seen, strict=True)}
-    return [_with_host(cluster.context.memory, one, by_member.get(one.seat.member_id, one.host)) for one in known]
+    by_member = {one.slot.member_id: host for one, host in zip(asked, seen, strict=True)}
+    return [_with_host(cluster.context.memory, one, by_member.get(one.slot.member_id, one.host)) for one in known]
 
 
 def _to_ask(cluster: ObservedCluster, head: HeadSeen, known: list[Worker]) -> list[Worker]:
@@ -132,7 +132,7 @@ def _to_ask(cluster: ObservedCluster, head: HeadSeen, known: list[Worker]) -> li
     troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in fine]
     said: dict[str, HostSeen] = cluster.context.memory.get("hosts", {})
     wrong = {key for key, seen in said.items() if not seen.reached or seen.files or abs(seen.skew_s) > SKEW_ALLOWED_S}
-    troubled += [one for one in apart if one not in troubled and one.seat.member_id in wrong]
+    troubled += [one for one in apart if one not in troubled and one.slot.member_id in wrong]
     quiet = [one for one in apart if one not in troubled]
     turn = cluster.context.memory.get("turn", 0) % max(1, len(quiet))
     cluster.context.memory["turn"] = turn + IN_TURN
@@ -141,11 +141,11 @@ def _to_ask(cluster: ObservedCluster, head: HeadSeen, known: list[Worker]) -> li
 
 async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None:
     try:
-        answer, clock = await _asked(cluster, one.seat, WORKER)
+        answer, clock = await _asked(cluster, one.slot, WORKER)
     except MachineError as error:
         return HostSeen(why=str(error))
     except ApiError as error:
-        log.info("a worker's host was not observed", host=one.seat.host, why=error.code)
+        log.info("a worker's host was not observed", host=one.slot.host, why=error.code)
         return None
     return read_host(answer, clock)
 
@@ -153,7 +153,7 @@ async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
     """What a host said stays said until it is asked again; one that was not heard once may only be slow."""
     said, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
-    key = one.seat.member_id
+    key = one.slot.member_id
     silent[key] = silent.get(key, 0) + 1 if one.node is not None and one.node.silent else 0
     if host is None:
         host = said.get(key)
@@ -171,7 +171,7 @@ def _takes_part(member: MemberView) -> bool:
 
 def _members(context: ObserveContext, wanted: Plan, head: HeadSeen, workers: list[Worker]) -> list[MemberObservation]:
     found = []
-    by_id = {one.seat.member_id: one for one in workers}
+    by_id = {one.slot.member_id: one for one in workers}
     for member in context.instance.members:
         if member.id == wanted.controller.member_id and head.reached:
             state = "running" if head.answers else "down"
@@ -184,11 +184,11 @@ def _members(context: ObserveContext, wanted: Plan, head: HeadSeen, workers: lis
 def _of_worker(before: str | None, one: Worker) -> MemberObservation:
     """Between idle and busy nothing is told: jobs come and go."""
     state = one.runtime_state
-    detail: dict[str, Any] = {"node": one.seat.node}
+    detail: dict[str, Any] = {"node": one.slot.node}
     if one.node is not None and one.node.reason:
         detail |= {"reason": one.node.reason, "drained_by": one.node.by, "since": one.node.since}
     return MemberObservation(
-        member_id=one.seat.member_id,
+        member_id=one.slot.member_id,
         runtime_state=None if before in TAKES_JOBS and state in TAKES_JOBS else state,
         runtime_version=(one.node.version if one.node else "") or None,
         adapter_detail=detail,

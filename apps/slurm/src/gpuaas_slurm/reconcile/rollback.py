@@ -16,7 +16,7 @@ from gpuaas_sdk.host_steps.evidence import bounded
 from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.outcomes import translate_errors
 
-from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.deploy import make_plan
 from gpuaas_slurm.steps import admission, nodes
@@ -26,7 +26,7 @@ COMING = ("add_member", "replace_member")
 GONE_HALF = "stop_services"  # the step after which a worker that leaves cannot be given back
 
 
-async def ended(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
+async def with_rollback(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
     """The outcome of the body; before a failure is told, what the operation holds in Slurm is let go."""
     outcome = await translate_errors(work, tools, body)
     if not isinstance(outcome, Failed):
@@ -42,38 +42,38 @@ async def _let_go(work: Work, tools: Tools) -> dict[str, Any]:
     """What there was to see on a worker that is taken out."""
     found: dict[str, Any] = {}
     plan = await make_plan(work, tools)
-    seats = {seat.member_id: seat for seat in plan.workers}
+    slots = {slot.member_id: slot for slot in plan.workers}
     operation = work.operation
     async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
-        if operation.kind in COMING and (new := seats.get(operation.member_id or "")):
+        if operation.kind in COMING and (new := slots.get(operation.member_id or "")):
             found = await _not_accepted(work, tools, head, new)
-        if old := seats.get((operation.old_member_id if operation.kind in COMING else operation.member_id) or ""):
+        if old := slots.get((operation.old_member_id if operation.kind in COMING else operation.member_id) or ""):
             await _given_back(work, tools, head, old)
     return found
 
 
-async def _not_accepted(work: Work, tools: Tools, head: Host, seat: Seat) -> dict[str, Any]:
-    if not await admission.outside(head, seat):
+async def _not_accepted(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> dict[str, Any]:
+    if not await admission.outside(head, slot):
         return {}
     found: dict[str, Any] = {}
     try:
-        async with reach_hosts(work, tools, [seat.allocation_id]) as hosts:
-            found = {"worker": {"host": seat.host, **await admission.stop(hosts[seat.allocation_id])}}
+        async with reach_hosts(work, tools, [slot.allocation_id]) as hosts:
+            found = {"worker": {"host": slot.host, **await admission.stop(hosts[slot.allocation_id])}}
     except Unreached as error:
-        log.warning("its slurmd could not be stopped; it is closed to jobs", host=seat.host, error=str(error))
-    await admission.take_off(head, seat)
+        log.warning("its slurmd could not be stopped; it is closed to jobs", host=slot.host, error=str(error))
+    await admission.take_off(head, slot)
     return found
 
 
-async def _given_back(work: Work, tools: Tools, head: Host, seat: Seat) -> None:
+async def _given_back(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
     """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
-    standing = await nodes.standing(head, seat)
+    standing = await nodes.standing(head, slot)
     if not standing.drained_for(work.operation.id):
         return
     rows = tools.journal.rows(work.operation.id)
-    if standing.is_drained and any(r["step"] == GONE_HALF and r["allocation_id"] == seat.allocation_id for r in rows):
-        step = nodes.delete(seat)
+    if standing.is_drained and any(r["step"] == GONE_HALF and r["allocation_id"] == slot.allocation_id for r in rows):
+        step = nodes.delete(slot)
         await head.script(step.script(), step=step.name, unit=step.unit, within=step.within)
         return
-    await nodes.undrain(head, seat, work.operation.id)
+    await nodes.undrain(head, slot, work.operation.id)

@@ -3,7 +3,7 @@
 Gates look at the port first: a Slurm client that finds no daemon sleeps for whole seconds, a closed port costs nothing.
 """
 
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 
 AS_SLURM = "setpriv --reuid slurm --regid slurm --clear-groups"  # runuser would open a session for it
 LESS = "gres/gpu|Low "
@@ -40,25 +40,25 @@ def load_accounts(path: str) -> str:
     return f"timeout 30 sacctmgr -i load {path}"
 
 
-def node_state(seat: Seat) -> str:
-    return f"timeout 5 sinfo -h -n {seat.node} -o %t"
+def node_state(slot: WorkerSlot) -> str:
+    return f"timeout 5 sinfo -h -n {slot.node} -o %t"
 
 
-def node_reason(seat: Seat) -> str:
+def node_reason(slot: WorkerSlot) -> str:
     """`none` when nobody drained it."""
-    return f"timeout 5 sinfo -h -n {seat.node} -o %E | head -1"
+    return f"timeout 5 sinfo -h -n {slot.node} -o %E | head -1"
 
 
-def node_standing(seat: Seat) -> str:
+def node_standing(slot: WorkerSlot) -> str:
     """Both in one question: `drain|none`."""
-    return f"timeout 5 sinfo -h -n {seat.node} -o '%t|%E' | head -1"
+    return f"timeout 5 sinfo -h -n {slot.node} -o '%t|%E' | head -1"
 
 
-def node_ready(seat: Seat, *, beside_scheduler: bool) -> str:
+def node_ready(slot: WorkerSlot, *, beside_scheduler: bool) -> str:
     """Slurm counts on it. Who drained it stays the owner of that drain; only what Slurm itself drained, because less
     came than was announced (its reasons begin so), is not ready."""
     port = "port_open 6817 && " if beside_scheduler else ""
-    asked = f"timeout 5 sinfo -h -n {seat.node} -o '%t %E' | grep -Ev ' ({LESS})'"
+    asked = f"timeout 5 sinfo -h -n {slot.node} -o '%t %E' | grep -Ev ' ({LESS})'"
     return f"active slurmd && {port}{asked} | grep -Eq '^(idle|mix|alloc|comp|drain|drng|maint|resv)[$]? '"
 
 

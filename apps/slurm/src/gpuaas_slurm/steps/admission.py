@@ -12,7 +12,7 @@ from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.step import Step
 
 from gpuaas_slurm.errors import FAILURES
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.files import File
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
@@ -21,17 +21,17 @@ OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env
 LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
 
 
-def opened(seat: Seat) -> str:
+def opened(slot: WorkerSlot) -> str:
     """On the worker, by node: its host may have been another member's before."""
-    return f'"$OWN/open_door.{seat.node}"'
+    return f'"$OWN/open_door.{slot.node}"'
 
 
-def accepted(seat: Seat) -> str:
+def accepted(slot: WorkerSlot) -> str:
     """On the controller's host, for as long as the node is in Slurm: a later try does not try it out again."""
-    return f'"$OWN/accepted.{seat.node}"'
+    return f'"$OWN/accepted.{slot.node}"'
 
 
-def close_door(seat: Seat, options: File) -> Step:
+def close_door(slot: WorkerSlot, options: File) -> Step:
     """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
@@ -40,15 +40,15 @@ def close_door(seat: Seat, options: File) -> Step:
         name="close_door",
         title="Closing the worker to jobs until it is accepted",
         phase="preparing",
-        probe=f"grep -qs -- '-N {seat.node} ' {DOOR} || [ -f {opened(seat)} ]",
+        probe=f"grep -qs -- '-N {slot.node} ' {DOOR} || [ -f {opened(slot)} ]",
         act=f"cat >{DOOR}.new\nmv {DOOR}.new {DOOR}",
         data=closed.encode(),
         undo="remove_files",
     )
 
 
-def join(seat: Seat) -> Step:
-    there = f"{shell.node_state(seat)} | grep -Eqx '{REGISTERED}'"
+def join(slot: WorkerSlot) -> Step:
+    there = f"{shell.node_state(slot)} | grep -Eqx '{REGISTERED}'"
     return Step(
         name="join",
         title="Starting the worker, closed to jobs",
@@ -57,7 +57,7 @@ def join(seat: Seat) -> Step:
         act=f"""
 restart slurmd
 there() {{ {there}; }}
-wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
+wait_until 10 there || timeout 5 sinfo -h -n {slot.node} -o '%t %E'
 """,
         within=15,
         unit="slurmd",
@@ -65,57 +65,57 @@ wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
     )
 
 
-def admit(plan: Plan, seat: Seat) -> Step:
+def admit(plan: Plan, slot: WorkerSlot) -> Step:
     """A person who drained it meanwhile stays the owner of that drain."""
-    name = reservation(seat)
+    name = reservation(slot)
     held = f"timeout 5 scontrol show reservation {name} >/dev/null 2>&1"
     return Step(
         name="admit",
         title="Keeping everybody else off the worker",
         phase="proving",
-        probe=f"[ -s {accepted(seat)} ] || {held}",
+        probe=f"[ -s {accepted(slot)} ] || {held}",
         act=f"""
-case $({shell.node_standing(seat)}) in
-  drain*\\|none) timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission" ;;
+case $({shell.node_standing(slot)}) in
+  drain*\\|none) timeout 5 scontrol update nodename={slot.node} state=drain reason="{OURS}$OPERATION: admission" ;;
 esac
 {held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
-  duration={LONGEST_MINUTES} nodes={seat.node} users={plan.user}
+  duration={LONGEST_MINUTES} nodes={slot.node} users={plan.user}
 """,
         unit="slurmctld",
         undo="stop_services",
     )
 
 
-def accept(plan: Plan, seat: Seat, gpus: int) -> Step:
+def accept(plan: Plan, slot: WorkerSlot, gpus: int) -> Step:
     """A job of the ordinary user on exactly this worker, with all of its GPUs. If it fails, the door closes again.
 
     `state=idle` and not `undrain`: after that the node counts as not responding until the next round of pings, and a
     job that comes in between waits for seconds.
     """
-    options = f"{shell.job_options(plan)} -w {seat.node} --reservation={reservation(seat)} -J gpuaas-proof"
+    options = f"{shell.job_options(plan)} -w {slot.node} --reservation={reservation(slot)} -J gpuaas-proof"
     say = "hostname" + ("; printenv CUDA_VISIBLE_DEVICES" if gpus else "")
     job = shell.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
     return Step(
         name="accept",
         title="Running a job on the worker" + (f" with its {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else ""),
         phase="proving",
-        probe=f"[ -s {accepted(seat)} ]",
+        probe=f"[ -s {accepted(slot)} ]",
         act=f"""
-drained() {{ {shell.node_state(seat)} | grep -Eq '^dr'; }}
-stands=$({shell.node_standing(seat)})
+drained() {{ {shell.node_state(slot)} | grep -Eq '^dr'; }}
+stands=$({shell.node_standing(slot)})
 case $stands in
-  dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={seat.node} state=idle ;;
+  dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={slot.node} state=idle ;;
   dr*) say fail "drained_by_person|${{stands#*|}}"; exit 1 ;;
 esac
 why="{OURS}$OPERATION: not accepted"
-close() {{ drained || timeout 5 scontrol update nodename={seat.node} state=drain reason="$why"; }}
+close() {{ drained || timeout 5 scontrol update nodename={slot.node} state=drain reason="$why"; }}
 said=$({job}) || {{ close; exit 1; }}
 mapfile -t lines <<<"$said"
 IFS=, read -r -a seen <<<"${{lines[1]-}}"
 saw=${{#seen[@]}}
 [ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
-timeout 5 scontrol delete reservationname={reservation(seat)}
-printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
+timeout 5 scontrol delete reservationname={reservation(slot)}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(slot)}
 """,
         unit="slurmctld",
         code="job_proof_failed",
@@ -123,13 +123,13 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
     )
 
 
-def open_door(seat: Seat) -> Step:
+def open_door(slot: WorkerSlot) -> Step:
     return Step(
         name="open_door",
         title="Opening the worker to jobs",
         phase="proving",
-        probe=f"[ ! -e {DOOR} ] && [ -f {opened(seat)} ]",
-        act=f"date >{opened(seat)}\nrm -f {DOOR}",
+        probe=f"[ ! -e {DOOR} ] && [ -f {opened(slot)} ]",
+        act=f"date >{opened(slot)}\nrm -f {DOOR}",
         undo="forget",
     )
 
@@ -159,9 +159,9 @@ exit 0
 """
 
 
-async def outside(head: Host, seat: Seat) -> bool:
+async def outside(head: Host, slot: WorkerSlot) -> bool:
     """Slurm knows it, but it was not accepted yet."""
-    answer = await head.script(OUTSIDE.format(node=seat.node, accepted=accepted(seat)), step="look", within=15)
+    answer = await head.script(OUTSIDE.format(node=slot.node, accepted=accepted(slot)), step="look", within=15)
     if answer.exit != 0:
         raise FAILURES.explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
     return answer.last("outside") == "yes"
@@ -173,9 +173,9 @@ async def stop(host: Host) -> dict[str, Any]:
     return diagnosis(answer)
 
 
-async def take_off(head: Host, seat: Seat) -> None:
+async def take_off(head: Host, slot: WorkerSlot) -> None:
     """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
-    words = TAKE_OFF.format(reservation=reservation(seat), node=seat.node, ours=OURS)
+    words = TAKE_OFF.format(reservation=reservation(slot), node=slot.node, ours=OURS)
     answer = await head.script(words, step="take_off", within=30)
     if answer.exit != 0:
         raise FAILURES.explain(

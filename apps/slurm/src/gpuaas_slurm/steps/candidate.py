@@ -11,7 +11,7 @@ from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.step import Stage, Step, Task
 
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.files import SLURM_CONF, File
 from gpuaas_slurm.render.other_conf import features, gres
 from gpuaas_slurm.render.units import started_with
@@ -116,15 +116,15 @@ nodes=$(timeout 5 sinfo -h -N -o '%N|%f|%E') || return 1
 """
 
 
-def joins_anew(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[Seat, ...]:
+def joins_anew(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
     """Workers whose GPUs are to be called otherwise than their slurmd says now."""
-    return tuple(seat for seat in plan.workers if _differs(plan, seat, facts[seat.allocation_id]))
+    return tuple(slot for slot in plan.workers if _differs(plan, slot, facts[slot.allocation_id]))
 
 
-def _differs(plan: Plan, seat: Seat, facts: HostFacts) -> bool:
+def _differs(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> bool:
     words = facts.options.replace('"', " ").replace("'", " ").split()
     now = next((word.removeprefix("Gres=") for word in words if word.startswith("Gres=")), "")
-    return bool(facts.options) and now != (gres(plan, seat, facts) if facts.gpus else "")
+    return bool(facts.options) and now != (gres(plan, slot, facts) if facts.gpus else "")
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
@@ -132,13 +132,13 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
     head, anew = hosts[plan.controller.allocation_id], joins_anew(plan, facts)
     made: list[Stage] = [(Task(head, weigh(plan, conf, anew)),)]
     if anew:
-        made.append(tuple(Task(hosts[seat.allocation_id], set_aside()) for seat in anew))
+        made.append(tuple(Task(hosts[slot.allocation_id], set_aside()) for slot in anew))
         made.append((Task(head, forget_nodes(anew)),))
     return made
 
 
-def weigh(plan: Plan, conf: File, anew: tuple[Seat, ...] = ()) -> Step:
-    nodes, names = " ".join(seat.node for seat in anew), " ".join(one.name for one in plan.partitions)
+def weigh(plan: Plan, conf: File, anew: tuple[WorkerSlot, ...] = ()) -> Step:
+    nodes, names = " ".join(slot.node for slot in anew), " ".join(one.name for one in plan.partitions)
     mark = f"{conf.sha256} {nodes}"
     in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
     return Step(
@@ -175,8 +175,8 @@ def set_aside() -> Step:
     )
 
 
-def forget_nodes(seats: tuple[Seat, ...]) -> Step:
-    nodes = " ".join(seat.node for seat in seats)
+def forget_nodes(slots: tuple[WorkerSlot, ...]) -> Step:
+    nodes = " ".join(slot.node for slot in slots)
     return Step(
         name="forget_nodes",
         title="Having Slurm forget the worker's former GPUs",
@@ -198,7 +198,7 @@ def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFact
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
     """Files that were about to change are no longer those that Slurm has taken up: `weigh` says so beforehand."""
-    known = [(seat.node, features(plan, seat, facts[seat.allocation_id])) for seat in plan.workers]
+    known = [(slot.node, features(plan, slot, facts[slot.allocation_id])) for slot in plan.workers]
     words = {
         "restart": "|".join(NEEDS_RESTART),
         "started": started_with(plan),

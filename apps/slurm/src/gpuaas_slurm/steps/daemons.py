@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gpuaas_sdk.host_steps.step import Step
 
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
 from gpuaas_slurm.slurm import shell
 
@@ -79,11 +79,11 @@ def identity() -> Step:
     )
 
 
-def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", seat: Seat | None = None) -> Step:
+def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", slot: WorkerSlot | None = None) -> Step:
     """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere.
 
     `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
-    `seat`: of a worker that joins a running cluster.
+    `slot`: of a worker that joins a running cluster.
     """
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
@@ -91,7 +91,7 @@ def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", seat: Seat |
         title="Bringing the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && {same} && active munge && munge -n </dev/null | unmunge",
-        act=(NO_OTHER_NODE.format(node=seat.node) if seat else "") + TAKE_KEY,
+        act=(NO_OTHER_NODE.format(node=slot.node) if slot else "") + TAKE_KEY,
         unit="munge",
         data=share,
         undo="remove_key",
@@ -161,12 +161,12 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
     )
 
 
-def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
+def worker(slot: WorkerSlot, *, beside_scheduler: bool) -> Step:
     """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it.
 
     slurmd listens when it has read its files: Slurm shows a node as idle for a while after its slurmd has died.
     """
-    ready = f"port_open 6818 && {shell.node_ready(seat, beside_scheduler=beside_scheduler)}"
+    ready = f"port_open 6818 && {shell.node_ready(slot, beside_scheduler=beside_scheduler)}"
     return Step(
         name="worker",
         title="Starting the worker and waiting until it is idle",
@@ -177,9 +177,9 @@ restart slurmd
 ready() {{ {ready}; }}
 wait_until 5 ready || {{
   active slurmd || {{ echo "slurmd does not stay up"; exit 1; }}
-  timeout 5 sinfo -h -n {seat.node} -o '%t %E'
-  if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
-    scontrol update nodename={seat.node} state=resume
+  timeout 5 sinfo -h -n {slot.node} -o '%t %E'
+  if timeout 5 sinfo -h -n {slot.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
+    scontrol update nodename={slot.node} state=resume
   fi
 }}
 """,

@@ -14,7 +14,7 @@ from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
 
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
-from gpuaas_slurm.plan import UNIX_USER, Plan, Seat
+from gpuaas_slurm.plan import UNIX_USER, Plan, WorkerSlot
 from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
 from gpuaas_slurm.steps import candidate, daemons, prepare, proof
 
@@ -49,9 +49,9 @@ def without_proofs(
     ]
 
 
-def _worker(plan: Plan, host: Host, seat: Seat, *, anew: bool) -> Task:
+def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, anew: bool) -> Task:
     """One that joins anew was there when the hosts were looked at, so its start is asked for."""
-    task = started(plan, host, seat)
+    task = started(plan, host, slot)
     return Task(host, daemons.restarted(task.step)) if anew else task
 
 
@@ -101,8 +101,8 @@ def rekeyed(share: "KeyOf", host: Host) -> Task:
     return Task(host, daemons.restarted(daemons.join_key(share)))
 
 
-def started(plan: Plan, host: Host, seat: Seat) -> Task:
-    return Task(host, daemons.worker(seat, beside_scheduler=seat.allocation_id == plan.controller.allocation_id))
+def started(plan: Plan, host: Host, slot: WorkerSlot) -> Task:
+    return Task(host, daemons.worker(slot, beside_scheduler=slot.allocation_id == plan.controller.allocation_id))
 
 
 class KeyOf:

@@ -6,17 +6,17 @@ true of the host, the platform cannot know; whoever says that the host is gone h
 
 from gpuaas_sdk.host_steps.step import Step
 
-from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.slurm import shell
 from gpuaas_slurm.steps.nodes import OURS
 
 
-def down(seat: Seat) -> Step:
-    jobs = f"timeout 5 squeue -h -w {seat.node} -t R,CG,CF,S -o %A"
+def down(slot: WorkerSlot) -> Step:
+    jobs = f"timeout 5 squeue -h -w {slot.node} -t R,CG,CF,S -o %A"
     free = f"""
 free() {{
-  [ -n "$(timeout 5 sinfo -h -n {seat.node} -o %N)" ] || return 0
-  {shell.node_state(seat)} | grep -Eq '^(down|drain)' && [ -z "$({jobs})" ]
+  [ -n "$(timeout 5 sinfo -h -n {slot.node} -o %N)" ] || return 0
+  {shell.node_state(slot)} | grep -Eq '^(down|drain)' && [ -z "$({jobs})" ]
 }}
 """
     return Step(
@@ -25,8 +25,8 @@ free() {{
         phase="fencing",
         probe=f'[ -f "$REPORT/node_down" ] && port_open 6817 && {{ {free} free; }}',
         act=f"""{free}
-if [ -n "$(timeout 5 sinfo -h -n {seat.node} -o %N)" ]; then
-  timeout 5 scontrol update nodename={seat.node} state=down reason="{OURS}$OPERATION: its host is gone"
+if [ -n "$(timeout 5 sinfo -h -n {slot.node} -o %N)" ]; then
+  timeout 5 scontrol update nodename={slot.node} state=down reason="{OURS}$OPERATION: its host is gone"
 fi
 wait_until 20 free || {{ {jobs} | xargs -r timeout 10 scancel --signal=KILL || true; }}
 wait_until 20 free

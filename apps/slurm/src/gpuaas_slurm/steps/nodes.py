@@ -13,7 +13,7 @@ from gpuaas_sdk.host_steps.step import Step
 
 from gpuaas_slurm import validate
 from gpuaas_slurm.errors import FAILURES
-from gpuaas_slurm.plan import Seat
+from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.slurm import parse, shell
 
 OURS = "gpuaas:"
@@ -146,39 +146,39 @@ def _job(line: str) -> Job:
     return Job(*words, ends_at=f"{ends.strip()}Z" if ends.strip()[:1].isdigit() else None)
 
 
-async def look(head: Host, seat: Seat) -> Answer:
-    return await head.script(ASKED + LOOK.format(node=validate.word("node", seat.node)), step="look", within=15)
+async def look(head: Host, slot: WorkerSlot) -> Answer:
+    return await head.script(ASKED + LOOK.format(node=validate.word("node", slot.node)), step="look", within=15)
 
 
-async def standing(head: Host, seat: Seat) -> Standing:
-    return read(_answered(await look(head, seat), head, "look"))
+async def standing(head: Host, slot: WorkerSlot) -> Standing:
+    return read(_answered(await look(head, slot), head, "look"))
 
 
-async def states(head: Host, seats: Iterable[Seat]) -> dict[str, str]:
+async def states(head: Host, slots: Iterable[WorkerSlot]) -> dict[str, str]:
     """How each of these is, in the words of members' runtime_state."""
-    return told(_answered(await head.script(f"{ASKED}{ALL}exit 0\n", step="look", within=15), head, "look"), seats)
+    return told(_answered(await head.script(f"{ASKED}{ALL}exit 0\n", step="look", within=15), head, "look"), slots)
 
 
-def told(answer: Answer, seats: Iterable[Seat]) -> dict[str, str]:
+def told(answer: Answer, slots: Iterable[WorkerSlot]) -> dict[str, str]:
     known = dict(line.split("|", 1) for line in answer.lines.get("node", []) if "|" in line)
-    return {seat.member_id: parse.node_state(known.get(seat.node, "")) for seat in seats}
+    return {slot.member_id: parse.node_state(known.get(slot.node, "")) for slot in slots}
 
 
-async def drain(head: Host, seat: Seat, why: str, *, anew: bool = False) -> Standing:
+async def drain(head: Host, slot: WorkerSlot, why: str, *, anew: bool = False) -> Standing:
     """One that takes jobs (`anew`: or is drained already) is drained, and how it stands then. The reason names the
     operation, so that nobody takes it for a person's."""
     operation = validate.word("id", head.claim.operation_id)
     text = validate.plain(why)[:80] or "asked for by the platform"
     stays = "''" if anew else "'' | drain | drng"
-    node = validate.word("node", seat.node)
+    node = validate.word("node", slot.node)
     words = DRAIN.format(node=node, reason=f"{OURS}{operation}: {text}", stays=stays) + LOOK.format(node=node)
     return read(_answered(await head.script(ASKED + words, step="drain", within=15), head, "drain"))
 
 
-async def undrain(head: Host, seat: Seat, operation_id: str = "") -> None:
+async def undrain(head: Host, slot: WorkerSlot, operation_id: str = "") -> None:
     """Undoes a drain of the platform (of one operation, if it is named), never a person's."""
     whose = f"{OURS}{validate.word('id', operation_id)}:" if operation_id else OURS
-    words = UNDRAIN.format(node=validate.word("node", seat.node), whose=whose)
+    words = UNDRAIN.format(node=validate.word("node", slot.node), whose=whose)
     _answered(await head.script(words, step="undrain", within=15), head, "undrain")
 
 
@@ -196,10 +196,10 @@ def _answered(answer: Answer, head: Host, step: str) -> Answer:
     return answer
 
 
-def forget(seat: Seat) -> Step:
+def forget(slot: WorkerSlot) -> Step:
     """What the controller's host knows of a worker's operations goes with the worker; last, since every command of its
     operation notes its claim again."""
-    member = validate.word("id", seat.member_id)
+    member = validate.word("id", slot.member_id)
     return Step(
         name="forget_member",
         title="Removing the worker's notes from the controller's host",
@@ -216,29 +216,29 @@ delete_old_marks
     )
 
 
-def delete(seat: Seat) -> Step:
+def delete(slot: WorkerSlot) -> Step:
     """Slurm refuses to delete a node with jobs: an honest gate. Its slurmd is stopped before, or it would come back."""
-    gone = f'[ -z "$(timeout 5 sinfo -h -n {seat.node} -o %N)" ]'
+    gone = f'[ -z "$(timeout 5 sinfo -h -n {slot.node} -o %N)" ]'
     return Step(
         name="delete_node",
         title="Taking the worker out of Slurm",
         phase="removing",
         probe=f"port_open 6817 && {gone}",
         act=f"""
-rm -f "$OWN/accepted.{seat.node}"
-timeout 5 scontrol delete reservationname={reservation(seat)} 2>/dev/null || true
-timeout 10 scontrol delete nodename={seat.node} || {gone}
+rm -f "$OWN/accepted.{slot.node}"
+timeout 5 scontrol delete reservationname={reservation(slot)} 2>/dev/null || true
+timeout 10 scontrol delete nodename={slot.node} || {gone}
 """,
         unit="slurmctld",
         code="teardown_incomplete",
     )
 
 
-def restart(head_is_here: bool, seat: Seat) -> Step:
+def restart(head_is_here: bool, slot: WorkerSlot) -> Step:
     """Back means: Slurm has heard of the new process. Who drained it stays the owner of that drain; only what Slurm
     itself drained for a wrong registration, and left so after the cause was gone, is resumed."""
     port = "port_open 6817 && " if head_is_here else ""
-    there = f"active slurmd && {port}{shell.node_state(seat)} | grep -Eqx '{REGISTERED}'"
+    there = f"active slurmd && {port}{shell.node_state(slot)} | grep -Eqx '{REGISTERED}'"
     mark = '"$REPORT/again_worker"'
     return Step(
         name="again_worker",
@@ -246,12 +246,12 @@ def restart(head_is_here: bool, seat: Seat) -> Step:
         phase="starting",
         probe=f"[ -f {mark} ] && {there}",
         act=f"""
-began() {{ timeout 5 scontrol show node {seat.node} | grep -o 'SlurmdStartTime=[^ ]*'; }}
+began() {{ timeout 5 scontrol show node {slot.node} | grep -o 'SlurmdStartTime=[^ ]*'; }}
 before=$(began || true)
 restart slurmd
 heard() {{ [ "$(began || true)" != "$before" ]; }}
-wait_until 10 heard || {shell.node_reason(seat)}
-if {shell.node_reason(seat)} | grep -Eq '^(gres/gpu|Low )'; then scontrol update nodename={seat.node} state=resume; fi
+wait_until 10 heard || {shell.node_reason(slot)}
+if {shell.node_reason(slot)} | grep -Eq '^(gres/gpu|Low )'; then scontrol update nodename={slot.node} state=resume; fi
 date >{mark}
 """,
         within=15,
@@ -260,6 +260,6 @@ date >{mark}
     )
 
 
-def reservation(seat: Seat) -> str:
+def reservation(slot: WorkerSlot) -> str:
     """Of one worker, while it is tried out before it takes work."""
-    return f"gpuaas_{seat.node.replace('-', '_')}"
+    return f"gpuaas_{slot.node.replace('-', '_')}"
