@@ -46,6 +46,14 @@ def test_the_step_engine_knows_no_app(word: str) -> None:
     assert not lines_with(word, tracked("sdk/src/gpuaas_sdk/host_steps"))
 
 
+def test_the_slurm_app_calls_slurm_through_one_door() -> None:
+    """Every call of a Slurm client is written in slurm/; commands for people come from slurm/hints.py."""
+    clients, door = r"\b(scontrol|sinfo|sacctmgr|squeue|sacct)\b", "apps/slurm/src/gpuaas_slurm/slurm/"
+    found = lines_with(clients, [path for path in tracked("apps/slurm/src") if path.suffix == ".py"])
+    assert [line for line in found if not line.startswith(door)] == []
+    assert len(found) > 20, "the search can find something"
+
+
 def test_the_search_for_words_can_find_something() -> None:
     assert len(lines_with("lifecycle", tracked("core/src"))) > 3
 

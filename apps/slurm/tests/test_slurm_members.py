@@ -14,14 +14,15 @@ from gpuaas_slurm.reconcile.members import confinement
 from gpuaas_slurm.render import units
 from gpuaas_slurm.render.files import SHARED, File, cluster_files, joining_files
 from gpuaas_slurm.render.slurm_conf import slurm_conf
+from gpuaas_slurm.slurm import node_control
 from gpuaas_slurm.steps import admission, catalog, nodes, teardown
 
 ALICE = "@job 12|alice|team-a|1:02:03|RUNNING|2026-11-16T09:03:34"
 BOB = "@job 13|bob|team-b|UNLIMITED|RUNNING|N/A"
 
 
-def standing(*lines: str) -> nodes.Standing:
-    return nodes.read(parse(0, "\n".join(lines)))
+def standing(*lines: str) -> node_control.NodeStatus:
+    return node_control.read(parse(0, "\n".join(lines)))
 
 
 def test_a_node_that_slurm_does_not_know_is_not_known() -> None:
@@ -59,7 +60,7 @@ def test_a_drain_tells_whose_jobs_hold_the_worker_and_when_the_last_is_over() ->
 def test_a_long_list_of_jobs_is_told_in_part_and_counted_whole() -> None:
     many = [f"@job {n}|alice|team-a|1:00|RUNNING|2026-11-16T09:00:00" for n in range(1, 400)]
     seen = standing("@node drng|root|x", *many).forecast
-    assert (len(seen["jobs"]), seen["jobs_total"]) == (nodes.MOST_JOBS, 399)
+    assert (len(seen["jobs"]), seen["jobs_total"]) == (node_control.MOST_JOBS, 399)
 
 
 def test_a_drain_without_a_reason_is_of_a_worker_that_has_just_joined() -> None:

@@ -18,7 +18,8 @@ from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.render.files import SHARED
-from gpuaas_slurm.steps import candidate, nodes
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import candidate
 from gpuaas_slurm.steps.deploy import KEY, KeyOf
 from slurm_examples import INSTANCE
 
@@ -105,7 +106,7 @@ async def test_a_step_that_goes_with_another_is_done_only_if_that_one_is_everywh
 
 async def test_an_idle_worker_is_drained_and_looked_at_in_one_command(plan: Plan) -> None:
     scene = Scene()
-    await nodes.drain(scene.host("head"), plan.workers[0], "a new disk")
+    await node_control.drain(scene.host("head"), plan.workers[0], "a new disk")
     assert scene.asked == ["drain on head"]
 
 

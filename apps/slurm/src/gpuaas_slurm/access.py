@@ -17,7 +17,8 @@ from gpuaas_slurm.health import Worker
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.probes import HeadSeen
 from gpuaas_slurm.slurm import parse
-from gpuaas_slurm.steps.proof import HEALTH, header, try_header
+from gpuaas_slurm.slurm.hints import HEALTH
+from gpuaas_slurm.steps.proof import header, try_header
 
 PATHS = {
     "configuration": "/etc/slurm/slurm.conf",

@@ -14,6 +14,7 @@ from gpuaas_slurm import __version__
 from gpuaas_slurm.health import SLURM_ITSELF, Worker, put_back
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.probes import HeadSeen
+from gpuaas_slurm.slurm import hints
 
 MOST = 50
 COMPARED = ("State", "MaxTime", "DefaultTime", "AllowAccounts", "AllowGroups", "AllowQos")
@@ -75,12 +76,12 @@ def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
                 one.slot.host,
                 "slurm" if one.node.by == SLURM_ITSELF else "person",
                 f"Drained by {who}{since}: {one.node.reason}.",
-                revert=f"on the controller: scontrol update nodename={one.slot.node} state=undrain",
+                revert=f"on the controller: {hints.undrain(one.slot.node)}",
                 adopt=f"{one.command('drain')}: the platform counts it as drained",
             )
     for other in sorted(head.nodes.keys() - ours):
         said = "A node that is not a member of this instance."
-        yield Entry(other, "cluster", "person", said, revert=f"stop its slurmd, then: scontrol delete nodename={other}")
+        yield Entry(other, "cluster", "person", said, revert=f"stop its slurmd, then: {hints.delete_node(other)}")
 
 
 def _partitions(name: str, head: HeadSeen) -> Iterator[Entry]:
@@ -105,9 +106,15 @@ def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
             said = (
                 f"The user {user} was added to the account {account}." if user else f"The account {account} was added."
             )
-            drop = f"delete user {user} account={account}" if user else f"delete account {account}"
             adopt = "leave it so: the platform does not touch accounts it did not make"
-            yield Entry(whose, "accounting", "person", said, revert=f"on the controller: sacctmgr {drop}", adopt=adopt)
+            yield Entry(
+                whose,
+                "accounting",
+                "person",
+                said,
+                revert=f"on the controller: {hints.delete_association(account, user)}",
+                adopt=adopt,
+            )
         elif limits and not LIMITED.search(head.made[(account, user)]):
             yield Entry(whose, "accounting", "person", f"Limits were set: {limits}.", adopt="leave it so")
     if head.accounts and (plan.account, plan.user) not in {(a, u) for a, u, _ in head.associations}:

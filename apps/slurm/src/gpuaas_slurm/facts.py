@@ -9,6 +9,7 @@ from gpuaas_sdk.host_steps.host import TAKE_CHARGE, Answer, Host, unit_states
 from gpuaas_slurm import validate
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.profile import UNITS
+from gpuaas_slurm.slurm import accounts
 
 FIRST_UID = 21064  # of the user that jobs run as, unless a host has it already
 PORTS = {6817: "slurmctld", 6818: "slurmd", 6819: "slurmdbd"}
@@ -17,7 +18,7 @@ PROGRAMS = {  # program -> Debian package
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "slurmdbd": "slurmdbd",
-    "sacctmgr": "slurm-client",
+    accounts.CLIENT: "slurm-client",
     "srun": "slurm-client",
     "mariadbd": "mariadb-server",
     "mariadb": "mariadb-client",

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
 from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.probes import HeadSeen, HostSeen, Node
-from gpuaas_slurm.steps.nodes import OURS
+from gpuaas_slurm.slurm import hints
+from gpuaas_slurm.slurm.node_control import OURS
 
 TAKES_JOBS = ("idle", "busy")
 SLURM_ITSELF = "slurm"
@@ -84,15 +85,11 @@ def _drain(one: Worker) -> str:
         )
     if one.node.by == SLURM_ITSELF:
         said = f"Slurm itself drained {one.slot.host}{since}: {one.node.reason}. Mend that"
-        return f"{said}, then on the controller: {_undrain(one, 'resume')}."
+        return f"{said}, then on the controller: {hints.undrain(one.slot.node, 'resume')}."
     return (
         f"{one.slot.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
-        f"That is left alone; to take it back, on the controller: {_undrain(one)}."
+        f"That is left alone; to take it back, on the controller: {hints.undrain(one.slot.node)}."
     )
-
-
-def _undrain(one: Worker, state: str = "undrain") -> str:
-    return f"scontrol update nodename={one.slot.node} state={state}"
 
 
 def _host_away(one: Worker) -> str:

@@ -4,7 +4,6 @@ There is no claim and no fence: an operation may begin meanwhile, and then the p
 The controller's host answers for the cluster; a worker's host answers for its own service, clock and files.
 """
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +11,9 @@ from gpuaas_sdk.host_steps.host import Answer
 
 from gpuaas_slurm.facts import STATES, UNITS
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
-from gpuaas_slurm.slurm import parse
-
-LIMITS = ("grpjobs", "grpsubmit", "grptres", "maxjobs", "maxsubmit", "maxwall")
+from gpuaas_slurm.slurm import accounts, daemons, nodes, parse, partitions
+from gpuaas_slurm.slurm.accounts import LIMITS
+from gpuaas_slurm.slurm.parse import Node
 
 # Files by the hashes that the `files` step left; a host of an older release has no such list and says nothing of files.
 _COMMON = rf"""
@@ -36,40 +35,25 @@ HEAD = (
 say version "$(slurmctld -V 2>/dev/null)"
 grep '^PartitionName=' /etc/slurm/slurm.conf | sed 's/^/@wanted /'
 sed 's/^/@made /' {ACCOUNTS} 2>/dev/null
-if port_open 6817; then
-  say ping "$(timeout 5 scontrol ping 2>&1 | head -1)"
-  timeout 5 sinfo -a -h -N -o '%N|%t|%v|%G|%u|%H|%E' | sort -u | sed 's/^/@node /'
-  timeout 5 scontrol -o show partition | sed 's/^/@partition /'
+if {daemons.CTLD_LISTENS}; then
+  say ping "$({daemons.ping()} 2>&1 | head -1)"
+  {nodes.list_details()} | sed 's/^/@node /'
+  {partitions.list_details()} | sed 's/^/@partition /'
 fi
 if active mariadb && timeout 5 runuser -u slurm -- mariadb {DATABASE} -e 'SELECT 1' </dev/null >/dev/null 2>&1; then
   say database answers
 fi
-if port_open 6819; then
+if {daemons.DBD_LISTENS}; then
   cluster=$(sed -n 's/^ClusterName=//p' /etc/slurm/slurm.conf | head -1)
-  asked=account,user,{",".join(LIMITS)}
-  if said=$(timeout 10 sacctmgr -nP show assoc where cluster="$cluster" format="$asked" 2>/dev/null); then
+  if associations=$({accounts.list_associations("$cluster")}); then
     say accounts answer
-    sed 's/^/@assoc /' <<<"$said"
+    sed 's/^/@assoc /' <<<"$associations"
   fi
 fi
 exit 0
 """
 )
 WORKER = _COMMON + 'say version "$(slurmd -V 2>/dev/null)"\nexit 0\n'
-
-
-@dataclass(frozen=True)
-class Node:
-    """As Slurm shows it."""
-
-    name: str
-    state: str  # in the words of members' runtime_state
-    silent: bool  # Slurm asks and hears nothing
-    version: str
-    gpus: dict[str, int]  # by type
-    by: str
-    since: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -108,14 +92,14 @@ def read_host(answer: Answer, clock_ms: int) -> HostSeen:
 
 
 def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
-    nodes = [node for line in answer.lines.get("node", []) if (node := _node(line))]
+    known = [node for line in answer.lines.get("node", []) if (node := parse.read_node(line))]
     rows = [line.split("|") for line in answer.lines.get("assoc", [])]
     return HeadSeen(
         **_of_host(answer, clock_ms),
         answers="is UP" in answer.last("ping"),
         database=answer.last("database") == "answers",
         accounts=answer.last("accounts") == "answer",
-        nodes={node.name: node for node in nodes},
+        nodes={node.name: node for node in known},
         partitions=_partitions(answer.lines.get("partition", [])),
         wanted=_partitions(answer.lines.get("wanted", [])),
         made=_made(answer.lines.get("made", [])),
@@ -135,32 +119,13 @@ def _of_host(answer: Answer, clock_ms: int) -> dict[str, Any]:
     }
 
 
-def _node(line: str) -> Node | None:
-    parts = line.split("|", 6)
-    if len(parts) < 7 or not parts[0]:
-        return None
-    name, state, version, gres, by, since, reason = (part.strip() for part in parts)
-    gpus = re.findall(r"\bgpu:(?:([a-z][a-z0-9_]*):)?(\d+)", gres)
-    said = "" if reason in ("", "none") else reason
-    return Node(
-        name=name,
-        state=parse.node_state(state),
-        silent=state.endswith("*"),
-        version=version,
-        gpus={kind: int(many) for kind, many in gpus},
-        by=by if said else "",
-        since=since if said and since != "Unknown" else "",
-        reason=said,
-    )
-
-
 def _partitions(lines: list[str]) -> dict[str, dict[str, str]]:
     found = [parse.fields(line) for line in lines]
     return {one["PartitionName"]: one for one in found if "PartitionName" in one}
 
 
 def _made(lines: list[str]) -> dict[tuple[str, str], str]:
-    """The file of `sacctmgr load`: accounts, and users below the parent that was named last."""
+    """The accounts file of the deploy: accounts, and users below the parent that was named last."""
     found: dict[tuple[str, str], str] = {("root", ""): ""}
     parent = "root"
     for line in lines:

@@ -1,4 +1,4 @@
-"""Every string that reaches slurm.conf, sacctmgr or a shell passes here first.
+"""Every string that reaches slurm.conf, the accounting database or a shell passes here first.
 
 A newline in a partition name would add a line to slurm.conf; a quote would leave a shell word. So each kind of word
 has one pattern, matched whole (`fullmatch`: `$` would let a trailing newline through). Called by plan, render, hosts.

@@ -14,7 +14,8 @@ from gpuaas_sdk.host_steps.runner import Runner
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.reconcile.context import Tools
-from gpuaas_slurm.steps import nodes, teardown
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import teardown
 
 
 async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
@@ -67,7 +68,7 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
 
 async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
     """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
-    standing = await nodes.standing(head, slot)
+    standing = await node_control.read_node(head, slot)
     if standing.known:
         words = f"Slurm still shows the node {slot.node} ({standing.state}): its slurmd came back while it was removed."
         raise StepFailed("teardown_incomplete", words, {"node": slot.node, "host": host.name})

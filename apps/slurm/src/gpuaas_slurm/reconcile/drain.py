@@ -12,8 +12,8 @@ from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.reporter import Reporter
 
 from gpuaas_slurm.plan import WorkerSlot
-from gpuaas_slurm.steps import nodes
-from gpuaas_slurm.steps.nodes import Standing
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.slurm.node_control import NodeStatus
 
 LOOK_AGAIN_S = 1.0
 ENDING_S = 120.0  # jobs that went back to the queue may take this long to leave the node
@@ -21,20 +21,22 @@ ENDING_S = 120.0  # jobs that went back to the queue may take this long to leave
 MEMBER_STATE = {"drain_member": "draining", "remove_member": "removing"}
 
 
-async def emptied(work: Work, said: Reporter, head: Host, slot: WorkerSlot) -> Standing | Again | Failed:
+async def emptied(work: Work, said: Reporter, head: Host, slot: WorkerSlot) -> NodeStatus | Again | Failed:
     """Drained, or how to go on. A drain of somebody else is as good as ours and is left as it is."""
     why = str(work.operation.params.get("reason") or "")
-    standing = await (nodes.standing(head, slot) if work.cancel_requested else nodes.drain(head, slot, why))
+    standing = await (
+        node_control.read_node(head, slot) if work.cancel_requested else node_control.drain(head, slot, why)
+    )
     if work.cancel_requested and not standing.is_drained:
         return _called_off(work, slot)
     if standing.known and await _left_behind(work, standing):
-        standing = await nodes.drain(head, slot, why, anew=True)
+        standing = await node_control.drain(head, slot, why, again=True)
     if not standing.known or standing.is_drained:
         return standing
     stays: dict[str, str] = {}
     late = overdue(work)
     if late is not None and work.operation.params.get("at_deadline") == "requeue" and late < ENDING_S:
-        _, stays = await nodes.requeue(head, (job for job in standing.jobs if not job.ending))
+        _, stays = await node_control.requeue(head, (job for job in standing.jobs if not job.ending))
     elif late is not None:
         return _too_late(work, slot, standing)
     if stays:
@@ -43,11 +45,11 @@ async def emptied(work: Work, said: Reporter, head: Host, slot: WorkerSlot) -> S
     return Again(LOOK_AGAIN_S, f"waiting for {standing.waits_for}")
 
 
-async def _left_behind(work: Work, standing: Standing) -> bool:
+async def _left_behind(work: Work, standing: NodeStatus) -> bool:
     """A drain of an operation of ours that did not come to its good end: this one takes it over."""
     if not standing.ours or standing.drained_for(work.operation.id):
         return False
-    former = standing.reason.removeprefix(nodes.OURS).partition(":")[0]
+    former = standing.reason.removeprefix(node_control.OURS).partition(":")[0]
     try:
         return not former or (await work.client.get_operation(work.project_id, former)).status != "succeeded"
     except ApiError:
@@ -63,7 +65,7 @@ def overdue(work: Work) -> float | None:
     return past if past > 0 else None
 
 
-async def _tell(work: Work, said: Reporter, slot: WorkerSlot, standing: Standing) -> None:
+async def _tell(work: Work, said: Reporter, slot: WorkerSlot, standing: NodeStatus) -> None:
     """Only what is new: the same forecast every second would be an event every second."""
     detail = forecast(work, slot, standing)
     if detail == {name: (work.operation.adapter_detail or {}).get(name) for name in detail}:
@@ -75,7 +77,7 @@ async def _tell(work: Work, said: Reporter, slot: WorkerSlot, standing: Standing
     await work.progress("draining", 1, 2, words, adapter_detail=detail, members=members)
 
 
-def forecast(work: Work, slot: WorkerSlot, standing: Standing) -> dict[str, Any]:
+def forecast(work: Work, slot: WorkerSlot, standing: NodeStatus) -> dict[str, Any]:
     params, began = work.operation.params, work.operation.started_at
     limit = params.get("deadline_s")
     deadline = None
@@ -86,11 +88,11 @@ def forecast(work: Work, slot: WorkerSlot, standing: Standing) -> dict[str, Any]
     return {**_whose(slot, standing), "forecast": standing.forecast | choice}
 
 
-def _whose(slot: WorkerSlot, standing: Standing) -> dict[str, Any]:
+def _whose(slot: WorkerSlot, standing: NodeStatus) -> dict[str, Any]:
     return {"node": slot.node, "reason": standing.reason, "drained_by": standing.by if standing.reason else ""}
 
 
-def reported(slot: WorkerSlot, standing: Standing, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
+def reported(slot: WorkerSlot, standing: NodeStatus, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
     """What was told of an earlier drain does not stay beside a worker that takes jobs."""
     shown = detail or _whose(slot, standing)
     return MemberReport(member_id=slot.member_id, state=state, runtime_state=standing.state, adapter_detail=shown)
@@ -105,7 +107,7 @@ def _called_off(work: Work, slot: WorkerSlot) -> Failed:
     )
 
 
-def _too_late(work: Work, slot: WorkerSlot, standing: Standing) -> Failed:
+def _too_late(work: Work, slot: WorkerSlot, standing: NodeStatus) -> Failed:
     return Failed(
         "drain_deadline",
         f"{slot.host} still waits for {standing.waits_for} after its time was up; it takes jobs again.",
@@ -116,7 +118,7 @@ def _too_late(work: Work, slot: WorkerSlot, standing: Standing) -> Failed:
     )
 
 
-def _cannot_go_back(work: Work, slot: WorkerSlot, standing: Standing, stays: dict[str, str]) -> Failed:
+def _cannot_go_back(work: Work, slot: WorkerSlot, standing: NodeStatus, stays: dict[str, str]) -> Failed:
     """Nothing is ended that cannot start again."""
     job, why = next(iter(stays.items()))
     user = next((one.user for one in standing.jobs if one.id == job), "somebody")

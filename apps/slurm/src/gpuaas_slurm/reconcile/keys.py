@@ -12,7 +12,8 @@ from gpuaas_sdk.host_steps.step import Task
 from gpuaas_slurm.reconcile.cluster import reports
 from gpuaas_slurm.reconcile.context import Tools, read_facts
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.steps import keys, nodes
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import keys
 
 Outcome = Done | Again | Failed
 
@@ -31,7 +32,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
         if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
             return paused(work)
         await said.sent()
-        seen = await nodes.states(head, plan.workers)
+        seen = await node_control.read_states(head, plan.workers)
         return Done(
             f"The cluster has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             members=reports(work, {m.id: seen.get(m.id, "running") for m in work.members()}),

@@ -28,6 +28,7 @@ from gpuaas_slurm.reconcile.drain import emptied, reported
 from gpuaas_slurm.reconcile.rollback import with_rollback
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
+from gpuaas_slurm.slurm import hints, node_control
 from gpuaas_slurm.steps import admission, daemons, nodes, prepare, teardown
 from gpuaas_slurm.steps.deploy import KeyOf, Shared, prepared, rekeyed, shared
 
@@ -80,7 +81,7 @@ async def _add(work: Work, tools: Tools) -> Outcome:
             if not await _join(work, tools, plan, slot, head, host, runner):
                 return await _taken_back(work, tools, said, head, host, slot)
             opened: Stage = (Task(host, admission.open_door(slot)),)
-            standing, _ = await together(nodes.standing(head, slot), runner.run([opened]))
+            standing, _ = await together(node_control.read_node(head, slot), runner.run([opened]))
         except StepFailed as error:
             if error.code != "drained_by_person":
                 raise
@@ -95,7 +96,7 @@ async def _add(work: Work, tools: Tools) -> Outcome:
 
 async def _waits_for_a_person(work: Work, said: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
     """Somebody drained it before it was accepted. The reservation stays, so it takes no work when they give it back."""
-    standing = await nodes.standing(head, slot)
+    standing = await node_control.read_node(head, slot)
     words = f"Waiting for {standing.by or 'somebody'}, who drained {slot.host} in Slurm: {why}"
     await said.sent()
     if work.operation.progress.message != words:
@@ -188,7 +189,7 @@ async def _drain(work: Work, tools: Tools) -> Outcome:
     slot = slot_of(plan, work.operation.member_id)
     async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts, start_reporter(work) as said:
         standing = await emptied(work, said, hosts[plan.controller.allocation_id], slot)
-        if not isinstance(standing, nodes.Standing):
+        if not isinstance(standing, node_control.NodeStatus):
             return standing
         await said.sent()
         whose = "" if standing.ours else f" It was drained by {standing.by or 'somebody'} in Slurm: {standing.reason}."
@@ -200,24 +201,24 @@ async def _undrain(work: Work, tools: Tools) -> Outcome:
     slot = slot_of(plan, work.operation.member_id)
     async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
-        standing = await nodes.standing(head, slot)
+        standing = await node_control.read_node(head, slot)
         if standing.state in ("drained", "draining"):
             if not standing.ours:
                 return _somebody_elses(work, slot, standing)
-            await nodes.undrain(head, slot)
-            standing = await nodes.standing(head, slot)
-        if standing.by_somebody:
+            await node_control.undrain(head, slot)
+            standing = await node_control.read_node(head, slot)
+        if standing.drained_by_person:
             return _somebody_elses(work, slot, standing)
         if standing.state not in ("idle", "busy", "reserved"):
             raise StepFailed("step_failed", f"{slot.host} is {standing.state} in Slurm ({standing.reason}).")
         return Done(f"{slot.host} takes jobs again.", members=[reported(slot, standing, "ready")])
 
 
-def _somebody_elses(work: Work, slot: WorkerSlot, standing: nodes.Standing) -> Failed:
+def _somebody_elses(work: Work, slot: WorkerSlot, standing: node_control.NodeStatus) -> Failed:
     return Failed(
         "drained_by_person",
         f"{standing.by or 'Somebody'} drained {slot.host} in Slurm: {standing.reason}. The platform leaves that alone.",
-        f"Ask them, or on the controller: scontrol update nodename={slot.node} state=undrain; then run"
+        f"Ask them, or on the controller: {hints.undrain(slot.node)}; then run"
         f" `gpuaas operation retry {work.operation.id}`.",
         retryable=True,
         members=[reported(slot, standing, "failed")],
@@ -242,8 +243,8 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
         if not await runner.run([*keyed, (Task(host, nodes.restart(head is host, slot)),)]):
             return paused(work)
         await said.sent()
-        standing = await nodes.standing(head, slot)
-        now = f"stays drained by {standing.by}: {standing.reason}" if standing.by_somebody else "takes jobs"
+        standing = await node_control.read_node(head, slot)
+        now = f"stays drained by {standing.by}: {standing.reason}" if standing.drained_by_person else "takes jobs"
         return Done(
             " ".join([f"{slot.host} was restarted and {now}.", *notes]),
             members=[reported(slot, standing, "ready")],
@@ -288,7 +289,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more
     async with reach_hosts(work, tools, wanted) as hosts, start_reporter(work) as said:
         head, host = hosts[plan.controller.allocation_id], hosts[slot.allocation_id]
         standing = await emptied(work, said, head, slot)
-        if not isinstance(standing, nodes.Standing):
+        if not isinstance(standing, node_control.NodeStatus):
             return standing
         last_seen = standing.state if standing.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=slot.member_id, state="removing", runtime_state=last_seen)

@@ -17,7 +17,7 @@ from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import versions
 from gpuaas_slurm.reconcile.context import Tools, read_facts, read_facts_and_more
 from gpuaas_slurm.reconcile.versions import Versions
-from gpuaas_slurm.steps import nodes
+from gpuaas_slurm.slurm import node_control
 
 Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
 
@@ -38,7 +38,7 @@ async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe)
         return _kept(Seen(await read_facts(hosts)), tools)
     head = plan.controller.allocation_id
     more = {
-        a: f"{questions(steps)}{versions.RUNNING}{nodes.ALL_IF_IT_ANSWERS if a == head else ''}"
+        a: f"{questions(steps)}{versions.RUNNING}{node_control.LIST_STATES_IF_UP if a == head else ''}"
         for a, steps in asked.items()
     }
     found = dict(zip(hosts, await together(*(read_facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))
@@ -58,9 +58,9 @@ async def how_it_runs(
     where = plan.controller.allocation_id
     said = seen.answers.get(where)
     if said is None or "node" not in said.lines or any(row["acted"] for row in runner.timeline):
-        states, running = await together(nodes.states(hosts[where], plan.workers), versions.of(hosts))
+        states, running = await together(node_control.read_states(hosts[where], plan.workers), versions.of(hosts))
         return states, running
-    return nodes.told(said, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
+    return node_control.states_of(said, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
 
 
 def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:

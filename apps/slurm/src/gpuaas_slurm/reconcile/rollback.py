@@ -19,6 +19,7 @@ from gpuaas_sdk.host_steps.outcomes import translate_errors
 from gpuaas_slurm.plan import WorkerSlot
 from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.deploy import make_plan
+from gpuaas_slurm.slurm import node_control
 from gpuaas_slurm.steps import admission, nodes
 
 log = structlog.get_logger()
@@ -68,7 +69,7 @@ async def _not_accepted(work: Work, tools: Tools, head: Host, slot: WorkerSlot) 
 
 async def _given_back(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
     """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
-    standing = await nodes.standing(head, slot)
+    standing = await node_control.read_node(head, slot)
     if not standing.drained_for(work.operation.id):
         return
     rows = tools.journal.rows(work.operation.id)
@@ -76,4 +77,4 @@ async def _given_back(work: Work, tools: Tools, head: Host, slot: WorkerSlot) ->
         step = nodes.delete(slot)
         await head.script(step.script(), step=step.name, unit=step.unit, within=step.within)
         return
-    await nodes.undrain(head, slot, work.operation.id)
+    await node_control.undrain(head, slot, work.operation.id)

@@ -32,7 +32,7 @@ StorageLoc={DATABASE}
 
 
 def accounts_cfg(plan: Plan) -> str:
-    """Who may submit, in the form of `sacctmgr load`: one account for the project, one user in it."""
+    """Who may submit, in the form that the accounting client loads: one account for the project, one user in it."""
     return f"""\
 Cluster - '{plan.cluster}':Fairshare=1:QOS='normal'
 Parent - 'root'

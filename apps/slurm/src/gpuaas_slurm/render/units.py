@@ -16,7 +16,7 @@ ANSWERS_THERE = "(exec 3<>/dev/tcp/{address}/{port}) 2>/dev/null"
 
 
 # Slurm sends every message in two pieces, and the kernel holds the answer to the first back for 40 ms (Nagle's rule
-# meeting delayed acknowledgement). One sacctmgr call has a dozen of them: 0.55 s, against 0.02 s with this.
+# meeting delayed acknowledgement). A call of the accounting client has a dozen: 0.55 s, against 0.02 s with this.
 QUICKACK = """\
 #!/bin/sh
 {header}# quickack on|off: acknowledge at once what this host sends to itself. Best effort; only speed depends on it.

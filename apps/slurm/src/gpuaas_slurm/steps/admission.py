@@ -14,8 +14,9 @@ from gpuaas_sdk.host_steps.step import Step
 from gpuaas_slurm.errors import FAILURES
 from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.files import File
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
+from gpuaas_slurm.slurm import daemons, jobs, nodes
+from gpuaas_slurm.slurm.node_control import OURS
+from gpuaas_slurm.steps.nodes import reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
 LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
@@ -48,7 +49,7 @@ def close_door(slot: WorkerSlot, options: File) -> Step:
 
 
 def join(slot: WorkerSlot) -> Step:
-    there = f"{shell.node_state(slot)} | grep -Eqx '{REGISTERED}'"
+    there = nodes.is_registered(slot.node)
     return Step(
         name="join",
         title="Starting the worker, closed to jobs",
@@ -57,7 +58,7 @@ def join(slot: WorkerSlot) -> Step:
         act=f"""
 restart slurmd
 there() {{ {there}; }}
-wait_until 10 there || timeout 5 sinfo -h -n {slot.node} -o '%t %E'
+wait_until 10 there || {nodes.describe(slot.node)}
 """,
         within=15,
         unit="slurmd",
@@ -68,18 +69,17 @@ wait_until 10 there || timeout 5 sinfo -h -n {slot.node} -o '%t %E'
 def admit(plan: Plan, slot: WorkerSlot) -> Step:
     """A person who drained it meanwhile stays the owner of that drain."""
     name = reservation(slot)
-    held = f"timeout 5 scontrol show reservation {name} >/dev/null 2>&1"
+    held = nodes.reservation_exists(name)
     return Step(
         name="admit",
         title="Keeping everybody else off the worker",
         phase="proving",
         probe=f"[ -s {accepted(slot)} ] || {held}",
         act=f"""
-case $({shell.node_standing(slot)}) in
-  drain*\\|none) timeout 5 scontrol update nodename={slot.node} state=drain reason="{OURS}$OPERATION: admission" ;;
+case $({nodes.show_state_and_reason(slot.node)}) in
+  drain*\\|none) {nodes.drain(slot.node, f'"{OURS}$OPERATION: admission"')} ;;
 esac
-{held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
-  duration={LONGEST_MINUTES} nodes={slot.node} users={plan.user}
+{held} || {nodes.create_reservation(name, node=slot.node, user=plan.user, minutes=LONGEST_MINUTES)}
 """,
         unit="slurmctld",
         undo="stop_services",
@@ -92,29 +92,29 @@ def accept(plan: Plan, slot: WorkerSlot, gpus: int) -> Step:
     `state=idle` and not `undrain`: after that the node counts as not responding until the next round of pings, and a
     job that comes in between waits for seconds.
     """
-    options = f"{shell.job_options(plan)} -w {slot.node} --reservation={reservation(slot)} -J gpuaas-proof"
+    options = f"{jobs.options(plan)} -w {slot.node} --reservation={reservation(slot)} -J gpuaas-proof"
     say = "hostname" + ("; printenv CUDA_VISIBLE_DEVICES" if gpus else "")
-    job = shell.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
+    job = jobs.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
     return Step(
         name="accept",
         title="Running a job on the worker" + (f" with its {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else ""),
         phase="proving",
         probe=f"[ -s {accepted(slot)} ]",
         act=f"""
-drained() {{ {shell.node_state(slot)} | grep -Eq '^dr'; }}
-stands=$({shell.node_standing(slot)})
+drained() {{ {nodes.show_state(slot.node)} | grep -Eq '^dr'; }}
+stands=$({nodes.show_state_and_reason(slot.node)})
 case $stands in
-  dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={slot.node} state=idle ;;
+  dr*\\|none|dr*\\|{OURS}*) {nodes.set_state(slot.node, "idle")} ;;
   dr*) say fail "drained_by_person|${{stands#*|}}"; exit 1 ;;
 esac
 why="{OURS}$OPERATION: not accepted"
-close() {{ drained || timeout 5 scontrol update nodename={slot.node} state=drain reason="$why"; }}
+close() {{ drained || {nodes.drain(slot.node, '"$why"')}; }}
 said=$({job}) || {{ close; exit 1; }}
 mapfile -t lines <<<"$said"
 IFS=, read -r -a seen <<<"${{lines[1]-}}"
 saw=${{#seen[@]}}
 [ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
-timeout 5 scontrol delete reservationname={reservation(slot)}
+{nodes.delete_reservation(reservation(slot))}
 printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(slot)}
 """,
         unit="slurmctld",
@@ -134,12 +134,6 @@ def open_door(slot: WorkerSlot) -> Step:
     )
 
 
-OUTSIDE = """
-fence || exit 1
-port_open 6817 || refuse step_failed 'The scheduler does not answer.'
-[ -s {accepted} ] || [ -z "$(timeout 5 sinfo -h -n {node} -o %N)" ] || say outside yes
-exit 0
-"""
 # What a person needs to see of it is looked at before it is stopped.
 STOP = """
 fence || exit 1
@@ -147,21 +141,17 @@ fence || exit 1
 systemctl stop slurmd.service || true
 exit 0
 """
-# A node that a person drained keeps that drain; its slurmd is stopped, so nothing starts there either.
-TAKE_OFF = """
-fence || exit 1
-timeout 5 scontrol delete reservationname={reservation} 2>/dev/null || true
-reason=$(timeout 5 sinfo -h -n {node} -o %E | head -1)
-case $reason in
-  none|{ours}*) timeout 10 scontrol delete nodename={node} || exit 1 ;;
-esac
-exit 0
-"""
 
 
 async def outside(head: Host, slot: WorkerSlot) -> bool:
     """Slurm knows it, but it was not accepted yet."""
-    answer = await head.script(OUTSIDE.format(node=slot.node, accepted=accepted(slot)), step="look", within=15)
+    script = f"""
+fence || exit 1
+{daemons.CTLD_LISTENS} || refuse step_failed 'The scheduler does not answer.'
+[ -s {accepted(slot)} ] || {nodes.is_missing(slot.node)} || say outside yes
+exit 0
+"""
+    answer = await head.script(script, step="look", within=15)
     if answer.exit != 0:
         raise FAILURES.explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
     return answer.last("outside") == "yes"
@@ -175,8 +165,16 @@ async def stop(host: Host) -> dict[str, Any]:
 
 async def take_off(head: Host, slot: WorkerSlot) -> None:
     """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
-    words = TAKE_OFF.format(reservation=reservation(slot), node=slot.node, ours=OURS)
-    answer = await head.script(words, step="take_off", within=30)
+    script = f"""
+fence || exit 1
+{nodes.delete_reservation(reservation(slot))} 2>/dev/null || true
+reason=$({nodes.show_reason(slot.node)})
+case $reason in
+  none|{OURS}*) {nodes.delete(slot.node)} || exit 1 ;;
+esac
+exit 0
+"""
+    answer = await head.script(script, step="take_off", within=30)
     if answer.exit != 0:
         raise FAILURES.explain(
             answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed"

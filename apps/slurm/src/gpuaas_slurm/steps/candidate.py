@@ -16,54 +16,54 @@ from gpuaas_slurm.render.files import SLURM_CONF, File
 from gpuaas_slurm.render.other_conf import features, gres
 from gpuaas_slurm.render.units import started_with
 from gpuaas_slurm.settings import NEEDS_RESTART
-from gpuaas_slurm.slurm import shell
+from gpuaas_slurm.slurm import daemons, jobs, nodes, partitions
 
-# Whatever was held back for a change that does not come: workers that we drained, partitions that were to go.
-GIVE_BACK = """
+# Releases what was held back for a change that does not come: workers drained by us, partitions to be removed.
+GIVE_BACK = f"""
 OURS='other GPU types'
-there() { timeout 5 scontrol -o show partition | sed -n 's/^PartitionName=\\([^ ]*\\).*/\\1/p'; }
-give_back() {
-  timeout 5 sinfo -h -N -o '%N|%E' | sort -u | while IFS='|' read -r n why; do
-    case $why in gpuaas:*": $OURS") timeout 5 scontrol update nodename=$n state=undrain || true ;; esac
+there() {{ {partitions.list_names()}; }}
+give_back() {{
+  {nodes.list_reasons()} | sort -u | while IFS='|' read -r n why; do
+    case $why in gpuaas:*": $OURS") {nodes.set_state("$n", "undrain")} || true ;; esac
   done
   for p in $(there); do
-    case " $PARTITIONS " in *" $p "*) ;; *) timeout 5 scontrol update partitionname=$p state=up || true ;; esac
+    case " $PARTITIONS " in *" $p "*) ;; *) {partitions.set_state("$p", "up")} || true ;; esac
   done
-}
+}}
 """
 
 # NODES and PARTITIONS: those that join anew, and all that shall be there afterwards.
-WEIGH = """
+WEIGH = f"""
 install -d -m 0700 "$OWN/candidate"
 cat >"$OWN/candidate/slurm.conf"
-said=$(SLURM_CONF="$OWN/candidate/slurm.conf" timeout 10 scontrol show hostnames x 2>&1 >/dev/null) || {
-  why=$(sed -n 's/^scontrol: error: //p' <<<"$said" | tail -1)
-  refuse settings_refused "Slurm does not take the new settings: ${why:-it gave no reason}. The former are in force."
-}
+printed=$({daemons.parse_conf('"$OWN/candidate/slurm.conf"')} 2>&1 >/dev/null) || {{
+  why=$({daemons.keep_conf_errors()} <<<"$printed" | tail -1)
+  refuse settings_refused "Slurm rejects the new settings: ${{why:-it gave no reason}}. The former ones stay in force."
+}}
 known= kept=
-refused() { give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }
-if port_open 6817; then
+refused() {{ give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }}
+if {daemons.CTLD_LISTENS}; then
   for n in $NODES; do
-    IFS='|' read -r state why < <(timeout 5 sinfo -h -n $n -o '%t|%E') || continue  # Slurm does not know it
+    IFS='|' read -r state why < <({nodes.show_states_and_reasons("$n")}) || continue  # Slurm has no such node
     known="$known $n"
     case $state in
       dr*) case $why in
              gpuaas:*": $OURS" | gres/gpu* | 'Low '*) ;;  # ours, or Slurm's own that ends with its cause
              *) kept="$kept $n"; printf '%s\\n' "$why" >"$OWN/drained.$n" ;;
            esac ;;
-      *) timeout 5 scontrol update nodename=$n state=drain reason="gpuaas:$OPERATION: $OURS" ;;
+      *) {nodes.drain("$n", '"gpuaas:$OPERATION: $OURS"')} ;;
     esac
   done
   for n in $known; do
-    jobs=$(timeout 5 squeue -h -w $n -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    jobs=$({jobs.name_some_on("$n")})
     [ -z "$jobs" ] || refused workers_busy "Jobs run on a worker whose GPUs get another type: $jobs."
-    empty() { [[ ! $(timeout 5 sinfo -h -n $n -o %t) =~ ^(drng|comp|mix|alloc) ]]; }
+    empty() {{ [[ ! $({nodes.show_state("$n")}) =~ ^(drng|comp|mix|alloc) ]]; }}
     wait_until 10 empty || refused workers_busy "A job is still being cleaned up on the worker $n."
   done
   for p in $(there); do
     case " $PARTITIONS " in *" $p "*) continue ;; esac
-    timeout 5 scontrol update partitionname=$p state=inactive
-    jobs=$(timeout 5 squeue -h -p $p -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    {partitions.set_state("$p", "inactive")}
+    jobs=$({jobs.name_some_in("$p")})
     [ -z "$jobs" ] || refused partition_in_use "Partition $p has jobs that would be lost with it: $jobs."
   done
 fi
@@ -78,23 +78,23 @@ if [ "$(chosen {started})" != "$(chosen {conf})" ]; then
   systemctl restart slurmctld.service
   answers() {{ {answers}; }}
   wait_until 20 answers
-  settled() {{ ! timeout 5 sinfo -h -N -o %t | grep -qE 'unk|\\*'; }}
+  settled() {{ ! {list_short_states} | grep -qE 'unk|\\*'; }}
   wait_until 15 settled || true  # a worker that is really away is told as such by whoever looks next
   echo slurmctld >"$REPORT/restarted"
 fi
 while read -r node kinds; do
-  [ -n "$node" ] && [ "$(timeout 5 sinfo -h -n $node -o %f)" = '(null)' ] || continue
-  timeout 5 scontrol update nodename=$node features=$kinds
+  [ -n "$node" ] && [ "$({show_features})" = '(null)' ] || continue
+  {set_features}
 done <<'FEATURES'
 {features}
 FEATURES
-timeout 20 scontrol reconfigure
+{reconfigure}
 {give_back}
 knows() {{ [ "$(there | sort)" = "$(printf '%s\\n' {names} | sort)" ]; }}
 wait_until 10 knows
 for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
   [ -f "$kept" ] || continue
-  timeout 5 scontrol update nodename="${{kept##*/drained.}}" state=drain reason="$(cat "$kept")"
+  {drain_kept}
   rm -f "$kept"
 done
 as_read >{taken_up}.new
@@ -111,7 +111,7 @@ for file in /etc/slurm/*.conf; do [ ! "$file" -nt {taken_up} ] || return 1; done
 ! compgen -G "$OWN/drained.*" || return 1
 cmp -s {started} {conf} || [ "$(chosen {started})" = "$(chosen {conf})" ] || return 1
 as_read | cmp -s - {taken_up} || return 1
-nodes=$(timeout 5 sinfo -h -N -o '%N|%f|%E') || return 1
+nodes=$({list_features}) || return 1
 ! grep -Eq '^({nodes})[|][(]null[)][|]|: other GPU types$' <<<"$nodes"
 """
 
@@ -138,16 +138,16 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
 
 
 def weigh(plan: Plan, conf: File, anew: tuple[WorkerSlot, ...] = ()) -> Step:
-    nodes, names = " ".join(slot.node for slot in anew), " ".join(one.name for one in plan.partitions)
-    mark = f"{conf.sha256} {nodes}"
+    joining, names = " ".join(slot.node for slot in anew), " ".join(one.name for one in plan.partitions)
+    mark = f"{conf.sha256} {joining}"
     in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
     return Step(
         name="candidate",
         title="Having Slurm look at the new settings",
         phase="checking",
         probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
-        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
-        f"rm -f {shell.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
+        act=f"NODES='{joining}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
+        f"rm -f {partitions.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
         data=conf.text.encode(),
         unit="slurmctld",
         code="settings_refused",
@@ -160,7 +160,8 @@ async def let_go(plan: Plan, head: Host) -> None:
     """After a change that was called off or failed on its way: nothing of ours is held back any longer."""
     names = " ".join(one.name for one in plan.partitions)
     await head.script(
-        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! port_open 6817 || give_back\nexit 0\n", step="let_go"
+        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! {daemons.CTLD_LISTENS} || give_back\nexit 0\n",
+        step="let_go",
     )
 
 
@@ -176,15 +177,15 @@ def set_aside() -> Step:
 
 
 def forget_nodes(slots: tuple[WorkerSlot, ...]) -> Step:
-    nodes = " ".join(slot.node for slot in slots)
+    names = " ".join(slot.node for slot in slots)
     return Step(
         name="forget_nodes",
         title="Having Slurm forget the worker's former GPUs",
         phase="stopping",
-        probe=f'[ -z "$(for n in {nodes}; do timeout 5 sinfo -h -n $n -o %N; done)" ]',
+        probe=f'[ -z "$(for n in {names}; do {nodes.show_name("$n")}; done)" ]',
         act=f"""
-for n in {nodes}; do
-  [ -z "$(timeout 5 sinfo -h -n $n -o %N)" ] || timeout 10 scontrol delete nodename=$n
+for n in {names}; do
+  {nodes.is_missing("$n")} || {nodes.delete("$n")}
 done
 """,
         unit="slurmctld",
@@ -203,19 +204,29 @@ def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
         "restart": "|".join(NEEDS_RESTART),
         "started": started_with(plan),
         "conf": SLURM_CONF,
-        "taken_up": shell.TAKEN_UP,
+        "taken_up": partitions.TAKEN_UP,
     }
-    settled = SETTLED.format(**words, nodes="|".join(node for node, kinds in known if kinds) or "none of them")
+    settled = SETTLED.format(
+        **words,
+        nodes="|".join(node for node, kinds in known if kinds) or "none of them",
+        list_features=nodes.list_features_and_reasons(),
+    )
     return Step(
         name="reread",
         title="Having Slurm read its new settings",
         phase="starting",
-        probe=f'if [ -f "$REPORT/reread" ]; then {shell.CTLD_ANSWERS}; return; fi\n{shell.PARTITIONS}{settled}',
-        act=shell.PARTITIONS
+        probe=f"""if [ -f "$REPORT/reread" ]; then {daemons.CTLD_ANSWERS}; return; fi
+{partitions.DEFINE_AS_READ}{settled}""",
+        act=partitions.DEFINE_AS_READ
         + REREAD.format(
             **words,
-            answers=shell.CTLD_ANSWERS,
+            answers=daemons.CTLD_ANSWERS,
             give_back=GIVE_BACK,
+            list_short_states=nodes.list_short_states(),
+            show_features=nodes.show_features("$node"),
+            set_features=nodes.set_features("$node", "$kinds"),
+            reconfigure=daemons.reconfigure(),
+            drain_kept=nodes.drain('"${kept##*/drained.}"', '"$(cat "$kept")"'),
             features="\n".join(f"{node} {kinds}" for node, kinds in known if kinds),
             names=" ".join(one.name for one in plan.partitions),
         ),

@@ -7,28 +7,28 @@ true of the host, the platform cannot know; whoever says that the host is gone h
 from gpuaas_sdk.host_steps.step import Step
 
 from gpuaas_slurm.plan import WorkerSlot
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.nodes import OURS
+from gpuaas_slurm.slurm import daemons, jobs, nodes
+from gpuaas_slurm.slurm.node_control import OURS
 
 
 def down(slot: WorkerSlot) -> Step:
-    jobs = f"timeout 5 squeue -h -w {slot.node} -t R,CG,CF,S -o %A"
+    held = jobs.list_held_by(slot.node)
     free = f"""
 free() {{
-  [ -n "$(timeout 5 sinfo -h -n {slot.node} -o %N)" ] || return 0
-  {shell.node_state(slot)} | grep -Eq '^(down|drain)' && [ -z "$({jobs})" ]
+  {nodes.exists(slot.node)} || return 0
+  {nodes.show_state(slot.node)} | grep -Eq '^(down|drain)' && [ -z "$({held})" ]
 }}
 """
     return Step(
         name="node_down",
         title="Putting the jobs of the lost worker back into the queue",
         phase="fencing",
-        probe=f'[ -f "$REPORT/node_down" ] && port_open 6817 && {{ {free} free; }}',
+        probe=f'[ -f "$REPORT/node_down" ] && {daemons.CTLD_LISTENS} && {{ {free} free; }}',
         act=f"""{free}
-if [ -n "$(timeout 5 sinfo -h -n {slot.node} -o %N)" ]; then
-  timeout 5 scontrol update nodename={slot.node} state=down reason="{OURS}$OPERATION: its host is gone"
+if {nodes.exists(slot.node)}; then
+  {nodes.set_down(slot.node, f'"{OURS}$OPERATION: its host is gone"')}
 fi
-wait_until 20 free || {{ {jobs} | xargs -r timeout 10 scancel --signal=KILL || true; }}
+wait_until 20 free || {{ {held} | xargs -r timeout 10 scancel --signal=KILL || true; }}
 wait_until 20 free
 date >"$REPORT/node_down"
 """,

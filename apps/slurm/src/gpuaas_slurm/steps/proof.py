@@ -9,16 +9,8 @@ from gpuaas_sdk.host_steps.step import Step
 
 from gpuaas_slurm import validate
 from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.slurm import shell
-
-HEALTH = ("scontrol ping", "sinfo -N", "sinfo -R")  # shown as: how to see how the cluster is
-COMMANDS = (
-    *HEALTH,
-    "sinfo",
-    "squeue",
-    "sacct -X -n -P -o JobID,JobName,State",
-    "sacctmgr -nP show assoc format=cluster,account,user",
-)
+from gpuaas_slurm.slurm import jobs, nodes
+from gpuaas_slurm.slurm.hints import COMMANDS
 
 
 def header(plan: Plan, partition: str, gpu: str | None) -> str:
@@ -44,7 +36,7 @@ say header "{words[0]}|{words[1]}|$code"
 
 def first_job(plan: Plan) -> Step:
     workers = len(plan.workers)
-    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan, workers)} -J gpuaas-proof hostname")
+    job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan, workers)} -J gpuaas-proof hostname")
     return Step(
         name="first_job",
         title="Running the first job",
@@ -68,7 +60,7 @@ def batch_job(plan: Plan) -> Step:
     """
     check = f'[ "$SLURM_JOB_ACCOUNT $(id -un)" = "{plan.account} {plan.user}" ]'
     wrap = f"--wrap '{check}' --output /dev/null -J gpuaas-proof"
-    submit = shell.as_user(plan, f"timeout 20 sbatch --parsable {shell.job_options(plan)} {wrap}")
+    submit = jobs.as_user(plan, f"timeout 20 sbatch --parsable {jobs.options(plan)} {wrap}")
     return Step(
         name="batch_job",
         title="Running a batch job and reading its accounting record",
@@ -76,9 +68,9 @@ def batch_job(plan: Plan) -> Step:
         probe='[ -s "$REPORT/batch_job" ]',
         act=f"""
 job=$({submit})
-recorded() {{ timeout 5 sacct -X -n -P -j "$job" -o State | grep -Eqx '(COMPLETED|FAILED)'; }}
-wait_until 40 recorded || {{ squeue -h -j "$job"; timeout 5 sacct -X -n -P -j "$job" -o JobID,State,Account; exit 1; }}
-timeout 5 sacct -X -n -P -j "$job" -o State | grep -qx COMPLETED
+recorded() {{ {jobs.show_record_state('"$job"')} | grep -Eqx '(COMPLETED|FAILED)'; }}
+wait_until 40 recorded || {{ {jobs.show('"$job"')}; {jobs.show_record('"$job"')}; exit 1; }}
+{jobs.show_record_state('"$job"')} | grep -qx COMPLETED
 printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 """,
         within=5,
@@ -91,7 +83,7 @@ printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 def gpu_job(plan: Plan, gpus: int) -> Step:
     """On a host without GPUs there is nothing to prove, and the report says so."""
     ask = "--gres=gpu:1 -J gpuaas-proof"
-    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
+    job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
     proof = f'said=$({job})\n[[ "$said" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $said"; exit 1; }}'
     return Step(
         name="gpu_job",
@@ -110,7 +102,7 @@ def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
     tries = [try_header(plan, plan.partition, gpu) for gpu in (None, *gpu_types)]
     headers = "".join(f"({one}) | sed 's/^@header /header|/' &\n" for one in tries)
     runs = "\n".join(
-        f"(code=0; {shell.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
+        f"(code=0; {jobs.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
         for c in COMMANDS
     )
     return Step(
@@ -126,7 +118,7 @@ def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
   {runs}
   {headers}
   wait
-  printf 'nodes|%s\\n' "$(sinfo -h -N -o '%N=%t' | tr '\\n' ' ')"
+  printf 'nodes|%s\\n' "$({nodes.list_names_and_states()} | tr '\\n' ' ')"
 }} >"$REPORT/access.new"
 ! grep -E '^(command|header)\\|.*\\|[1-9][0-9]*$' "$REPORT/access.new" || exit 1
 mv "$REPORT/access.new" "$REPORT/access"

@@ -12,6 +12,7 @@ from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
 
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
+from gpuaas_slurm.slurm import jobs
 from gpuaas_slurm.steps import packages
 from gpuaas_slurm.steps.prepare import WANTS
 
@@ -58,9 +59,9 @@ def stop_jobs() -> Step:
         title="Stopping the jobs that still run",
         phase="stopping",
         probe='! touched || [ -f "$REPORT/stop_jobs" ] || ! port_open 6817',
-        act="""
-none() { [ -z "$(timeout 5 squeue -h -o %A)" ]; }
-timeout 5 squeue -h -o %A | xargs -r timeout 10 scancel || true
+        act=f"""
+none() {{ [ -z "$({jobs.list_ids()})" ]; }}
+{jobs.list_ids()} | xargs -r timeout 10 scancel || true
 wait_until 5 none || true
 date >"$REPORT/stop_jobs"
 """,
