@@ -1,7 +1,9 @@
 """The boundary, checked on the source itself: the core knows no app, and an app knows no core."""
 
+import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,20 @@ def test_the_slurm_app_calls_slurm_through_one_door() -> None:
     found = lines_with(clients, [path for path in tracked("apps/slurm/src") if path.suffix == ".py"])
     assert [line for line in found if not line.startswith(door)] == []
     assert len(found) > 20, "the search can find something"
+
+
+def test_the_agent_imports_only_the_standard_library_and_cryptography() -> None:
+    """It runs as root on every host, so each library it needs is one more to trust and to update there."""
+    allowed = {*sys.stdlib_module_names, "cryptography", "gpuaas_agent"}
+    seen: dict[str, set[str]] = {}
+    for path in (path for path in tracked("agent/src") if path.suffix == ".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                seen.setdefault(name.partition(".")[0], set()).add(path.name)
+    assert {name: files for name, files in seen.items() if name not in allowed} == {}
+    assert "cryptography" in seen, "the search can find something"
 
 
 def test_the_search_for_words_can_find_something() -> None:

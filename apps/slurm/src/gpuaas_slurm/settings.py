@@ -11,7 +11,6 @@ from typing import Any
 
 from gpuaas_sdk.host_steps.validate import BadWord
 
-from gpuaas_slurm.slurm import hints
 from gpuaas_slurm.validate import whole
 
 PUSHED, RESTART = "pushed", "needs_restart"
@@ -92,7 +91,7 @@ ALLOWED: dict[str, Setting] = {
     "MaxJobCount": Setting("Jobs that the scheduler keeps in mind at most", Number(100, 1_000_000), RESTART),
     "MaxStepCount": Setting("Steps that one job may have", Number(1, 1_000_000)),
     "MessageTimeout": Setting("Seconds that a message may take", Number(5, 100)),
-    "MinJobAge": Setting(f"Seconds that a finished job stays visible in {hints.QUEUE}", Number(2, 86_400)),
+    "MinJobAge": Setting("Seconds that a finished job stays visible in the queue", Number(2, 86_400)),
     "OverTimeLimit": Setting("Minutes that a job may overrun its time limit", Number(0, 1440)),
     "PreemptExemptTime": Setting("How long a job runs before it can be preempted", SPAN),
     "PreemptMode": Setting("What happens to a preempted job", OneOf(("OFF", "CANCEL", "REQUEUE")), RESTART),

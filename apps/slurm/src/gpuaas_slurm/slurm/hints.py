@@ -9,7 +9,6 @@ COMMANDS = (
     "sacct -X -n -P -o JobID,JobName,State",
     "sacctmgr -nP show assoc format=cluster,account,user",
 )
-QUEUE = "squeue"
 
 
 def undrain(node: str, state: str = "undrain") -> str:
