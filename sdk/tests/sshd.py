@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -70,7 +71,8 @@ class Sshd:
     def drop_connections(self) -> None:
         """Kill the session processes, not the listener."""
         for pid in _descendants(self._process.pid):
-            os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+                os.kill(pid, 9)
 
     def close(self) -> None:
         self.drop_connections()

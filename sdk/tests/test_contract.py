@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -41,7 +42,7 @@ ELSEWHERE = {
     ("PUT", "/v1/artifact-store/{sha256}"): "artifacts.push_file",
     ("PUT", "/v1/tenants/{tenant_id}/artifact-store/{sha256}"): "artifacts.push_file",
 }
-EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: []}
+EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: [], Mapping: {}, Sequence: []}
 
 
 def every_call() -> dict[str, call[Any, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
@@ -44,8 +44,9 @@ PLANNERS = {
     "add_members": "plan_members",
     "remove_member": "plan_remove_member",
 }
-EXAMPLES: dict[Any, Any] = {str: "x", int: 1, bool: True, float: 1.0, dict: {}, list: []}
-TYPES = {str: "string", int: "integer", bool: "boolean", float: "number", dict: "object", list: "array"}
+EXAMPLES: dict[Any, Any] = {str: "x", int: 1, bool: True, float: 1.0, dict: {}, list: [], Mapping: {}, Sequence: []}
+TYPES: dict[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
+TYPES |= {dict: "object", Mapping: "object", list: "array", Sequence: "array"}
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import base64
 import os
 import secrets
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -36,7 +37,7 @@ class Auth(Protocol):
 
 
 class Bearer:
-    """A token somebody else obtained. It cannot be renewed here: a 401 goes to the caller."""
+    """A token that the caller obtained. It cannot be renewed here: a 401 is raised to the caller."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
@@ -151,5 +152,5 @@ def _b64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _json(value: dict[str, Any]) -> str:
+def _json(value: Mapping[str, object]) -> str:
     return _b64(msgspec.json.encode(value))

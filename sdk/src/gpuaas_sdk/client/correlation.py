@@ -7,7 +7,7 @@ as X-Correlation-Id, so that one id leads from an error to the logs, the events 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -19,12 +19,12 @@ def new_correlation_id() -> str:
 
 
 def current_correlation_id() -> str:
-    """The id in force, or "" when nobody set one."""
+    """The id in force, or "" when none is set."""
     return _current.get()
 
 
 @contextmanager
-def correlation(correlation_id: str = "") -> Iterator[str]:
+def correlation(correlation_id: str = "") -> Generator[str]:
     """Send this id (or a new one) with every call made inside the block, tasks started in it included."""
     used = correlation_id or new_correlation_id()
     token = _current.set(used)

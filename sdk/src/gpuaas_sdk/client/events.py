@@ -43,7 +43,7 @@ class Position:
 
     def stream(self) -> Request[EventView]:
         path = f"/v1/{self._kind}/{{}}/events/stream"
-        return get(EventView, path, self._where, patience_s=SILENCE_S, after=self._cursor)
+        return get(EventView, path, self._where, after=self._cursor).within(SILENCE_S)
 
     def headers(self) -> dict[str, str]:
         resume = {"Last-Event-ID": self._cursor} if self._cursor is not None else {}

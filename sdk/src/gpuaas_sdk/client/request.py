@@ -6,12 +6,15 @@ A Request is one intention: its idempotency key is chosen when it is made, so se
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
+JsonObject = Mapping[str, object]  # an object of JSON that the caller gives
+JsonList = Sequence[object]
 T = TypeVar("T")
 Item = TypeVar("Item")
 
@@ -33,14 +36,18 @@ class Request(Generic[T]):
     method: str
     path: str
     answer: type[T]  # NoneType where no body is expected
-    query: dict[str, Any] = field(default_factory=dict)
-    body: dict[str, Any] | None = None
+    query: JsonObject = field(default_factory=dict[str, object])
+    body: JsonObject | None = None
     form: dict[str, str] | None = None
     key: str = field(default_factory=new_idempotency_key)
-    headers: dict[str, str] = field(default_factory=dict)  # preconditions: If-Match, If-None-Match
+    headers: dict[str, str] = field(default_factory=dict[str, str])  # preconditions: If-Match, If-None-Match
     anonymous: bool = False  # no token and no idempotency key: sign-in, token, public reads
     patience_s: float = 30.0  # how long an answer may take
     retries: bool = True
+
+    def within(self, seconds: float) -> Request[T]:
+        """The same request with another limit for its answer."""
+        return replace(self, patience_s=seconds)
 
 
 class EmptyId(ValueError):
@@ -54,20 +61,20 @@ def at(template: str, *ids: str) -> str:
     return template.format(*(quote(i, safe="") for i in ids))
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def given(**fields: object) -> dict[str, object]:
     """Only what the caller gave: None means 'leave it to the platform'."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def get(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **query: Any) -> Request[T]:
-    return Request("GET", at(template, *ids), answer, query=given(**query), patience_s=patience_s)
+def get(answer: type[T], template: str, *ids: str, **query: object) -> Request[T]:
+    return Request("GET", at(template, *ids), answer, query=given(**query))
 
 
-def post(answer: type[T], template: str, *ids: str, patience_s: float = 30.0, **body: Any) -> Request[T]:
-    return Request("POST", at(template, *ids), answer, body=given(**body), patience_s=patience_s)
+def post(answer: type[T], template: str, *ids: str, **body: object) -> Request[T]:
+    return Request("POST", at(template, *ids), answer, body=given(**body))
 
 
-def put(answer: type[T], template: str, *ids: str, etag: str | None, **body: Any) -> Request[T]:
+def put(answer: type[T], template: str, *ids: str, etag: str | None, **body: object) -> Request[T]:
     """Replaces exactly the state `etag` names; None makes something new."""
     return Request("PUT", at(template, *ids), answer, body=given(**body), headers=_precondition(etag))
 

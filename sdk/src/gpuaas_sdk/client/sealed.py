@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -49,16 +50,16 @@ def open_credential(
     return _opened(answer.sealed, private_jwk, platform_jwk, use)
 
 
-def _opened(sealed: str, private_jwk: dict[str, str], platform_jwk: dict[str, str], use: dict[str, Any]) -> str:
+def _opened(sealed: str, private_jwk: dict[str, str], platform_jwk: dict[str, str], use: Mapping[str, object]) -> str:
     from cryptography.exceptions import InvalidSignature, InvalidTag
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
         signed = _decrypted(sealed, private_jwk)
-        told, _, signature = signed.rpartition(".")
+        statement, _, signature = signed.rpartition(".")
         platform = Ed25519PublicKey.from_public_bytes(_raw(platform_jwk["x"]))
-        platform.verify(_raw(signature), told.encode())
-        claims: dict[str, Any] = msgspec.json.decode(_raw(told.partition(".")[2]))
+        platform.verify(_raw(signature), statement.encode())
+        claims: dict[str, Any] = msgspec.json.decode(_raw(statement.partition(".")[2]))
     except (InvalidTag, InvalidSignature, ValueError, msgspec.DecodeError) as error:
         raise SealBroken("the value was not sealed by this platform for this account") from error
     wrong = [name for name, value in use.items() if claims.get(name) != value]
@@ -73,12 +74,12 @@ def _decrypted(sealed: str, private_jwk: dict[str, str]) -> str:
     from cryptography.hazmat.primitives.kdf.concatkdf import ConcatKDFHash
 
     head, _, nonce, text, tag = sealed.split(".")
-    said = msgspec.json.decode(_raw(head))
-    if (said.get("alg"), said.get("enc")) != ("ECDH-ES", "A256GCM"):
+    header = msgspec.json.decode(_raw(head), type=dict[str, Any])
+    if (header.get("alg"), header.get("enc")) != ("ECDH-ES", "A256GCM"):
         raise ValueError("not the agreed algorithms")
     parts = b"A256GCM", b"", b""
     info = b"".join(len(part).to_bytes(4, "big") + part for part in parts) + (256).to_bytes(4, "big")
-    key = ConcatKDFHash(SHA256(), 32, info).derive(_agreed(private_jwk, said["epk"]))
+    key = ConcatKDFHash(SHA256(), 32, info).derive(_agreed(private_jwk, header["epk"]))
     return AESGCM(key).decrypt(_raw(nonce), _raw(text) + _raw(tag), head.encode()).decode()
 
 

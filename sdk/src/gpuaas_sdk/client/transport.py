@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from types import NoneType
 from typing import Any, Generic, TypeVar
@@ -157,7 +157,7 @@ class Transport:
             raise exchange.no_answer(error) from error
 
     @contextmanager
-    def stream(self, request: Request[Any], headers: Mapping[str, str]) -> Iterator[httpx2.Response]:
+    def stream(self, request: Request[T], headers: Mapping[str, str]) -> Generator[httpx2.Response]:
         """An answer that keeps coming; used by events.follow, which reconnects by itself."""
         exchange = Exchange(request, self.auth, self.api)
         self.sign_in_if_due()

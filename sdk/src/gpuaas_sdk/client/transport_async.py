@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import httpx2
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class AsyncTransport:
     """Safe to share between tasks."""
 
-    def __init__(self, api: str, auth: Auth, sleep: Callable[[float], Any] = asyncio.sleep) -> None:
+    def __init__(self, api: str, auth: Auth, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self.api, self.auth, self._sleep = api, auth, sleep
         self.http = httpx2.AsyncClient(base_url=api, headers={"User-Agent": USER_AGENT}, verify=trusted(api))
         self._renewing = asyncio.Lock()
@@ -43,7 +43,7 @@ class AsyncTransport:
             raise exchange.no_answer(error) from error
 
     @asynccontextmanager
-    async def stream(self, request: Request[Any], headers: Mapping[str, str]) -> AsyncIterator[httpx2.Response]:
+    async def stream(self, request: Request[T], headers: Mapping[str, str]) -> AsyncGenerator[httpx2.Response]:
         exchange = Exchange(request, self.auth, self.api)
         await self.sign_in_if_due()
         try:

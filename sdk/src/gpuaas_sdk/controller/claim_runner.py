@@ -13,7 +13,6 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from ..client.backoff import Backoff, now
 from ..client.calls import Calls
@@ -33,7 +32,7 @@ from ..client.errors import (
     Unauthenticated,
     Unavailable,
 )
-from ..client.models import ClaimView
+from ..client.models import ClaimView, OperationView
 from ..client.request import Request
 from .outcomes import Again, Done, Failed, HandBack, Outcome
 from .work import Lease, Work, shorten
@@ -176,7 +175,7 @@ class ClaimRunner:
         if refresh:
             await self.work.refresh()
         outcome = await self._reconcile(self.work)
-        if not isinstance(outcome, Done | Again | Failed):
+        if not isinstance(outcome, Done | Again | Failed):  # pyright: ignore[reportUnnecessaryIsInstance] - apps may be untyped
             raise TypeError(f"the reconcile function returned {outcome!r}, not Done, Again or Failed")
         self._backoff.reset()
         self._errors = 0
@@ -239,7 +238,7 @@ class ClaimRunner:
                 why = f"The platform refused the controller's result: {refused}"
                 await self._report(Failed(refused.code, why, refused.way_out or "Report this to the app team.", True))
 
-    async def _deliver(self, request: Request[Any], *, hurry: bool) -> None:
+    async def _deliver(self, request: Request[OperationView], *, hurry: bool) -> None:
         while True:
             try:
                 async with asyncio.timeout(5.0 if hurry else None):
@@ -252,7 +251,7 @@ class ClaimRunner:
                 log.warning("%s: the report did not get through, trying again: %s", self.name, error)
                 await asyncio.sleep(self._backoff.next())
 
-    def _request(self, outcome: Done | Failed | HandBack) -> Request[Any]:
+    def _request(self, outcome: Done | Failed | HandBack) -> Request[OperationView]:
         where, epoch = (self.work.project_id, self.work.operation.id), self.work.claim_epoch
         if isinstance(outcome, HandBack):
             return Calls.return_claim.request(
@@ -286,7 +285,7 @@ class ClaimRunner:
         )
 
 
-async def _end(task: asyncio.Task[Any], within_s: float = 5.0) -> None:
+async def _end(task: asyncio.Task[Outcome] | asyncio.Task[None], within_s: float = 5.0) -> None:
     """Cancel and wait until the task has ended: no part of a dropped claim may run on in the background."""
     task.cancel()
     await asyncio.wait({task}, timeout=within_s)

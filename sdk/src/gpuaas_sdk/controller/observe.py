@@ -27,6 +27,7 @@ from ..client.calls import Calls
 from ..client.clients import AsyncClient
 from ..client.errors import ApiError, GpuaasError
 from ..client.models import GrantView, InstanceView, MemberObservation, MemberView
+from ..client.request import JsonList, JsonObject
 from .work import shorten
 
 if TYPE_CHECKING:
@@ -43,11 +44,11 @@ class Observation:
 
     sentence: str
     status: str = "healthy"
-    conditions: Sequence[Any] = ()
+    conditions: JsonList = ()
     members: Sequence[MemberObservation] = ()
-    access: dict[str, Any] | None = None
+    access: JsonObject | None = None
     runtime_version: str | None = None
-    adapter_detail: dict[str, Any] | None = None
+    adapter_detail: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +101,13 @@ class ObserveContext:
         return nullcontext()
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
-        asked: dict[str, Any] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
-        asked |= {"source_addresses": self.client.source_addresses or None}
-        return await self.client.grant_observation_access(self.project_id, self.instance.id, **asked)
+        return await self.client.grant_observation_access(
+            self.project_id,
+            self.instance.id,
+            allocation_id=allocation_id,
+            ssh_public_key=ssh_public_key,
+            source_addresses=self.client.source_addresses or None,
+        )
 
 
 Observe = Callable[[ObserveContext], Awaitable[Observation | None]]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..client.models import MemberReport
+from ..client.request import JsonList, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class Done:
 
     sentence: str
     status: str | None = None  # "healthy" after an operation on the whole instance
-    access: dict[str, Any] | None = None
+    access: JsonObject | None = None
     runtime_version: str | None = None
-    adapter_detail: dict[str, Any] | None = None
-    conditions: Sequence[Any] | None = None
-    evidence: dict[str, Any] | None = (
+    adapter_detail: JsonObject | None = None
+    conditions: JsonList | None = None
+    evidence: JsonObject | None = (
         None  # per machine that was left: {allocation_id: {"checks": [{"check", "ok", "detail"}]}}
     )
     members: Sequence[MemberReport] = ()
@@ -50,7 +50,7 @@ class Failed:
     why: str
     way_out: str
     retryable: bool = False
-    adapter_detail: dict[str, Any] | None = None
+    adapter_detail: JsonObject | None = None
     members: Sequence[MemberReport] = ()
     undone: bool = False
 

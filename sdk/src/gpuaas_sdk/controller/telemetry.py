@@ -4,7 +4,7 @@
         telemetry.line("munge runs on node-a", correlation_id=work.operation.correlation_id, kind="step", ms=120)
 
 `line` and `span` never wait and never raise: they put into a bounded queue that a task of its own empties in batches.
-While the platform is away the queue fills; what does not fit is dropped and counted, and the count is told later.
+While the platform is away the queue fills; what does not fit is dropped and counted, and the count is logged later.
 Give only what anybody in the project may read: no secret, no input of a command.
 """
 
@@ -17,7 +17,7 @@ import logging
 import secrets
 from collections import deque
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Self
 
 from ..client.backoff import Backoff
 from ..client.calls import Calls
@@ -28,7 +28,7 @@ from ..client.errors import ConnectionFailed, GpuaasError, RateLimited, Unavaila
 log = logging.getLogger("gpuaas_sdk.telemetry")
 MESSAGE_BYTES, FIELDS_BYTES = 8 * 1024, 4 * 1024  # of the wire contract
 LEVELS = {"debug", "info", "warning", "error"}
-Row = dict[str, Any]
+Row = dict[str, object]
 
 
 class TelemetrySender:
@@ -53,7 +53,7 @@ class TelemetrySender:
         correlation_id: str = "",
         operation_id: str | None = None,
         trace_id: str | None = None,
-        **fields: Any,
+        **fields: object,
     ) -> None:
         """`kind="step"` marks a step of the controller, `kind="command"` a command on a host."""
         row: Row = {"at": moment(), "level": level if level in LEVELS else "error", "message": _short(message or "-")}
@@ -73,7 +73,7 @@ class TelemetrySender:
         parent_id: str | None = None,
         operation_id: str | None = None,
         status: str = "ok",
-        **attributes: Any,
+        **attributes: object,
     ) -> None:
         row: Row = {"name": name[:200] or "-", "started_at": started_at, "ended_at": ended_at, "status": status}
         row |= {"trace_id": trace_id, "span_id": span_id or secrets.token_hex(8), "attributes": _plain(attributes)}
@@ -148,7 +148,7 @@ def moment() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
-def _given(**fields: Any) -> Row:
+def _given(**fields: object) -> Row:
     return {name: value for name, value in fields.items() if value}
 
 

@@ -7,9 +7,9 @@ from the answer, and ends a little early, so that this process stops before the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..client.backoff import Backoff, now
 from ..client.calls import Calls
@@ -25,7 +25,7 @@ from ..client.models import (
     OperationView,
     TaskView,
 )
-from ..client.request import Request
+from ..client.request import JsonObject, Request
 
 T = TypeVar("T")
 MARGIN = 0.1  # the part of a lease given up for safety
@@ -96,7 +96,7 @@ class Work:
         self._patient_until = now() + for_s
 
     @contextmanager
-    def expecting(self, seconds: float) -> Iterator[None]:
+    def expecting(self, seconds: float) -> Generator[None]:
         """What happens inside may take that long without a sign of life (a command with a timeout)."""
         token = object()
         self._expected[token] = now() + seconds
@@ -117,7 +117,7 @@ class Work:
         of: int,
         message: str,
         *,
-        adapter_detail: dict[str, Any] | None = None,
+        adapter_detail: JsonObject | None = None,
         members: Sequence[MemberReport] | None = None,
         health: dict[str, str] | None = None,
     ) -> None:
@@ -125,28 +125,39 @@ class Work:
         self.check()
         self.alive()
         asked_at = now()
-        said = {"phase": phase, "step": step, "of": of, "message": shorten(message), "adapter_detail": adapter_detail}
-        more = {"members": list(members) if members is not None else None, "health": health}
-        report = Calls.progress.request(*self._where(), claim_epoch=self.claim_epoch, **said, **more)
+        report = Calls.progress.request(
+            *self._where(),
+            claim_epoch=self.claim_epoch,
+            phase=phase,
+            step=step,
+            of=of,
+            message=shorten(message),
+            adapter_detail=adapter_detail,
+            members=list(members) if members is not None else None,
+            health=health,
+        )
         self.renewed(asked_at, await self._patiently(report))
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
         """A certificate for minutes, for one host of this instance. machines.py asks for it."""
         self.check()
         self.alive()
-        asked: dict[str, Any] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
-        asked |= {"claim_epoch": self.claim_epoch, "source_addresses": self.client.source_addresses or None}
-        request = Calls.grant_access.request(*self._where(), **asked)
+        request = Calls.grant_access.request(
+            *self._where(),
+            claim_epoch=self.claim_epoch,
+            allocation_id=allocation_id,
+            ssh_public_key=ssh_public_key,
+            source_addresses=self.client.source_addresses or None,
+        )
         return await self._patiently(request)
 
-    async def task(
-        self, allocation_id: str, kind: str, arguments: dict[str, Any], *, within_s: float = 900
-    ) -> TaskView:
+    async def task(self, allocation_id: str, kind: str, arguments: JsonObject, *, within_s: float = 900) -> TaskView:
         """Have the agent of one of the operation's machines do something (contracts/node-tasks.json) and wait for its
         end, whatever it is: look at `state` and `message`. After `within_s` seconds it is returned as it is then."""
         self.check()
-        asked = {"allocation_id": allocation_id, "kind": kind, "arguments": arguments}
-        request = Calls.ask_task.request(*self._where(), claim_epoch=self.claim_epoch, **asked)
+        request = Calls.ask_task.request(
+            *self._where(), claim_epoch=self.claim_epoch, allocation_id=allocation_id, kind=kind, arguments=arguments
+        )
         task, until = await self._patiently(request), now() + within_s
         while task.ended_at is None and now() < until:
             self.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -43,7 +43,7 @@ def start_reporter(work: Work) -> Reporter:
 
 
 @asynccontextmanager
-async def reach_hosts(work: Work, context: StepContext, allocations: Iterable[str]) -> AsyncIterator[dict[str, Host]]:
+async def reach_hosts(work: Work, context: StepContext, allocations: Iterable[str]) -> AsyncGenerator[dict[str, Host]]:
     """One connection per host, all opened at once, kept for the whole reconcile. Returns the hosts by allocation."""
     claim = Claim(work.instance.id, work.operation.id, work.claim_epoch, work.operation.member_id or "")
     names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}

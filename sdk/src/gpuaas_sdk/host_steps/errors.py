@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from ..client.errors import MachineUnreachable
 from .evidence import scrub
@@ -54,9 +54,10 @@ SYSTEMD = re.compile(r"^(Starting|Started|Stopping|Stopped) |\.service: |^(Resul
 
 
 class StepFailed(Exception):
-    def __init__(self, code: str, message: str, detail: dict[str, Any] | None = None) -> None:
+    def __init__(self, code: str, message: str, detail: dict[str, object] | None = None) -> None:
         super().__init__(message)
-        self.code, self.message, self.detail = code, message, detail or {}
+        self.code, self.message = code, message
+        self.detail: dict[str, object] = detail or {}
 
 
 class StaleOnHost(Exception):
@@ -109,7 +110,8 @@ class Failures:
     def explain(self, answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
         """Why a step failed, from the output of its script. A full disk causes many errors, so it is checked first."""
         output = scrub(answer.text[-2000:])
-        detail = {"step": step, "host": host, "exit": answer.exit, "output": output, **diagnosis(answer)}
+        found = diagnosis(answer)
+        detail: dict[str, object] = {"step": step, "host": host, "exit": answer.exit, "output": output, **found}
         if full := no_space(answer):
             return StepFailed(
                 "disk_full", f"The file system {full} of {host} is full ({title[0].lower()}{title[1:]}).", detail
@@ -117,9 +119,9 @@ class Failures:
         if own := answer.last("fail"):
             own_code, _, sentence = own.partition("|")
             return StepFailed(own_code if self.knows(own_code) else code, sentence, detail)
-        if known := self.recognise("\n".join([*detail["log"], output]), host):
+        if known := self.recognise("\n".join([*found["log"], output]), host):
             return StepFailed(*known, detail)
-        lines = [line for line in [*detail["log"], *output.splitlines()] if line.strip()] or ["no output"]
+        lines = [line for line in [*found["log"], *output.splitlines()] if line.strip()] or ["no output"]
         last = ([line for line in lines if not SYSTEMD.search(line)] or lines)[-1]
         return StepFailed(code, f"{title} on {host} failed: {last.strip()[:300]}", detail)
 
@@ -127,7 +129,13 @@ class Failures:
         return self.ways_out.get(code) or WAYS_OUT.get(code) or ("Repair the host, then retry.", True)
 
 
-def diagnosis(answer: Answer) -> dict[str, Any]:
+class Diagnosis(TypedDict):
+    log: list[str]
+    units: list[dict[str, str]]
+    host_journal: list[str]
+
+
+def diagnosis(answer: Answer) -> Diagnosis:
     """What `diagnose` of host.sh found on the host."""
     units = (line.split("|") for line in answer.lines.get("unit_state", []))
     return {

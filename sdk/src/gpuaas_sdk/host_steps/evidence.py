@@ -4,10 +4,17 @@ outcomes.py builds it when an operation fails. It is read through the API, so it
 that look like secrets are removed, also from the logs of services.
 """
 
+from __future__ import annotations
+
 import json
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from ..client.request import JsonObject
+
+if TYPE_CHECKING:
+    from .journal import StepRow
 
 MOST_CHARS = 16_000  # of the whole, as JSON
 LINE_CHARS = 300
@@ -23,7 +30,7 @@ SECRETS = (
 )
 
 
-def bundle(detail: dict[str, Any], rows: Iterable[dict[str, Any]], names: dict[str, str]) -> dict[str, Any]:
+def bundle(detail: JsonObject, rows: Iterable[StepRow], names: Mapping[str, str]) -> dict[str, object]:
     """`rows`: of the app's journal; `names`: the hosts by allocation."""
     steps = [
         {
@@ -38,7 +45,7 @@ def bundle(detail: dict[str, Any], rows: Iterable[dict[str, Any]], names: dict[s
     return bounded({**detail, **({"steps": steps} if steps else {})})
 
 
-def bounded(value: dict[str, Any], most: int = MOST_CHARS) -> dict[str, Any]:
+def bounded(value: JsonObject, most: int = MOST_CHARS) -> dict[str, object]:
     """Scrubbed and small: the longest texts and lists lose their beginnings until the result fits."""
     small = {name: _scrubbed(one) for name, one in value.items()}
     keep = 2_000
@@ -63,21 +70,22 @@ def _keeps(found: re.Match[str]) -> bool:
     return not found.group(0).startswith("-----BEGIN")
 
 
-def _scrubbed(value: Any) -> Any:
+def _scrubbed(value: object) -> object:
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):
-        return {str(name): _scrubbed(one) for name, one in value.items()}
+        return {str(name): _scrubbed(one) for name, one in cast(dict[object, object], value).items()}
     if isinstance(value, list | tuple):
-        return [_scrubbed(one[:LINE_CHARS] if isinstance(one, str) else one) for one in value]
+        items = cast(list[object], value)
+        return [_scrubbed(one[:LINE_CHARS] if isinstance(one, str) else one) for one in items]
     return value
 
 
-def _shortened(value: Any, keep: int) -> Any:
+def _shortened(value: object, keep: int) -> object:
     if isinstance(value, str):
         return value if len(value) <= keep else "…" + value[-keep:]
     if isinstance(value, dict):
-        return {name: _shortened(one, keep) for name, one in value.items()}
+        return {name: _shortened(one, keep) for name, one in cast(dict[str, object], value).items()}
     if isinstance(value, list):
-        return [_shortened(one, keep) for one in value[-max(1, keep // 100) :]]
+        return [_shortened(one, keep) for one in cast(list[object], value)[-max(1, keep // 100) :]]
     return value

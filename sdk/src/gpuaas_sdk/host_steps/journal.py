@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
-from .store import DEFAULT_APP, Rows, StateAway, open_store
+from ..client.request import JsonObject
+from .store import DEFAULT_APP, Rows, StateAway, Value, open_store
 
 TABLES = (
     """CREATE TABLE IF NOT EXISTS steps (
@@ -45,6 +46,19 @@ class Key:
     epoch: int
 
 
+class StepRow(TypedDict):
+    operation_id: str
+    instance_id: str
+    allocation_id: str
+    step: str
+    attempt: int
+    phase: str
+    epoch: int
+    started: float
+    finished: float | None
+    detail: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class Setback:
     """A failed attempt to set up a host, with its evidence. The circuit breaker counts them."""
@@ -54,7 +68,7 @@ class Setback:
     version: str
     code: str
     message: str
-    detail: dict[str, Any]
+    detail: JsonObject
     at: float = 0.0
 
 
@@ -82,14 +96,14 @@ class Journal:
         if not last or last[0]["phase"] not in ("probed", "verified"):
             self._insert(key, "probed", self._clock())
 
-    def verified(self, key: Key, attempt: int, detail: dict[str, Any] | None = None) -> None:
+    def verified(self, key: Key, attempt: int, detail: JsonObject | None = None) -> None:
         self._close(key, attempt, "verified", detail or {})
 
     def held(self, key: Key, attempt: int) -> None:
         """The host found the step done and did nothing."""
         self._close(key, attempt, "probed", {})
 
-    def failed(self, key: Key, attempt: int, detail: dict[str, Any]) -> None:
+    def failed(self, key: Key, attempt: int, detail: JsonObject) -> None:
         self._close(key, attempt, "failed", detail)
 
     def not_begun(self, key: Key, attempt: int) -> None:
@@ -99,9 +113,9 @@ class Journal:
             (*_step(key), attempt),
         )
 
-    def rows(self, operation_id: str) -> list[dict[str, Any]]:
+    def rows(self, operation_id: str) -> list[StepRow]:
         found = self._ask("SELECT * FROM steps WHERE operation_id=? ORDER BY started, attempt", (operation_id,))
-        return [{**row, "detail": json.loads(row["detail"])} for row in found]
+        return [StepRow(**{**row, "detail": json.loads(row["detail"])}) for row in found]
 
     def details(self, key: Key) -> list[dict[str, Any]]:
         """What the verified attempts of this step found, oldest first."""
@@ -169,7 +183,7 @@ class Journal:
     def close(self) -> None:
         self._store.close()
 
-    def _ask(self, statement: str, values: tuple[Any, ...]) -> Rows:
+    def _ask(self, statement: str, values: tuple[Value, ...]) -> Rows:
         try:
             found = self._store.execute(statement, values)
         except StateAway:
@@ -190,7 +204,7 @@ class Journal:
         )  # fmt: skip
         return found[0]["attempt"] if found else None
 
-    def _close(self, key: Key, attempt: int, phase: str, detail: dict[str, Any]) -> None:
+    def _close(self, key: Key, attempt: int, phase: str, detail: JsonObject) -> None:
         self._ask(
             "UPDATE steps SET phase=?, finished=?, detail=? "
             "WHERE operation_id=? AND allocation_id=? AND step=? AND attempt=?",

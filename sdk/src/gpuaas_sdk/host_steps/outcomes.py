@@ -11,7 +11,7 @@ Every reconcile function of an app runs inside these wrappers, from the outside 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import structlog
 
@@ -22,6 +22,7 @@ from ..controller.work import Work
 from . import evidence
 from .context import StepContext
 from .errors import StaleOnHost, StepFailed, Unreached
+from .journal import StepRow
 from .store import StateAway
 from .validate import BadWord
 
@@ -101,7 +102,7 @@ def _failed(work: Work, context: StepContext, error: StepFailed) -> Failed:
     return Failed(error.code, message, way_out, failures.retryable(error.code), detail, members, undone)
 
 
-def _journal_rows(work: Work, context: StepContext) -> list[dict[str, Any]]:
+def _journal_rows(work: Work, context: StepContext) -> list[StepRow]:
     try:
         return context.journal.rows(work.operation.id)
     except StateAway:

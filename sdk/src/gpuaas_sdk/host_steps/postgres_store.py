@@ -16,7 +16,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
-from .store import Rows, StateAway
+from .store import Rows, StateAway, Value
 
 CONNECT_S, PATIENCE_S, REST_S = 3, 4.0, 2.0
 TABLES_LOCK = 0x6770_5551  # one controller at a time creates the tables
@@ -30,11 +30,11 @@ class PostgresStore:
         self._rests_until, self._last = 0.0, ""
         self.execute("SELECT 1 AS here")
 
-    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         if time.monotonic() < self._rests_until:
             raise StateAway(self.name, self._last)
         try:
-            return self._line.execute(words.replace("?", "%s"), values)
+            return self._line.execute(statement.replace("?", "%s"), values)
         except TimeoutError as error:
             self._line.cut()
             self._line = _Line(self._address, self._tables, self._app)
@@ -66,8 +66,8 @@ class _Line:
         self._thread = ThreadPoolExecutor(1, f"{app}-state")
         self._is_cut = False
 
-    def execute(self, words: str, values: Sequence[Any]) -> Rows:
-        return self._thread.submit(self._run, words, values).result(PATIENCE_S)
+    def execute(self, statement: str, values: Sequence[Value]) -> Rows:
+        return self._thread.submit(self._run, statement, values).result(PATIENCE_S)
 
     def cut(self) -> None:
         """Closes the socket under a thread that may still wait on it, which ends the thread."""
@@ -83,21 +83,21 @@ class _Line:
             self._connection.close()
         self._thread.shutdown(wait=False)
 
-    def _run(self, words: str, values: Sequence[Any]) -> Rows:
+    def _run(self, statement: str, values: Sequence[Value]) -> Rows:
         was_open = self._connection is not None
         try:
-            return self._ask(words, values)
+            return self._ask(statement, values)
         except (psycopg.OperationalError, psycopg.InterfaceError):
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
             if self._is_cut or not was_open:
                 raise
-            return self._ask(words, values)  # the server was restarted since the last statement
+            return self._ask(statement, values)  # the server was restarted since the last statement
 
-    def _ask(self, words: str, values: Sequence[Any]) -> Rows:
+    def _ask(self, statement: str, values: Sequence[Value]) -> Rows:
         self._connection = connection = self._connection or self._connected()
-        found = connection.execute(words.encode(), values)
+        found = connection.execute(statement.encode(), values)
         return found.fetchall() if found.description else []
 
     def _connected(self) -> psycopg.Connection[dict[str, Any]]:

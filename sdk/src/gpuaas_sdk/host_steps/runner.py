@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import structlog
 
+from ..client.request import JsonObject
 from . import failpoints
 from .errors import StepFailed
 from .host import Answer, together
@@ -23,8 +24,17 @@ from .reporter import Reporter
 from .step import Stage, Task, acts, survey
 
 log = structlog.get_logger()
-ReadResult = Callable[[Answer], dict[str, Any]]
+ReadResult = Callable[[Answer], JsonObject]
 Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps that are done on its host
+
+
+class TimelineRow(TypedDict):
+    """A finished step, as `adapter_detail` shows it."""
+
+    step: str
+    host: str
+    acted: bool
+    ms: int
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Runner:
     results: Mapping[str, ReadResult] = field(
         default_factory=dict[str, ReadResult]
     )  # step -> what to keep of its output
-    timeline: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    timeline: list[TimelineRow] = field(default_factory=list[TimelineRow])
 
     async def run(self, stages: Sequence[Stage]) -> bool:
         """True when every step is done; False when `pause` asked to stop between two stages."""
@@ -107,7 +117,7 @@ class Runner:
         self._note(task, acted=not held, ms=0 if held else answer.ms if answer.ms is not None else ms)
         return None
 
-    def _read(self, task: Task, answer: Answer) -> dict[str, Any]:
+    def _read(self, task: Task, answer: Answer) -> JsonObject:
         step = task.step
         if answer.exit != 0:
             raise task.host.profile.failures.explain(
@@ -116,7 +126,7 @@ class Runner:
         return self.results[step.name](answer) if step.name in self.results else {}
 
     @asynccontextmanager
-    async def _surveys(self, stages: Sequence[Stage]) -> AsyncIterator[Surveys]:
+    async def _surveys(self, stages: Sequence[Stage]) -> AsyncGenerator[Surveys]:
         """All hosts are surveyed at once; a stage waits for its own hosts only."""
         by_host: dict[str, list[Task]] = {}
         for stage in stages:
@@ -150,7 +160,7 @@ class Runner:
         return True
 
     def _note(self, task: Task, *, acted: bool, ms: int) -> None:
-        row = {"step": task.step.name, "host": task.host.name, "acted": acted, "ms": ms}
+        row = TimelineRow(step=task.step.name, host=task.host.name, acted=acted, ms=ms)
         self.timeline.append(row)
         log.info("step done", kind="step", **row)
 

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 ADDRESSES = ("postgresql://", "postgres://")
 DEFAULT_APP = "gpuaas-app"  # the name of connections to a shared database
-Rows = list[dict[str, Any]]
+Value = str | int | float | None
+Rows = list[dict[str, Any]]  # as the database driver returns them
 
 
 class StateAway(Exception):
@@ -25,7 +26,7 @@ class StateAway(Exception):
 class Store(Protocol):
     name: str  # for people and logs: holds no password
 
-    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows: ...
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows: ...
     def others(self) -> str: ...  # who else has it open, as a sentence; "" if no other process has
     def close(self) -> None: ...
 
@@ -69,9 +70,9 @@ class SqliteStore:
         for table in tables:
             self.execute(f"{table} WITHOUT ROWID")
 
-    def execute(self, words: str, values: Sequence[Any] = ()) -> Rows:
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Rows:
         try:
-            return [dict(row) for row in self._db.execute(words, values).fetchall()]
+            return [dict(row) for row in self._db.execute(statement, values).fetchall()]
         except sqlite3.Error as error:
             raise StateAway(self.name, str(error)) from error
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import math
 import shlex
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..client.backoff import now
 from ..client.errors import AccessRefused, CommandTimedOut, HostIdentityWrong, MachineError, MachineUnreachable
@@ -66,13 +66,13 @@ class Machine:
         self._grants, self._allocation_id = grants, allocation_id
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
-        self._key: Any = None
+        self._key: asyncssh.SSHKey | None = None
         self._grant: GrantView | None = None
         self._grant_ends_at = 0.0
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, work: Grants, allocation_id: str) -> AsyncIterator[Machine]:
+    async def connect(cls, work: Grants, allocation_id: str) -> AsyncGenerator[Machine]:
         machine = cls(work, allocation_id)
         await machine._connected()
         try:
@@ -156,7 +156,7 @@ class Machine:
         import asyncssh
 
         if self._grant is None or now() > self._grant_ends_at - GRANT_MARGIN_S:
-            self._key = asyncssh.generate_private_key("ssh-ed25519")
+            self._key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType] - untyped in asyncssh
             asked_at = now()
             public = self._key.export_public_key("openssh").decode().strip()
             self._grant = await self._grants.grant(self._allocation_id, public)
@@ -223,7 +223,7 @@ async def _exchange(connection: asyncssh.SSHClientConnection, command: str, data
     return _Raw(status, out[0], err[0], out[1] or err[1])
 
 
-async def _feed(process: Any, data: bytes | None) -> None:
+async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes | None) -> None:
     try:
         if data:
             process.stdin.write(data)
@@ -233,7 +233,7 @@ async def _feed(process: Any, data: bytes | None) -> None:
         pass  # the command did not want its input; its exit says how it went
 
 
-async def _drain(stream: Any) -> tuple[bytes, bool]:
+async def _drain(stream: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
     """Read to the end but keep at most OUTPUT_LIMIT: a chatty command must not fill our memory."""
     kept, size = bytearray(), 0
     while chunk := await stream.read(65536):

@@ -5,9 +5,7 @@ names the operation, and a reservation keeps everybody else away while the drain
 exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
 """
 
-from typing import Any
-
-from gpuaas_sdk.host_steps.errors import diagnosis
+from gpuaas_sdk.host_steps.errors import Diagnosis, diagnosis
 from gpuaas_sdk.host_steps.host import Host
 from gpuaas_sdk.host_steps.step import Step
 
@@ -157,7 +155,7 @@ exit 0
     return answer.last("outside") == "yes"
 
 
-async def stop(host: Host) -> dict[str, Any]:
+async def stop(host: Host) -> Diagnosis:
     """How its services were, and the last words of slurmd."""
     answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
     return diagnosis(answer)

@@ -4,11 +4,9 @@ everybody of a project to see and resolve what it may use. Content is pushed wit
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import ArtifactView, ProjectArtifactView, SourceView
-from ..request import Page, Request, get, post
+from ..request import JsonObject, Page, Request, get, post
 
 
 class ArtifactCalls:
@@ -20,20 +18,20 @@ class ArtifactCalls:
         kind: str,
         base_url: str,
         port: int | None = None,
-        credential: dict[str, Any] | None = None,
+        credential: JsonObject | None = None,
         private_addresses: bool | None = None,
         open_to_tenants: bool | None = None,
     ) -> Request[SourceView]:
         """`kind`: oci or blob. `credential={"kind": "basic" | "bearer" | "s3", …}` goes in and never comes out."""
-        said: dict[str, Any] = {
+        body: dict[str, object] = {
             "name": name,
             "kind": kind,
             "base_url": base_url,
             "port": port,
             "credential": credential,
         }
-        more: dict[str, Any] = {"private_addresses": private_addresses, "open_to_tenants": open_to_tenants}
-        return post(SourceView, "/v1/artifact-sources", **said, **more)
+        more: dict[str, object] = {"private_addresses": private_addresses, "open_to_tenants": open_to_tenants}
+        return post(SourceView, "/v1/artifact-sources", **body, **more)
 
     @call
     def list_platform_artifact_sources(
@@ -59,7 +57,7 @@ class ArtifactCalls:
         return post(SourceView, "/v1/artifact-sources/{}/remove", source_id, reason=reason)
 
     @call
-    def set_platform_artifact_credential(self, source_id: str, *, credential: dict[str, Any]) -> Request[SourceView]:
+    def set_platform_artifact_credential(self, source_id: str, *, credential: JsonObject) -> Request[SourceView]:
         return post(SourceView, "/v1/artifact-sources/{}/credential", source_id, credential=credential)
 
     @call
@@ -71,17 +69,17 @@ class ArtifactCalls:
         kind: str,
         base_url: str,
         port: int | None = None,
-        credential: dict[str, Any] | None = None,
+        credential: JsonObject | None = None,
     ) -> Request[SourceView]:
         """Policies call it `tenant.name`."""
-        said: dict[str, Any] = {
+        body: dict[str, object] = {
             "name": name,
             "kind": kind,
             "base_url": base_url,
             "port": port,
             "credential": credential,
         }
-        return post(SourceView, "/v1/tenants/{}/artifact-sources", tenant_id, **said)
+        return post(SourceView, "/v1/tenants/{}/artifact-sources", tenant_id, **body)
 
     @call
     def list_tenant_artifact_sources(
@@ -114,7 +112,7 @@ class ArtifactCalls:
 
     @call
     def set_tenant_artifact_credential(
-        self, tenant_id: str, source_id: str, *, credential: dict[str, Any]
+        self, tenant_id: str, source_id: str, *, credential: JsonObject
     ) -> Request[SourceView]:
         where = "/v1/tenants/{}/artifact-sources/{}/credential"
         return post(SourceView, where, tenant_id, source_id, credential=credential)
@@ -135,9 +133,9 @@ class ArtifactCalls:
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
         """`source_id` left out: the core's own store, where `sha256` was pushed. Reading a large one takes its time."""
-        said: dict[str, Any] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
-        where: dict[str, Any] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
-        return post(ArtifactView, "/v1/artifacts", patience_s=1800, **said, **where, sha256=sha256, size=size)
+        body: dict[str, object] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
+        where: dict[str, object] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
+        return post(ArtifactView, "/v1/artifacts", **body, **where, sha256=sha256, size=size).within(1800)
 
     @call
     def list_platform_artifacts(
@@ -175,10 +173,10 @@ class ArtifactCalls:
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
         """As `register_platform_artifact`, for one tenant."""
-        said: dict[str, Any] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
-        where: dict[str, Any] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
-        content: dict[str, Any] = {"sha256": sha256, "size": size}
-        return post(ArtifactView, "/v1/tenants/{}/artifacts", tenant_id, patience_s=1800, **said, **where, **content)
+        body: dict[str, object] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
+        where: dict[str, object] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
+        content: dict[str, object] = {"sha256": sha256, "size": size}
+        return post(ArtifactView, "/v1/tenants/{}/artifacts", tenant_id, **body, **where, **content).within(1800)
 
     @call
     def list_tenant_artifacts(
@@ -191,8 +189,8 @@ class ArtifactCalls:
         cursor: str | None = None,
     ) -> Request[Page[ArtifactView]]:
         """The tenant's own, and the platform's."""
-        said: dict[str, Any] = {"name": name, "withdrawn": withdrawn, "limit": limit, "cursor": cursor}
-        return get(Page[ArtifactView], "/v1/tenants/{}/artifacts", tenant_id, **said)
+        body: dict[str, object] = {"name": name, "withdrawn": withdrawn, "limit": limit, "cursor": cursor}
+        return get(Page[ArtifactView], "/v1/tenants/{}/artifacts", tenant_id, **body)
 
     @call
     def get_tenant_artifact(self, tenant_id: str, artifact_id: str) -> Request[ArtifactView]:
@@ -227,5 +225,5 @@ class ArtifactCalls:
         app_slug: str | None = None,
     ) -> Request[ProjectArtifactView]:
         """By id, or by name and version; a refusal is what a delivery would meet as well."""
-        said: dict[str, Any] = {"artifact_id": artifact_id, "name": name, "version": version, "app_slug": app_slug}
-        return post(ProjectArtifactView, "/v1/projects/{}/artifacts/resolve", project_id, **said)
+        body: dict[str, object] = {"artifact_id": artifact_id, "name": name, "version": version, "app_slug": app_slug}
+        return post(ProjectArtifactView, "/v1/projects/{}/artifacts/resolve", project_id, **body)

@@ -20,8 +20,8 @@ class CapacityCalls:
         pool: str | None = None,
     ) -> Request[EnrolmentView]:
         """A one-time token with which a host joins; it is shown here and never again."""
-        said = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku, "pool": pool}
-        return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **said)
+        fields = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku, "pool": pool}
+        return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **fields)
 
     @call
     def get_agent(self) -> Request[AgentView]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import AppView, CatalogEntry, DisabledEntitlementView, EntitlementView, VersionView
-from ..request import Page, Request, get, post
+from ..request import JsonObject, Page, Request, get, post
 
 
 class CatalogCalls:
@@ -23,7 +21,7 @@ class CatalogCalls:
         return get(AppView, "/v1/apps/{}", app_slug)
 
     @call
-    def create_version(self, app_slug: str, *, version: str, manifest: dict[str, Any]) -> Request[VersionView]:
+    def create_version(self, app_slug: str, *, version: str, manifest: JsonObject) -> Request[VersionView]:
         return post(VersionView, "/v1/apps/{}/versions", app_slug, version=version, manifest=manifest)
 
     @call
@@ -56,13 +54,13 @@ class CatalogCalls:
         project_id: str,
         *,
         app_slug: str,
-        overlay: dict[str, Any] | None = None,
+        overlay: JsonObject | None = None,
         reason: str | None = None,
         expires_in_s: int | None = None,
     ) -> Request[EntitlementView]:
         """Lets the project deploy the app; an overlay narrows that and stays until another is given."""
-        said = {"app_slug": app_slug, "overlay": overlay, "reason": reason, "expires_in_s": expires_in_s}
-        return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, **said)
+        body = {"app_slug": app_slug, "overlay": overlay, "reason": reason, "expires_in_s": expires_in_s}
+        return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, **body)
 
     @call
     def list_entitlements(self, project_id: str) -> Request[Page[EntitlementView]]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ..call import call
-from ..models import AllocationView, ClaimView, GrantView, LeaseView, ObservedView, OperationView
-from ..request import Request, at, given, post
+from ..models import (
+    AllocationView,
+    ClaimView,
+    GrantView,
+    LeaseView,
+    MemberObservation,
+    MemberReport,
+    ObservedView,
+    OperationView,
+)
+from ..request import JsonList, JsonObject, Request, at, given, post
 
 HEARTBEAT_PATIENCE_S = 5.0
 
@@ -44,9 +53,9 @@ class ControllerCalls:
         step: int,
         of: int,
         message: str,
-        adapter_detail: dict[str, Any] | None = None,
-        members: list[Any] | None = None,
-        health: dict[str, str] | None = None,
+        adapter_detail: JsonObject | None = None,
+        members: Sequence[MemberReport] | None = None,
+        health: Mapping[str, str] | None = None,
     ) -> Request[LeaseView]:
         """Where the work is; it also renews the lease."""
         body = {"claim_epoch": claim_epoch, "phase": phase, "step": step, "of": of, "message": message}
@@ -60,14 +69,14 @@ class ControllerCalls:
         operation_id: str,
         *,
         claim_epoch: int,
-        members: list[Any],
+        members: Sequence[MemberReport],
         message: str | None = None,
-        health: dict[str, str] | None = None,
-        conditions: list[Any] | None = None,
-        access: dict[str, Any] | None = None,
+        health: Mapping[str, str] | None = None,
+        conditions: JsonList | None = None,
+        access: JsonObject | None = None,
         runtime_version: str | None = None,
-        adapter_detail: dict[str, Any] | None = None,
-        evidence: dict[str, Any] | None = None,
+        adapter_detail: JsonObject | None = None,
+        evidence: JsonObject | None = None,
     ) -> Request[OperationView]:
         body = {"claim_epoch": claim_epoch, "health": health, "members": members, "conditions": conditions}
         body |= {"message": message}
@@ -82,9 +91,9 @@ class ControllerCalls:
         operation_id: str,
         *,
         claim_epoch: int,
-        error: dict[str, Any],
-        adapter_detail: dict[str, Any] | None = None,
-        members: list[Any] | None = None,
+        error: JsonObject,
+        adapter_detail: JsonObject | None = None,
+        members: Sequence[MemberReport] | None = None,
         undone: bool | None = None,
     ) -> Request[OperationView]:
         """`undone`: nothing was changed, so the instance is where it was before the operation."""
@@ -104,7 +113,7 @@ class ControllerCalls:
 
     @call
     def note_integration(
-        self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, integration: dict[str, Any]
+        self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, integration: JsonObject
     ) -> Request[AllocationView]:
         """The controller's own notes about an allocation, at most 4 KiB; each write replaces the one before."""
         path = "/v1/projects/{}/operations/{}/integration"
@@ -135,12 +144,12 @@ class ControllerCalls:
         *,
         last_operation_id: str,
         observed_generation: int,
-        health: dict[str, str],
-        conditions: list[Any] | None = None,
-        members: list[Any] | None = None,
-        access: dict[str, Any] | None = None,
+        health: Mapping[str, str],
+        conditions: JsonList | None = None,
+        members: Sequence[MemberObservation] | None = None,
+        access: JsonObject | None = None,
         runtime_version: str | None = None,
-        adapter_detail: dict[str, Any] | None = None,
+        adapter_detail: JsonObject | None = None,
     ) -> Request[ObservedView | None]:
         """What is seen of a running instance between operations; None when nothing of it is new."""
         body = {"last_operation_id": last_operation_id, "observed_generation": observed_generation, "health": health}
@@ -165,5 +174,5 @@ class ControllerCalls:
     ) -> Request[GrantView]:
         """To look at one machine of a running instance, without a claim; it ends when an operation begins."""
         path = "/v1/projects/{}/instances/{}/observation/access-grants"
-        body: dict[str, Any] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
+        body: dict[str, object] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
         return post(GrantView, path, project_id, instance_id, **body, source_addresses=source_addresses)

@@ -20,7 +20,7 @@ class EventCalls:
     ) -> Request[EventList]:
         """Events after a sequence number or cursor, oldest first; with `wait_s` it waits for one to come."""
         query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
-        return get(EventList, "/v1/tenants/{}/events", tenant_id, patience_s=30.0 + (wait_s or 0), **query)
+        return get(EventList, "/v1/tenants/{}/events", tenant_id, **query).within(30.0 + (wait_s or 0))
 
     @call
     def list_project_events(
@@ -34,7 +34,7 @@ class EventCalls:
     ) -> Request[EventList]:
         """`subject`: only those of one thing, e.g. an operation."""
         query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
-        return get(EventList, "/v1/projects/{}/events", project_id, patience_s=30.0 + (wait_s or 0), **query)
+        return get(EventList, "/v1/projects/{}/events", project_id, **query).within(30.0 + (wait_s or 0))
 
     @call
     def list_audit(
@@ -71,4 +71,4 @@ class EventCalls:
     @call
     def verify_audit(self, tenant_id: str) -> Request[AuditVerdict]:
         """Whether the trail is still what was written; it walks every row, so it may take a while."""
-        return get(AuditVerdict, "/v1/tenants/{}/audit/verify", tenant_id, patience_s=300.0)
+        return get(AuditVerdict, "/v1/tenants/{}/audit/verify", tenant_id).within(300.0)

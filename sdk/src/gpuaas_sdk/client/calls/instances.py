@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import AcceptedView, DepartureCertificateView, InstanceView, OperationView, OrphanView, PlannedView
-from ..request import Page, Request, at, get, post
+from ..request import JsonObject, Page, Request, at, get, post
 
 _INSTANCE = "/v1/projects/{}/instances/{}"
 
@@ -23,7 +21,7 @@ class InstanceCalls:
         topology: str = "single_node",
         version: str | None = None,
         operating_mode: str | None = None,
-        inputs: dict[str, Any] | None = None,
+        inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[AcceptedView]:
         """Ask for an instance; the answer holds it and the operation to watch. Newest published version by default."""
@@ -43,7 +41,7 @@ class InstanceCalls:
         topology: str = "single_node",
         version: str | None = None,
         operating_mode: str | None = None,
-        inputs: dict[str, Any] | None = None,
+        inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[PlannedView]:
         """The same checks as deploy, nothing written: what would happen, and where."""
@@ -103,14 +101,14 @@ class InstanceCalls:
 
     @call
     def update_instance(
-        self, project_id: str, instance_id: str, *, inputs: dict[str, Any], etag: str
+        self, project_id: str, instance_id: str, *, inputs: JsonObject, etag: str
     ) -> Request[AcceptedView]:
         """All inputs anew. `etag`: of the instance as it was read; if it has changed since, the answer is a 412."""
         path = at(f"{_INSTANCE}/update", project_id, instance_id)
         return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
 
     @call
-    def plan_update(self, project_id: str, instance_id: str, *, inputs: dict[str, Any]) -> Request[PlannedView]:
+    def plan_update(self, project_id: str, instance_id: str, *, inputs: JsonObject) -> Request[PlannedView]:
         """Each changed input with what changing it does; nothing is written."""
         return post(PlannedView, f"{_INSTANCE}/update", project_id, instance_id, inputs=inputs, validate_only=True)
 
@@ -140,7 +138,7 @@ class InstanceCalls:
         cursor: str | None = None,
     ) -> Request[Page[OperationView]]:
         """All of the last 30 days; `history` chooses those that have ended (True) or are under way (False)."""
-        query: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
+        query: dict[str, object] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
         query |= {"status": status, "history": history, "newest_first": newest_first, "limit": limit, "cursor": cursor}
         return get(Page[OperationView], "/v1/projects/{}/operations", project_id, **query)
 
@@ -184,7 +182,7 @@ class InstanceCalls:
         cursor: str | None = None,
     ) -> Request[Page[DepartureCertificateView]]:
         """What was proven of machines when instances and members left them."""
-        query: dict[str, Any] = {
+        query: dict[str, object] = {
             "instance_id": instance_id,
             "operation_id": operation_id,
             "allocation_id": allocation_id,

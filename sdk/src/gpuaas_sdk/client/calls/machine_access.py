@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import AccessGrantView, AuthoritiesView, SshSessionView
 from ..request import Page, Request, get, post
@@ -25,7 +23,7 @@ class MachineAccessCalls:
     ) -> Request[SshSessionView]:
         """A certificate for the machine of a member: opens for five minutes, as a user without rights there."""
         path = "/v1/projects/{}/instances/{}/members/{}/ssh-sessions"
-        body: dict[str, Any] = {"ssh_public_key": ssh_public_key, "source_addresses": source_addresses}
+        body: dict[str, object] = {"ssh_public_key": ssh_public_key, "source_addresses": source_addresses}
         return post(SshSessionView, path, project_id, instance_id, member_id, **body)
 
     @call

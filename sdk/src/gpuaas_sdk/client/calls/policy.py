@@ -5,11 +5,9 @@ Rules are per field (`regions`, `skus`, `apps`, …) `{"only": […]}`, `{"deny"
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import EffectiveView, PolicyView, RulingView
-from ..request import Page, Request, delete, get, put
+from ..request import JsonObject, Page, Request, delete, get, put
 
 
 class PolicyCalls:
@@ -18,14 +16,14 @@ class PolicyCalls:
         self,
         name: str,
         *,
-        rules: dict[str, Any],
+        rules: JsonObject,
         reason: str | None = None,
-        enables: dict[str, Any] | None = None,
+        enables: JsonObject | None = None,
         etag: str | None = None,
     ) -> Request[PolicyView]:
         """Makes a policy, or replaces the one whose `etag` was read. `enables={"platform_managed": [apps]}`."""
-        said = {"rules": rules, "reason": reason, "enables": enables}
-        return put(PolicyView, "/v1/policies/{}", name, etag=etag, **said)
+        body = {"rules": rules, "reason": reason, "enables": enables}
+        return put(PolicyView, "/v1/policies/{}", name, etag=etag, **body)
 
     @call
     def list_platform_policies(
@@ -43,7 +41,7 @@ class PolicyCalls:
 
     @call
     def set_tenant_policy(
-        self, tenant_id: str, name: str, *, rules: dict[str, Any], reason: str | None = None, etag: str | None = None
+        self, tenant_id: str, name: str, *, rules: JsonObject, reason: str | None = None, etag: str | None = None
     ) -> Request[PolicyView]:
         where = "/v1/tenants/{}/policies/{}"
         return put(PolicyView, where, tenant_id, name, etag=etag, rules=rules, reason=reason)
@@ -64,7 +62,7 @@ class PolicyCalls:
 
     @call
     def set_project_policy(
-        self, project_id: str, name: str, *, rules: dict[str, Any], reason: str | None = None, etag: str | None = None
+        self, project_id: str, name: str, *, rules: JsonObject, reason: str | None = None, etag: str | None = None
     ) -> Request[PolicyView]:
         where = "/v1/projects/{}/policies/{}"
         return put(PolicyView, where, project_id, name, etag=etag, rules=rules, reason=reason)

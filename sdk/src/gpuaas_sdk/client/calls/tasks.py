@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import TaskView, WipeView
-from ..request import Page, Request, get, post
+from ..request import JsonObject, Page, Request, get, post
 
 
 class TaskCalls:
@@ -19,7 +17,7 @@ class TaskCalls:
         claim_epoch: int,
         allocation_id: str,
         kind: str,
-        arguments: dict[str, Any],
+        arguments: JsonObject,
     ) -> Request[TaskView]:
         """Has a machine of the claimed operation do something; the kinds are in contracts/node-tasks.json."""
         path = "/v1/projects/{}/operations/{}/tasks"
@@ -30,7 +28,7 @@ class TaskCalls:
     def get_task(self, project_id: str, operation_id: str, task_id: str, *, wait_s: int = 0) -> Request[TaskView]:
         """As it is, or as soon as it has ended."""
         path = "/v1/projects/{}/operations/{}/tasks/{}"
-        return get(TaskView, path, project_id, operation_id, task_id, patience_s=wait_s + 10.0, wait_s=wait_s)
+        return get(TaskView, path, project_id, operation_id, task_id, wait_s=wait_s).within(wait_s + 10.0)
 
     @call
     def list_node_tasks(

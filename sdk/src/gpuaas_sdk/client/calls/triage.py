@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..call import call
 from ..models import KeptView, TriageView
-from ..request import Request, at, get
+from ..request import JsonList, Request, at, get
 
 
 class TriageCalls:
     @call
     def send_telemetry(
-        self, project_id: str, *, lines: list[Any] | None = None, spans: list[Any] | None = None
+        self, project_id: str, *, lines: JsonList | None = None, spans: JsonList | None = None
     ) -> Request[KeptView]:
         """Log lines and spans, at most 200 each. Better use TelemetrySender."""
         path = at("/v1/projects/{}/telemetry", project_id)
