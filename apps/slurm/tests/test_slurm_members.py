@@ -133,7 +133,7 @@ def test_a_host_where_the_number_is_taken_or_the_name_has_another_is_refused(fac
     assert ask(replace(facts, uid=FIRST_UID, taken_uids=frozenset({FIRST_UID})), "")[0]
     taken, why = ask(replace(facts, taken_uids=frozenset({FIRST_UID})), "")
     assert not taken
-    assert "belongs to somebody else" in why
+    assert "belongs to another user" in why
     other, why = ask(replace(facts, uid=1000), "")
     assert not other
     assert "uid 1000" in why

@@ -107,7 +107,7 @@ async def test_what_cannot_be_let_go_now_is_said(scene: Scene) -> None:
     scene.away = {str(HEAD.allocation_id)}
     failed = await scene.fails("drain_member")
     assert failed.code == BROKEN.code
-    assert "could not be let go now" in failed.why
+    assert "could not be released" in failed.why
 
 
 async def test_work_that_goes_on_keeps_what_it_holds(scene: Scene) -> None:

@@ -213,7 +213,7 @@ def test_each_gpu_is_called_after_its_model_where_the_machine_reports_one() -> N
 )
 def test_a_worker_joins_anew_only_when_its_gpus_are_called_otherwise(options: str, anew: bool) -> None:
     made = planned({"gpu_type": "a100"})
-    assert bool(candidate.joins_anew(made, facts(options=options))) is anew
+    assert bool(candidate.must_rejoin(made, facts(options=options))) is anew
 
 
 @pytest.mark.parametrize(

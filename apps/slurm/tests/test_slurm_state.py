@@ -252,13 +252,13 @@ def test_the_journal_is_readable_by_its_own_user_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         for _ in ("a new journal", "one that others could read"):
-            journal = store.opened(tmp_path / "journal.db", TABLES)
+            journal = store.open_store(tmp_path / "journal.db", TABLES)
             journal.execute("PRAGMA user_version=1")
             modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()}
             assert modes == dict.fromkeys(("journal.db", "journal.db-wal", "journal.db-shm"), "0o600")
             journal.close()
             (tmp_path / "journal.db").chmod(0o644)
-        deeper = store.opened(tmp_path / "new" / "journal.db", TABLES)
+        deeper = store.open_store(tmp_path / "new" / "journal.db", TABLES)
         assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
         deeper.close()
     finally:

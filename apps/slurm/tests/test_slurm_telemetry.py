@@ -39,10 +39,10 @@ class Machine:
 
 @pytest.fixture
 def kept() -> Any:
-    structlog.configure(processors=[*logs.SHARED, logs.tell_platform, structlog.processors.JSONRenderer()])
+    structlog.configure(processors=[*logs.SHARED, logs.forward_line, structlog.processors.JSONRenderer()])
     kept = Kept()
     ids = {"correlation_id": "cor-of-op", "operation_id": "op_1", "project_id": "prj_1", "claim_epoch": 2}
-    with logs.told_by(kept, "prj_1"), structlog.contextvars.bound_contextvars(**ids):  # type: ignore[arg-type]
+    with logs.send_to_platform(kept, "prj_1"), structlog.contextvars.bound_contextvars(**ids):  # type: ignore[arg-type]
         yield kept
     structlog.reset_defaults()
 

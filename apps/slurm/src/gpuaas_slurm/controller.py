@@ -59,7 +59,7 @@ RECONCILERS: dict[str, Reconcile] = {
 async def run(identities: list[Path], state: str, holder: str, concurrency: int = 16) -> None:
     """Until SIGTERM or SIGINT; the loops then hand back what they hold.
 
-    Operations mostly wait for hosts, so 16 at once per project cost little, and nobody waits behind a slow host.
+    Operations mostly wait for hosts, so 16 at once per project cost little, and a slow host delays no other operation.
     """
     import asyncssh  # noqa: F401  (half a second of import: at start, not when the first operation waits)
 
@@ -93,7 +93,7 @@ async def _serve(
             observe=_bind_observe(tools),
             observe_policy=ObservePolicy(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
         )
-        with logs.told_by(telemetry, client.project_id):
+        with logs.send_to_platform(telemetry, client.project_id):
             await controller.run(stop)
 
 
@@ -119,7 +119,7 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
             started = moment()
             outcome = await translate_errors(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
-            _tell_span(tools, work, started, outcome)
+            _send_span(tools, work, started, outcome)
             return outcome
 
     return bound
@@ -130,7 +130,7 @@ async def _before(work: Work, tools: Tools) -> None:
     await versions.check(work)
 
 
-def _tell_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:
+def _send_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:
     if tools.telemetry is None:
         return
     operation = work.operation

@@ -1,4 +1,4 @@
-"""What a host is like, asked in one round trip before anything is decided. `LOOK` also takes charge of the host."""
+"""The facts of a host, read in one round trip before anything is decided. `LOOK` also takes charge of the host."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
   while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
-foreign=  # whose a port is costs a look at every process, so that is asked only if it may be somebody else's
+foreign=  # the owner of a port costs a scan of all processes: read only if it may not be ours
 for p in {" ".join(f"{port}:{unit}" for port, unit in PORTS.items())}; do
   ! port_open ${{p%:*}} || {{ [ -f "$OWN/before" ] && active ${{p#*:}}; }} || foreign=yes
 done

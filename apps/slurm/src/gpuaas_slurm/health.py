@@ -1,7 +1,7 @@
 """How a cluster is: named conditions, each (ok, sentence), and one word and one sentence for the whole.
 
 Pure, from what was seen. The same sight gives the same words, so a sentence holds no duration and no count that
-changes by itself; what does not hold says what to do about it. A person's drain is told and never undone.
+changes by itself; what does not hold says what to do about it. A person's drain is shown and never undone.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
-    """What writes the files anew and has Slurm read them: the same settings once more."""
+    """The command that rewrites the files and has Slurm read them: an update with the same settings."""
     return f"`gpuaas instance update {name}`"
 
 
@@ -58,7 +58,7 @@ class Worker:
     @property
     def trouble(self) -> str:
         """Why it should take jobs and does not, and what to do; empty when all is as it should be."""
-        return "" if self.as_asked else next((said for ask in _TROUBLES if (said := ask(self))), "")
+        return "" if self.as_asked else next((sentence for ask in _TROUBLES if (sentence := ask(self))), "")
 
     @property
     def runtime_state(self) -> str:
@@ -84,10 +84,10 @@ def _drain(one: Worker) -> str:
             f"{one.slot.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
         )
     if one.node.by == SLURM_ITSELF:
-        said = f"Slurm itself drained {one.slot.host}{since}: {one.node.reason}. Mend that"
-        return f"{said}, then on the controller: {hints.undrain(one.slot.node, 'resume')}."
+        sentence = f"Slurm itself drained {one.slot.host}{since}: {one.node.reason}. Fix that"
+        return f"{sentence}, then on the controller: {hints.undrain(one.slot.node, 'resume')}."
     return (
-        f"{one.slot.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
+        f"{one.slot.host} was drained by {one.node.by or 'an unknown user'}{since}: {one.node.reason}. "
         f"That is left alone; to take it back, on the controller: {hints.undrain(one.slot.node)}."
     )
 
@@ -121,7 +121,7 @@ _TROUBLES: tuple[Callable[[Worker], str], ...] = (_unknown, _drain, _host_away, 
 @dataclass(frozen=True)
 class Condition:
     key: str
-    ok: bool | None  # None: nobody can see
+    ok: bool | None  # None: unknown
     sentence: str
 
     def row(self) -> dict[str, str]:
@@ -167,7 +167,7 @@ def _status(head: HeadSeen, workers: tuple[Worker, ...], scheduler: Condition) -
 
 def _nobody_knows(plan: Plan, head: HeadSeen) -> Health:
     sentence = (
-        f"{plan.controller.host}, the controller's host, does not answer, so nobody can see how {plan.cluster} is. "
+        f"{plan.controller.host}, the controller's host, does not answer, so the state of {plan.cluster} is unknown. "
         "Bring the host or its network back."
     )
     keys = ("scheduler", "worker", "accounting", "configuration", "clock")
@@ -182,27 +182,27 @@ def _scheduler(name: str, plan: Plan, head: HeadSeen) -> Condition:
     if state == "activating":
         return Condition("scheduler", False, f"slurmctld on {host} is starting.")
     if state != "active":
-        said = f"slurmctld on {host} is {state}: no job starts. Start it: `systemctl start slurmctld` on {host}"
-        return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
-    said = f"slurmctld on {host} runs and does not answer. Read /var/log/slurm/slurmctld.log there"
-    return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
+        sentence = f"slurmctld on {host} is {state}: no job starts. Start it: `systemctl start slurmctld` on {host}"
+        return Condition("scheduler", False, f"{sentence}, or `gpuaas instance restart {name}`.")
+    sentence = f"slurmctld on {host} runs and does not answer. Read /var/log/slurm/slurmctld.log there"
+    return Condition("scheduler", False, f"{sentence}, or `gpuaas instance restart {name}`.")
 
 
 def _accounting(plan: Plan, head: HeadSeen) -> Condition:
     host, wait = plan.controller.host, "Jobs go on and their records wait"
     if not head.runs("mariadb") or not head.database:
         state = "does not answer" if head.runs("mariadb") else f"is {head.units.get('mariadb', 'gone')}"
-        said = f"MariaDB on {host} {state}. {wait}; start it: `systemctl start mariadb` on {host}."
-        return Condition("accounting", False, said)
+        sentence = f"MariaDB on {host} {state}. {wait}; start it: `systemctl start mariadb` on {host}."
+        return Condition("accounting", False, sentence)
     if not head.runs("slurmdbd") or not head.accounts:
         state = "does not answer" if head.runs("slurmdbd") else f"is {head.units.get('slurmdbd', 'gone')}"
-        said = f"slurmdbd on {host} {state}. {wait}; start it: `systemctl start slurmdbd` on {host}."
-        return Condition("accounting", False, said)
+        sentence = f"slurmdbd on {host} {state}. {wait}; start it: `systemctl start slurmdbd` on {host}."
+        return Condition("accounting", False, sentence)
     return Condition("accounting", True, "The accounting service and its database answer.")
 
 
 def _workers(workers: tuple[Worker, ...]) -> Condition:
-    troubles = [said for one in workers if (said := one.trouble)]
+    troubles = [sentence for one in workers if (sentence := one.trouble)]
     usable = sum(one.takes_jobs for one in workers)
     asked = [one.slot.host for one in workers if one.as_asked and not one.in_work]
     in_work = [one.slot.host for one in workers if one.in_work]
@@ -222,11 +222,11 @@ def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker,
     hosts = [(plan.controller.host, head), *((one.slot.host, one.host) for one in workers if one.host)]
     wrong = [f"{path} on {host} was {how} by hand" for host, seen in hosts for how, path, _ in seen.files]
     if wrong:
-        told = "; ".join(dict.fromkeys(wrong))
-        return Condition("configuration", False, f"{told}. To put it back: {put_back(name)}.")
+        faults = "; ".join(dict.fromkeys(wrong))
+        return Condition("configuration", False, f"{faults}. To put it back: {put_back(name)}.")
     if not head.files_known:
-        said = f"Nobody wrote down how the files were. {put_back(name)} does, from now on."
-        return Condition("configuration", None, said)
+        sentence = f"No checksums of the files were recorded. {put_back(name)} records them."
+        return Condition("configuration", None, sentence)
     return Condition("configuration", True, "The files of the cluster are as the platform wrote them.")
 
 
@@ -238,6 +238,8 @@ def _clock(plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition
             far = (
                 "more than an hour" if abs(seen.skew_s) > 3600 else f"about {max(1, round(abs(seen.skew_s) / 60))} min"
             )
-            said = f"The clock of {host} is {far} {way}; munge refuses that. Set it: `timedatectl set-ntp true` there."
-            return Condition("clock", False, said)
+            sentence = (
+                f"The clock of {host} is {far} {way}; munge refuses that. Set it: `timedatectl set-ntp true` there."
+            )
+            return Condition("clock", False, sentence)
     return Condition("clock", True, "The clocks agree.")

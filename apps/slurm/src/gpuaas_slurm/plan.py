@@ -159,9 +159,9 @@ def _partition(inputs: dict[str, Any], row: dict[str, Any], gpu_types: set[str])
     minutes = _minutes("default_time_limit_minutes", row, inputs) or 60
     most = _minutes(MAX, row, inputs)
     if most is not None and minutes > most:
-        if any("default_time_limit_minutes" in said for said in (row, inputs if most != row.get(MAX) else {})):
+        if any("default_time_limit_minutes" in given for given in (row, inputs if most != row.get(MAX) else {})):
             raise BadWord("default_time_limit_minutes", minutes, f"at most {most}, the maximum of partition {name}")
-        minutes = most  # nobody asked for more: a maximum alone is enough to say
+        minutes = most  # a maximum alone is enough to give
     kind = row.get("gpu_type")
     if kind is not None and validate.word("gpu_type", kind) not in gpu_types:
         raise BadWord("gpu_type", kind, f"what some GPUs are called here: {', '.join(sorted(gpu_types))}")

@@ -1,6 +1,6 @@
-"""What is asked of the hosts of a running cluster between operations, and what they said. Nothing here changes a host.
+"""Scripts that read the hosts of a running cluster between operations, and their typed results. They change nothing.
 
-There is no claim and no fence: an operation may begin meanwhile, and then the platform takes what was seen for nothing.
+There is no claim and no fence: an operation may begin meanwhile, and then the platform rejects the observation.
 The controller's host answers for the cluster; a worker's host answers for its own service, clock and files.
 """
 

@@ -146,7 +146,7 @@ REFUSALS = {
     DANGEROUS: "{name} can run programs as root, or open the cluster to others; the app does not pass it on.",
 }
 UNKNOWN = (
-    "{name} is not on this app's list: Slurm 22.05 has no such setting, or nobody has tried what changing it does."
+    "{name} is not on this app's list: Slurm 22.05 has no such setting, or the effect of changing it is untested."
     " Names are written as in slurm.conf(5)."
 )
 

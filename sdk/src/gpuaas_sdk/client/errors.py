@@ -8,7 +8,7 @@ Raised by the client, the event follower and machines.py; the controller loop an
     │   ├── Denied               403  visible, but a permission key is missing
     │   ├── NotFound             404  does not exist, or is not visible to you
     │   ├── Conflict             409, 412, 428
-    │   │   └── StaleClaim       409  somebody else holds the operation now: stop working on it
+    │   │   └── StaleClaim       409  another controller holds the operation: stop working on it
     │   ├── Gone                 410  e.g. an event cursor that has expired: list again
     │   ├── Invalid              every other 4xx; `errors` names the fields
     │   ├── RateLimited          429
@@ -52,7 +52,7 @@ class Problem(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class KnownProblem(msgspec.Struct, kw_only=True, frozen=True):
-    """What a code of the platform means, whoever meets it."""
+    """What a code of the platform means."""
 
     status: int
     title: str

@@ -42,7 +42,7 @@ class Exchange(Generic[T]):
         self._token: str | None = None
 
     def arguments(self, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """For httpx2.Client.request; asked anew for every try, since the token may have changed."""
+        """For httpx2.Client.request; built for every attempt, since the token may have changed."""
         request = self.request
         arguments: dict[str, Any] = {
             "method": request.method,
@@ -128,7 +128,7 @@ def _may_pass(error: GpuaasError) -> bool:
 
 
 def trusted(api: str) -> bool | ssl.SSLContext:
-    """Loading the CA list costs a quarter of a command's start. Plain HTTP gets an empty one, which trusts nobody."""
+    """Loading the CA list takes a quarter of a command's start. Plain HTTP gets an empty one."""
     return True if api.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

@@ -14,7 +14,7 @@ from asyncssh.public_key import SSHOpenSSHCertificate, decode_ssh_certificate
 class HostCheck:
     def __init__(self, principal: str) -> None:
         if not principal:
-            raise ValueError("a host without a principal cannot be told from another")
+            raise ValueError("a host without a principal cannot be identified")
         self._principal = principal
         self.proven = False
 

@@ -100,11 +100,11 @@ def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], ne
 def reports(
     work: Work, states: Mapping[str, str], running: Mapping[str, versions.Versions] | None = None
 ) -> list[MemberReport]:
-    """Everybody stays what it was: a drained worker drained, a failed one failed until its own operation mends it."""
+    """Members keep their state: a drained worker stays drained, a failed one failed until an operation repairs it."""
     stay = [m for m in work.members() if m.state in ("ready", "drained") and m.id in states]
-    said = {m.id: running[str(m.allocation_id)].of_component(m.component_key) for m in stay} if running else {}
+    versions_of = {m.id: running[str(m.allocation_id)].of_component(m.component_key) for m in stay} if running else {}
     return [
-        MemberReport(member_id=m.id, state=m.state, runtime_state=states[m.id], runtime_version=said.get(m.id))
+        MemberReport(member_id=m.id, state=m.state, runtime_state=states[m.id], runtime_version=versions_of.get(m.id))
         for m in stay
     ]
 
@@ -123,12 +123,12 @@ async def _upgraded(work: Work, tools: Tools) -> Outcome:
 
 async def _stop(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
-    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
         await read_facts(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work))
         if not await runner.run(halt.stages(plan, hosts)):
             return paused(work)
-        await said.sent()
+        await reporter.sent()
         return Done(
             "The cluster is stopped; its jobs wait in the queue until it is started.",
             "unknown",
@@ -139,10 +139,10 @@ async def _stop(work: Work, tools: Tools) -> Outcome:
 
 async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, before: Before | None = None) -> Outcome:
     plan = await make_plan(work, tools)
-    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
         seen = await prefetch.look(plan, hosts, tools, recipe)
         facts = seen.facts
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), prefetched=seen.prefetched)
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work), prefetched=seen.prefetched)
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await read_facts(hosts)
         if before:
@@ -158,7 +158,7 @@ async def _brought(work: Work, tools: Tools, recipe: Recipe, sentence: str, *, b
             if work.cancel_requested:
                 await candidate.let_go(plan, head)
             return paused(work)
-        (there, running), _ = await together(prefetch.how_it_runs(plan, hosts, seen, runner), said.sent())
+        (there, running), _ = await together(prefetch.how_it_runs(plan, hosts, seen, runner), reporter.sent())
         states = {m.id: there.get(m.id, "running") for m in work.members()}
         bad = [name for name, state in states.items() if state in ("down", "invalid", "unknown")]
         return Done(

@@ -23,14 +23,14 @@ async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 
 
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
-    async with reach_hosts(work, tools, allocations(work)) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, allocations(work)) as hosts, start_reporter(work) as reporter:
         await take_charge(hosts)
         tools.forget(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), results={"prove_clean": checks})
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work), results={"prove_clean": checks})
         if not await runner.run(teardown.stages(list(hosts.values()))):
             return paused(work)
         evidence: dict[str, Any] = {allocation_id: proven(tools, host) for allocation_id, host in hosts.items()}
-        await said.sent()
+        await reporter.sent()
         return Done(
             f"Nothing of the cluster is left on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             evidence=evidence,
@@ -68,9 +68,9 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
 
 async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
     """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
-    standing = await node_control.read_node(head, slot)
-    if standing.known:
-        words = f"Slurm still shows the node {slot.node} ({standing.state}): its slurmd came back while it was removed."
+    status = await node_control.read_node(head, slot)
+    if status.known:
+        words = f"Slurm still shows the node {slot.node} ({status.state}): its slurmd came back while it was removed."
         raise StepFailed("teardown_incomplete", words, {"node": slot.node, "host": host.name})
     evidence = proven(tools, host)
     gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {slot.node}"}

@@ -29,9 +29,9 @@ async def deploy(work: Work, tools: Tools) -> Done | Again | Failed:
 
 async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     wanted = await make_plan(work, tools)
-    async with reach_hosts(work, tools, wanted.allocations) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, wanted.allocations) as hosts, start_reporter(work) as reporter:
         facts = await read_facts(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work))
         await check_hosts(work, hosts, facts, later=await _to_be_brought(work, tools, facts))
         if await packages.provide(work, tools, hosts, facts, runner):
             facts = await read_facts(hosts)
@@ -39,7 +39,7 @@ async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
         runner.untouched = untouched(work, facts)
         tools.facts.update(facts)
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
-        await said.sent()
+        await reporter.sent()
         if not whole:
             return paused(work)
         return await _done(work, wanted, hosts, facts, runner)
@@ -53,7 +53,7 @@ async def make_plan(work: Work, tools: Tools) -> Plan:
 
 
 def takes_part(work: Work, member: MemberView) -> bool:
-    """A worker that was never accepted is nobody's concern but its own operation's; it stays closed to jobs."""
+    """A worker that was never accepted concerns only its own operation; it stays closed to jobs."""
     concerned = member.id in (work.operation.member_id, work.operation.old_member_id)
     return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
@@ -73,8 +73,8 @@ async def check_hosts(
     known = {a: replace(facts[a], declared_gpus=declared_gpus(work, a)) for a in hosts}
     more = (same_uid(common_uid(facts.values())), names_apart([one.hostname for one in facts.values()]))
     matrix = [_asked(hosts[a], known[a], more) for a in hosts]
-    said = "Checked the host" + ("s" if len(hosts) > 1 else "")
-    await work.progress("checking", 0, 0, said, adapter_detail={"preflight": matrix})
+    message = "Checked the host" + ("s" if len(hosts) > 1 else "")
+    await work.progress("checking", 0, 0, message, adapter_detail={"preflight": matrix})
     refuse(matrix, later)
 
 
@@ -104,7 +104,7 @@ def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) ->
 async def _done(work: Work, wanted: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner) -> Done:
     proof = Proof.read(await hosts[wanted.controller.allocation_id].script(COLLECT))
     many = "worker is" if len(wanted.workers) == 1 else "workers are"
-    sentence = f"{len(wanted.workers)} {many} ready, a job ran."  # whoever shows it has said whose it is
+    sentence = f"{len(wanted.workers)} {many} ready, a job ran."
     return Done(
         sentence,
         access=bundle(wanted, facts, proof),

@@ -1,6 +1,6 @@
-"""Emptying a worker, for drain, remove and replace: nothing new starts there and what runs comes to its end.
+"""Drains a worker, for drain, remove and replace: no new job starts there, and running jobs end.
 
-People are told whose jobs it waits for and when the last is over. What happens at a deadline was asked for.
+The progress shows whose jobs it waits for and when the last one ends. The operation says what happens at its deadline.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,39 +17,39 @@ from gpuaas_slurm.slurm.node_control import NodeStatus
 
 LOOK_AGAIN_S = 1.0
 ENDING_S = 120.0  # jobs that went back to the queue may take this long to leave the node
-# Which state a member is in while its worker is emptied by this kind of operation; of a replaced one nothing is said.
+# Which state a member is in while its worker is emptied by this kind of operation; a replaced member keeps its state.
 MEMBER_STATE = {"drain_member": "draining", "remove_member": "removing"}
 
 
-async def emptied(work: Work, said: Reporter, head: Host, slot: WorkerSlot) -> NodeStatus | Again | Failed:
-    """Drained, or how to go on. A drain of somebody else is as good as ours and is left as it is."""
+async def drain_worker(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot) -> NodeStatus | Again | Failed:
+    """The drained node, or the outcome to return. A person's drain is as good as ours and is left as it is."""
     why = str(work.operation.params.get("reason") or "")
-    standing = await (
+    status = await (
         node_control.read_node(head, slot) if work.cancel_requested else node_control.drain(head, slot, why)
     )
-    if work.cancel_requested and not standing.is_drained:
+    if work.cancel_requested and not status.is_drained:
         return _called_off(work, slot)
-    if standing.known and await _left_behind(work, standing):
-        standing = await node_control.drain(head, slot, why, again=True)
-    if not standing.known or standing.is_drained:
-        return standing
+    if status.known and await _left_behind(work, status):
+        status = await node_control.drain(head, slot, why, again=True)
+    if not status.known or status.is_drained:
+        return status
     stays: dict[str, str] = {}
     late = overdue(work)
     if late is not None and work.operation.params.get("at_deadline") == "requeue" and late < ENDING_S:
-        _, stays = await node_control.requeue(head, (job for job in standing.jobs if not job.ending))
+        _, stays = await node_control.requeue(head, (job for job in status.jobs if not job.ending))
     elif late is not None:
-        return _too_late(work, slot, standing)
+        return _too_late(work, slot, status)
     if stays:
-        return _cannot_go_back(work, slot, standing, stays)
-    await _tell(work, said, slot, standing)
-    return Again(LOOK_AGAIN_S, f"waiting for {standing.waits_for}")
+        return _cannot_go_back(work, slot, status, stays)
+    await _report_forecast(work, reporter, slot, status)
+    return Again(LOOK_AGAIN_S, f"waiting for {status.waits_for}")
 
 
-async def _left_behind(work: Work, standing: NodeStatus) -> bool:
+async def _left_behind(work: Work, status: NodeStatus) -> bool:
     """A drain of an operation of ours that did not come to its good end: this one takes it over."""
-    if not standing.ours or standing.drained_for(work.operation.id):
+    if not status.ours or status.drained_for(work.operation.id):
         return False
-    former = standing.reason.removeprefix(node_control.OURS).partition(":")[0]
+    former = status.reason.removeprefix(node_control.OURS).partition(":")[0]
     try:
         return not former or (await work.client.get_operation(work.project_id, former)).status != "succeeded"
     except ApiError:
@@ -65,19 +65,19 @@ def overdue(work: Work) -> float | None:
     return past if past > 0 else None
 
 
-async def _tell(work: Work, said: Reporter, slot: WorkerSlot, standing: NodeStatus) -> None:
-    """Only what is new: the same forecast every second would be an event every second."""
-    detail = forecast(work, slot, standing)
+async def _report_forecast(work: Work, reporter: Reporter, slot: WorkerSlot, status: NodeStatus) -> None:
+    """Reports only changes: the same forecast every second would be an event every second."""
+    detail = forecast(work, slot, status)
     if detail == {name: (work.operation.adapter_detail or {}).get(name) for name in detail}:
         return
-    await said.sent()
+    await reporter.sent()
     state = MEMBER_STATE.get(work.operation.kind)
-    members = [reported(slot, standing, state, detail)] if state else []
-    words = f"Waiting for {standing.waits_for}"
+    members = [reported(slot, status, state, detail)] if state else []
+    words = f"Waiting for {status.waits_for}"
     await work.progress("draining", 1, 2, words, adapter_detail=detail, members=members)
 
 
-def forecast(work: Work, slot: WorkerSlot, standing: NodeStatus) -> dict[str, Any]:
+def forecast(work: Work, slot: WorkerSlot, status: NodeStatus) -> dict[str, Any]:
     params, began = work.operation.params, work.operation.started_at
     limit = params.get("deadline_s")
     deadline = None
@@ -85,17 +85,17 @@ def forecast(work: Work, slot: WorkerSlot, standing: NodeStatus) -> dict[str, An
         ends = datetime.fromisoformat(began) + timedelta(seconds=limit)
         deadline = ends.isoformat(timespec="seconds").replace("+00:00", "Z")
     choice = {"deadline_at": deadline, "at_deadline": params.get("at_deadline", "give_back") if deadline else None}
-    return {**_whose(slot, standing), "forecast": standing.forecast | choice}
+    return {**_whose(slot, status), "forecast": status.forecast | choice}
 
 
-def _whose(slot: WorkerSlot, standing: NodeStatus) -> dict[str, Any]:
-    return {"node": slot.node, "reason": standing.reason, "drained_by": standing.by if standing.reason else ""}
+def _whose(slot: WorkerSlot, status: NodeStatus) -> dict[str, Any]:
+    return {"node": slot.node, "reason": status.reason, "drained_by": status.by if status.reason else ""}
 
 
-def reported(slot: WorkerSlot, standing: NodeStatus, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
-    """What was told of an earlier drain does not stay beside a worker that takes jobs."""
-    shown = detail or _whose(slot, standing)
-    return MemberReport(member_id=slot.member_id, state=state, runtime_state=standing.state, adapter_detail=shown)
+def reported(slot: WorkerSlot, status: NodeStatus, state: str, detail: dict[str, Any] | None = None) -> MemberReport:
+    """The detail of an earlier drain is replaced, so that it does not stay on a worker that takes jobs."""
+    shown = detail or _whose(slot, status)
+    return MemberReport(member_id=slot.member_id, state=state, runtime_state=status.state, adapter_detail=shown)
 
 
 def _called_off(work: Work, slot: WorkerSlot) -> Failed:
@@ -107,26 +107,26 @@ def _called_off(work: Work, slot: WorkerSlot) -> Failed:
     )
 
 
-def _too_late(work: Work, slot: WorkerSlot, standing: NodeStatus) -> Failed:
+def _too_late(work: Work, slot: WorkerSlot, status: NodeStatus) -> Failed:
     return Failed(
         "drain_deadline",
-        f"{slot.host} still waits for {standing.waits_for} after its time was up; it takes jobs again.",
+        f"{slot.host} still waits for {status.waits_for} after its time was up; it takes jobs again.",
         f"Wait for the job or cancel it, then run `gpuaas operation retry {work.operation.id}`; or ask again with"
         " at_deadline=requeue.",
         retryable=True,
-        adapter_detail=forecast(work, slot, standing),
+        adapter_detail=forecast(work, slot, status),
     )
 
 
-def _cannot_go_back(work: Work, slot: WorkerSlot, standing: NodeStatus, stays: dict[str, str]) -> Failed:
+def _cannot_go_back(work: Work, slot: WorkerSlot, status: NodeStatus, stays: dict[str, str]) -> Failed:
     """Nothing is ended that cannot start again."""
     job, why = next(iter(stays.items()))
-    user = next((one.user for one in standing.jobs if one.id == job), "somebody")
+    user = next((one.user for one in status.jobs if one.id == job), "an unknown user")
     more = f" and {len(stays) - 1} more" if len(stays) > 1 else ""
     return Failed(
         "jobs_stay",
         f"Job {job} of {user}{more} on {slot.host} cannot go back to the queue ({why}); the worker takes jobs again.",
         f"Ask its owner to end it, or wait, then run `gpuaas operation retry {work.operation.id}`.",
         retryable=True,
-        adapter_detail={**forecast(work, slot, standing), "stays": stays},
+        adapter_detail={**forecast(work, slot, status), "stays": stays},
     )

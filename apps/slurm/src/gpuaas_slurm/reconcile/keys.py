@@ -25,13 +25,13 @@ async def rotate(work: Work, tools: Tools) -> Outcome:
 async def _rotate(work: Work, tools: Tools) -> Outcome:
     """Every host is reached and looked at before the first one changes."""
     plan = await make_plan(work, tools)
-    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
         await read_facts(hosts)
         head = hosts[plan.controller.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work))
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work))
         if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
             return paused(work)
-        await said.sent()
+        await reporter.sent()
         seen = await node_control.read_states(head, plan.workers)
         return Done(
             f"The cluster has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
@@ -41,7 +41,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def renew(runner: Runner, head: Host, others: Sequence[Host]) -> bool:
-    """False when asked to pause. Whoever goes on after a crash finds the key on the controller's host."""
+    """False when asked to pause. After a crash the new key is found on the controller's host."""
     if not await runner.run([(Task(head, keys.make()),)]):
         return False
     return await runner.run(keys.stages(head, others, await keys.made(head)))

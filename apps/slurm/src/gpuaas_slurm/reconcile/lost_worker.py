@@ -38,16 +38,16 @@ def removes(work: Work, slot: WorkerSlot) -> bool:
 
 async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Outcome:
     """Once begun it is not called off: a host that is half fenced could come back half."""
-    async with everybody_else(work, tools, plan, slot) as (head, others, silent), start_reporter(work) as said:
+    async with reach_others(work, tools, plan, slot) as (head, others, silent), start_reporter(work) as reporter:
         await read_facts({host.allocation_id: host for host in (head, *others)})
-        runner = Runner(tools.journal, said, pause=lambda: work.stopping)
+        runner = Runner(tools.journal, reporter, pause=lambda: work.stopping)
         if not await runner.run([(Task(head, lost_worker.down(slot)),)]):
             return paused(work)
         if not await keys.renew(runner, head, others):
             return paused(work)
         if not await runner.run([(Task(head, nodes.delete(slot)),)]):
             return paused(work)
-        await said.sent()
+        await reporter.sent()
         left = f" {', '.join(silent)} did not answer and needs a restart to get the new key." if silent else ""
         return Done(
             f"{slot.host} is out of {plan.cluster} for good; the host itself was not cleaned.{left}",
@@ -58,7 +58,7 @@ async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Ou
 
 
 @asynccontextmanager
-async def everybody_else(
+async def reach_others(
     work: Work, tools: Tools, plan: Plan, slot: WorkerSlot
 ) -> AsyncIterator[tuple[Host, list[Host], list[str]]]:
     """The controller's host, the workers that answer, and the names of those that do not: two hosts may die at once."""
@@ -82,7 +82,7 @@ async def everybody_else(
 
 
 def evidence(slot: WorkerSlot, keyed: list[Host], silent: list[str]) -> dict[str, Any]:
-    """What is true of everything but the host, and what nobody knows of the host."""
+    """What is proven of the cluster, and what is unknown of the lost host."""
     rekeyed = ", ".join(host.name for host in keyed)
     rows = [
         ("node", True, f"{slot.node} is deleted from Slurm; its jobs were put back into the queue"),
@@ -92,7 +92,7 @@ def evidence(slot: WorkerSlot, keyed: list[Host], silent: list[str]) -> dict[str
             not silent,
             f"without the new key: {', '.join(silent)}" if silent else "all have the new key",
         ),
-        ("host", False, "not reached, not cleaned: it stays out of use until somebody has wiped it"),
+        ("host", False, "not reached, not cleaned: it stays out of use until it is wiped"),
     ]
     return {
         "host": slot.host,

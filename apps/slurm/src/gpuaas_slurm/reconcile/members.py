@@ -24,7 +24,7 @@ from gpuaas_slurm.reconcile import lost_worker, packages
 from gpuaas_slurm.reconcile.context import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.reconcile.decommission import checks, departed, proven
 from gpuaas_slurm.reconcile.deploy import make_plan, preflight
-from gpuaas_slurm.reconcile.drain import emptied, reported
+from gpuaas_slurm.reconcile.drain import drain_worker, reported
 from gpuaas_slurm.reconcile.rollback import with_rollback
 from gpuaas_slurm.render.files import SLURM_CONF, joining_files
 from gpuaas_slurm.render.slurm_conf import PROCTRACK
@@ -73,46 +73,48 @@ async def _add(work: Work, tools: Tools) -> Outcome:
     slot = slot_of(plan, work.operation.member_id)
     async with (
         reach_hosts(work, tools, [plan.controller.allocation_id, slot.allocation_id]) as hosts,
-        start_reporter(work) as said,
+        start_reporter(work) as reporter,
     ):
         head, host = hosts[plan.controller.allocation_id], hosts[slot.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: should_pause(work), surveyed=False)
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work), surveyed=False)
         try:
             if not await _join(work, tools, plan, slot, head, host, runner):
-                return await _taken_back(work, tools, said, head, host, slot)
+                return await _taken_back(work, tools, reporter, head, host, slot)
             opened: Stage = (Task(host, admission.open_door(slot)),)
-            standing, _ = await together(node_control.read_node(head, slot), runner.run([opened]))
+            status, _ = await together(node_control.read_node(head, slot), runner.run([opened]))
         except StepFailed as error:
             if error.code != "drained_by_person":
                 raise
-            return await _waits_for_a_person(work, said, head, slot, error.message)
-        await said.sent()
+            return await _waits_for_a_person(work, reporter, head, slot, error.message)
+        await reporter.sent()
         return Done(
             f"{slot.host} is a worker of {plan.cluster}, and a job ran on it.",
-            members=[reported(slot, standing, "ready")],
+            members=[reported(slot, status, "ready")],
             adapter_detail={"node": slot.node, "steps": runner.timeline},
         )
 
 
-async def _waits_for_a_person(work: Work, said: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
-    """Somebody drained it before it was accepted. The reservation stays, so it takes no work when they give it back."""
-    standing = await node_control.read_node(head, slot)
-    words = f"Waiting for {standing.by or 'somebody'}, who drained {slot.host} in Slurm: {why}"
-    await said.sent()
+async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
+    """A person drained it before it was accepted. The reservation stays, so it takes no jobs when they undrain it."""
+    status = await node_control.read_node(head, slot)
+    words = f"Waiting for {status.by or 'the person'} who drained {slot.host} in Slurm: {why}"
+    await reporter.sent()
     if work.operation.progress.message != words:
-        detail = {"node": slot.node, "reason": why, "drained_by": standing.by}
+        detail = {"node": slot.node, "reason": why, "drained_by": status.by}
         await work.progress("proving", 1, 2, words, adapter_detail=detail)
     return Again(WAIT_FOR_A_PERSON_S, words)
 
 
-async def _taken_back(work: Work, tools: Tools, said: Reporter, head: Host, host: Host, slot: WorkerSlot) -> Outcome:
+async def _taken_back(
+    work: Work, tools: Tools, reporter: Reporter, head: Host, host: Host, slot: WorkerSlot
+) -> Outcome:
     """Called off: the host is given back as it was found, so the platform may count the member as gone."""
     if not work.cancel_requested:
         return paused(work)
-    runner = _leaving(work, tools, said)
+    runner = _leaving(work, tools, reporter)
     if not await runner.run([*leaving(head, host, slot), *forgetting(head, slot)]):
         return Again(0, "the controller is stopping")
-    await said.sent()
+    await reporter.sent()
     return Failed(
         "canceled",
         f"The {work.operation.kind} was canceled, and nothing of the cluster is left on {slot.host}.",
@@ -142,7 +144,7 @@ async def _join(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, head: Ho
         error.detail.setdefault("checks", answers)
         if error.code == "job_proof_failed":
             last = [line for line in str(error.detail.get("output", "")).splitlines() if line.strip()][-1:]
-            error.message = f"The job that was to prove {slot.host} did not work: {' '.join(last) or 'it said nothing'}"
+            error.message = f"The proof job on {slot.host} failed: {' '.join(last) or 'no output'}"
         raise
 
 
@@ -187,13 +189,13 @@ def confinement(slurm_conf: str) -> tuple[str, ...]:
 async def _drain(work: Work, tools: Tools) -> Outcome:
     plan = await make_plan(work, tools)
     slot = slot_of(plan, work.operation.member_id)
-    async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts, start_reporter(work) as said:
-        standing = await emptied(work, said, hosts[plan.controller.allocation_id], slot)
-        if not isinstance(standing, node_control.NodeStatus):
-            return standing
-        await said.sent()
-        whose = "" if standing.ours else f" It was drained by {standing.by or 'somebody'} in Slurm: {standing.reason}."
-        return Done(f"Nothing runs on {slot.host} any more.{whose}", members=[reported(slot, standing, "drained")])
+    async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts, start_reporter(work) as reporter:
+        status = await drain_worker(work, reporter, hosts[plan.controller.allocation_id], slot)
+        if not isinstance(status, node_control.NodeStatus):
+            return status
+        await reporter.sent()
+        whose = "" if status.ours else f" It was drained by {status.by or 'a person'} in Slurm: {status.reason}."
+        return Done(f"Nothing runs on {slot.host} any more.{whose}", members=[reported(slot, status, "drained")])
 
 
 async def _undrain(work: Work, tools: Tools) -> Outcome:
@@ -201,27 +203,27 @@ async def _undrain(work: Work, tools: Tools) -> Outcome:
     slot = slot_of(plan, work.operation.member_id)
     async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
-        standing = await node_control.read_node(head, slot)
-        if standing.state in ("drained", "draining"):
-            if not standing.ours:
-                return _somebody_elses(work, slot, standing)
+        status = await node_control.read_node(head, slot)
+        if status.state in ("drained", "draining"):
+            if not status.ours:
+                return _drained_by_person(work, slot, status)
             await node_control.undrain(head, slot)
-            standing = await node_control.read_node(head, slot)
-        if standing.drained_by_person:
-            return _somebody_elses(work, slot, standing)
-        if standing.state not in ("idle", "busy", "reserved"):
-            raise StepFailed("step_failed", f"{slot.host} is {standing.state} in Slurm ({standing.reason}).")
-        return Done(f"{slot.host} takes jobs again.", members=[reported(slot, standing, "ready")])
+            status = await node_control.read_node(head, slot)
+        if status.drained_by_person:
+            return _drained_by_person(work, slot, status)
+        if status.state not in ("idle", "busy", "reserved"):
+            raise StepFailed("step_failed", f"{slot.host} is {status.state} in Slurm ({status.reason}).")
+        return Done(f"{slot.host} takes jobs again.", members=[reported(slot, status, "ready")])
 
 
-def _somebody_elses(work: Work, slot: WorkerSlot, standing: node_control.NodeStatus) -> Failed:
+def _drained_by_person(work: Work, slot: WorkerSlot, status: node_control.NodeStatus) -> Failed:
     return Failed(
         "drained_by_person",
-        f"{standing.by or 'Somebody'} drained {slot.host} in Slurm: {standing.reason}. The platform leaves that alone.",
+        f"{status.by or 'A person'} drained {slot.host} in Slurm: {status.reason}. The platform leaves that alone.",
         f"Ask them, or on the controller: {hints.undrain(slot.node)}; then run"
         f" `gpuaas operation retry {work.operation.id}`.",
         retryable=True,
-        members=[reported(slot, standing, "failed")],
+        members=[reported(slot, status, "failed")],
     )
 
 
@@ -231,23 +233,23 @@ async def _restart(work: Work, tools: Tools) -> Outcome:
     slot = slot_of(plan, work.operation.member_id)
     async with (
         reach_hosts(work, tools, [plan.controller.allocation_id, slot.allocation_id]) as hosts,
-        start_reporter(work) as said,
+        start_reporter(work) as reporter,
     ):
         head, host = hosts[plan.controller.allocation_id], hosts[slot.allocation_id]
         await _could_come_back(work, slot, host)
         notes: list[str] = []
         runner = Runner(
-            tools.journal, said, pause=lambda: should_pause(work), results={REKEYED: foreign_key(slot, notes)}
+            tools.journal, reporter, pause=lambda: should_pause(work), results={REKEYED: foreign_key(slot, notes)}
         )
         keyed: list[Stage] = [(rekeyed(KeyOf(head), host),)] if host is not head else []
         if not await runner.run([*keyed, (Task(host, nodes.restart(head is host, slot)),)]):
             return paused(work)
-        await said.sent()
-        standing = await node_control.read_node(head, slot)
-        now = f"stays drained by {standing.by}: {standing.reason}" if standing.drained_by_person else "takes jobs"
+        await reporter.sent()
+        status = await node_control.read_node(head, slot)
+        now = f"stays drained by {status.by}: {status.reason}" if status.drained_by_person else "takes jobs"
         return Done(
             " ".join([f"{slot.host} was restarted and {now}.", *notes]),
-            members=[reported(slot, standing, "ready")],
+            members=[reported(slot, status, "ready")],
             adapter_detail={"node": slot.node, "notes": notes, "steps": runner.timeline},
         )
 
@@ -261,7 +263,7 @@ async def _could_come_back(work: Work, slot: WorkerSlot, host: Host) -> None:
 
 
 def foreign_key(slot: WorkerSlot, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
-    """Somebody had changed the munge key on the worker: worth a sentence, since its jobs were refused until now."""
+    """The munge key on the worker had been changed: reported, since its jobs were refused until now."""
 
     def read(answer: Answer) -> dict[str, Any]:
         if "foreign_key" in answer.lines:
@@ -286,23 +288,23 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more
     wanted = [plan.controller.allocation_id, slot.allocation_id]
     if slot.allocation_id == plan.controller.allocation_id:  # the platform does not ask for it
         raise BadPlan(f"{slot.host} also runs the controller, which cannot go with the worker.")
-    async with reach_hosts(work, tools, wanted) as hosts, start_reporter(work) as said:
+    async with reach_hosts(work, tools, wanted) as hosts, start_reporter(work) as reporter:
         head, host = hosts[plan.controller.allocation_id], hosts[slot.allocation_id]
-        standing = await emptied(work, said, head, slot)
-        if not isinstance(standing, node_control.NodeStatus):
-            return standing
-        last_seen = standing.state if standing.known else None  # what an earlier life saw stays
+        status = await drain_worker(work, reporter, head, slot)
+        if not isinstance(status, node_control.NodeStatus):
+            return status
+        last_seen = status.state if status.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=slot.member_id, state="removing", runtime_state=last_seen)
-        said.say("removing", 1, len(teardown.ORDER), f"Taking {slot.host} out", [going])
+        reporter.say("removing", 1, len(teardown.ORDER), f"Taking {slot.host} out", [going])
         # From here there is no way back: a cancel that comes now comes too late.
-        runner = _leaving(work, tools, said)
+        runner = _leaving(work, tools, reporter)
         tools.forget([slot.allocation_id])
         if not await runner.run(leaving(head, host, slot)):
             return Again(0, "the controller is stopping")
         evidence = await departed(tools, host, head, slot)
         if not await runner.run(forgetting(head, slot)):
             return Again(0, "the controller is stopping")
-        await said.sent()
+        await reporter.sent()
         return Done(
             f"{slot.host} is no longer part of {plan.cluster}, and nothing of the cluster is left on it.",
             evidence={slot.allocation_id: evidence},
@@ -311,9 +313,9 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more
         )
 
 
-def _leaving(work: Work, tools: Tools, said: Reporter) -> Runner:
+def _leaving(work: Work, tools: Tools, reporter: Reporter) -> Runner:
     results = {"prove_clean": checks}
-    return Runner(tools.journal, said, pause=lambda: work.stopping, results=results, surveyed=False)
+    return Runner(tools.journal, reporter, pause=lambda: work.stopping, results=results, surveyed=False)
 
 
 def leaving(head: Host, host: Host, slot: WorkerSlot) -> list[Stage]:
@@ -327,7 +329,7 @@ def forgetting(head: Host, slot: WorkerSlot) -> list[Stage]:
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
-    """The new one comes first; then the old one goes, unless somebody has given it up meanwhile. If its host is gone it
+    """The new one comes first; then the old one goes, unless it has been given up meanwhile. If its host is gone it
     goes first. Each half finds what it has already done."""
     if lost_worker.is_gone(work):
         return await _replace_lost(work, tools)

@@ -130,8 +130,10 @@ def _to_ask(cluster: ObservedCluster, head: HeadSeen, known: list[Worker]) -> li
     apart = [one for one in known if one.host is None and not one.in_work]
     fine = (*TAKES_JOBS, "drained", "draining")
     troubled = [one for one in apart if one.node is None or one.node.silent or one.node.state not in fine]
-    said: dict[str, HostSeen] = cluster.context.memory.get("hosts", {})
-    wrong = {key for key, seen in said.items() if not seen.reached or seen.files or abs(seen.skew_s) > SKEW_ALLOWED_S}
+    known_hosts: dict[str, HostSeen] = cluster.context.memory.get("hosts", {})
+    wrong = {
+        key for key, seen in known_hosts.items() if not seen.reached or seen.files or abs(seen.skew_s) > SKEW_ALLOWED_S
+    }
     troubled += [one for one in apart if one not in troubled and one.slot.member_id in wrong]
     quiet = [one for one in apart if one not in troubled]
     turn = cluster.context.memory.get("turn", 0) % max(1, len(quiet))
@@ -151,20 +153,20 @@ async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None
 
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
-    """What a host said stays said until it is asked again; one that was not heard once may only be slow."""
-    said, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
+    """The last result of a host is kept until it is probed again; a host that missed one probe may only be slow."""
+    known_hosts, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
     key = one.slot.member_id
     silent[key] = silent.get(key, 0) + 1 if one.node is not None and one.node.silent else 0
     if host is None:
-        host = said.get(key)
+        host = known_hosts.get(key)
     else:
         missed[key] = 0 if host.reached else missed.get(key, 0) + 1
-        said[key] = host
+        known_hosts[key] = host
     return replace(one, host=host, missed=missed.get(key, 0), silent=silent[key])
 
 
 def _takes_part(member: MemberView) -> bool:
-    """One that failed before it was ever accepted is nobody's concern but its own operation's."""
+    """A member that failed before it was accepted concerns only its own operation."""
     never_accepted = member.state == "failed" and member.runtime_state is None
     return member.state not in ("pending", "provisioning", "removed") and not never_accepted
 
@@ -182,7 +184,7 @@ def _members(context: ObserveContext, wanted: Plan, head: HeadSeen, workers: lis
 
 
 def _of_worker(before: str | None, one: Worker) -> MemberObservation:
-    """Between idle and busy nothing is told: jobs come and go."""
+    """A change between idle and busy is not reported: jobs come and go."""
     state = one.runtime_state
     detail: dict[str, Any] = {"node": one.slot.node}
     if one.node is not None and one.node.reason:

@@ -56,11 +56,11 @@ async def how_it_runs(
     """The workers in the words of members' runtime_state, and the versions on each host. What was seen at the beginning
     is still so if nothing was done since."""
     where = plan.controller.allocation_id
-    said = seen.answers.get(where)
-    if said is None or "node" not in said.lines or any(row["acted"] for row in runner.timeline):
+    answer = seen.answers.get(where)
+    if answer is None or "node" not in answer.lines or any(row["acted"] for row in runner.timeline):
         states, running = await together(node_control.read_states(hosts[where], plan.workers), versions.of(hosts))
         return states, running
-    return node_control.states_of(said, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
+    return node_control.states_of(answer, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
 
 
 def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:

@@ -1,7 +1,7 @@
-"""The other end of an operation on a worker: when it fails or is canceled, nothing of it is left in Slurm.
+"""Rolls back an operation on a worker: when it fails or is canceled, nothing of it is left in Slurm.
 
-A drain of ours is undone, a worker that was not accepted yet goes out of Slurm again with its reservation. A person's
-drain stays. What cannot be done now (the controller's host is away) is said in the failure, and a retry finds it.
+A drain of ours is undone; a worker that is not accepted yet is deleted from Slurm with its reservation. A person's
+drain stays. What cannot be done now (the controller's host is away) is named in the failure, and a retry does it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,18 +28,18 @@ GONE_HALF = "stop_services"  # the step after which a worker that leaves cannot 
 
 
 async def with_rollback(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
-    """The outcome of the body; before a failure is told, what the operation holds in Slurm is let go."""
+    """Returns the outcome of the body; before a failure is reported, what the operation holds in Slurm is released."""
     outcome = await translate_errors(work, tools, body)
     if not isinstance(outcome, Failed):
         return outcome
-    left = await translate_errors(work, tools, lambda: _let_go(work, tools))
+    left = await translate_errors(work, tools, lambda: _roll_back(work, tools))
     if isinstance(left, dict):
         return replace(outcome, adapter_detail=bounded({**(outcome.adapter_detail or {}), **left})) if left else outcome
     log.warning("the operation leaves something in Slurm", why=left.why)
-    return replace(outcome, why=f"{outcome.why} What it holds in Slurm could not be let go now: {left.why}")
+    return replace(outcome, why=f"{outcome.why} What it holds in Slurm could not be released: {left.why}")
 
 
-async def _let_go(work: Work, tools: Tools) -> dict[str, Any]:
+async def _roll_back(work: Work, tools: Tools) -> dict[str, Any]:
     """What there was to see on a worker that is taken out."""
     found: dict[str, Any] = {}
     plan = await make_plan(work, tools)
@@ -48,13 +48,13 @@ async def _let_go(work: Work, tools: Tools) -> dict[str, Any]:
     async with reach_hosts(work, tools, [plan.controller.allocation_id]) as hosts:
         head = hosts[plan.controller.allocation_id]
         if operation.kind in COMING and (new := slots.get(operation.member_id or "")):
-            found = await _not_accepted(work, tools, head, new)
+            found = await _remove_unaccepted(work, tools, head, new)
         if old := slots.get((operation.old_member_id if operation.kind in COMING else operation.member_id) or ""):
-            await _given_back(work, tools, head, old)
+            await _undo_drain(work, tools, head, old)
     return found
 
 
-async def _not_accepted(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> dict[str, Any]:
+async def _remove_unaccepted(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> dict[str, Any]:
     if not await admission.outside(head, slot):
         return {}
     found: dict[str, Any] = {}
@@ -67,7 +67,7 @@ async def _not_accepted(work: Work, tools: Tools, head: Host, slot: WorkerSlot) 
     return found
 
 
-async def _given_back(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
+async def _undo_drain(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
     """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
     standing = await node_control.read_node(head, slot)
     if not standing.drained_for(work.operation.id):

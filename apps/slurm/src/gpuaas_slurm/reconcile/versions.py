@@ -55,8 +55,10 @@ def wanted(work: Work) -> str | None:
 
 
 async def check(work: Work) -> None:
-    """A deploy, an upgrade or a rollback is done by the version it names, or it is said that this is not it."""
+    """A deploy, an upgrade or a rollback is done by the version it names; any other controller refuses it."""
     version = wanted(work)
     if version not in (None, __version__):
-        said = f"The {work.operation.kind} is to {version}, and this controller is gpuaas-slurm {__version__}."
-        raise StepFailed("controller_version", said, {"controller": __version__, "wanted": version})
+        sentence = (
+            f"The {work.operation.kind} needs version {version}, and this controller is gpuaas-slurm {__version__}."
+        )
+        raise StepFailed("controller_version", sentence, {"controller": __version__, "wanted": version})

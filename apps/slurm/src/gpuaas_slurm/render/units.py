@@ -49,7 +49,7 @@ def slurmctld_dropin(plan: Plan) -> str:
 
 
 def started_with(plan: Plan) -> str:
-    """The settings that the running slurmctld started with, whoever started it: some keys count only then."""
+    """The settings that the running slurmctld started with: some keys are read only at its start."""
     return f"/var/lib/gpuaas-slurm/{plan.instance_id}/started.conf"
 
 

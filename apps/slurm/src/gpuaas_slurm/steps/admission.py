@@ -17,7 +17,7 @@ from gpuaas_slurm.slurm.node_control import OURS
 from gpuaas_slurm.steps.nodes import reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
-LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
+LONGEST_MINUTES = 60  # of the reservation: it ends by itself if the operation is never resumed
 
 
 def opened(slot: WorkerSlot) -> str:
@@ -107,13 +107,13 @@ case $stands in
 esac
 why="{OURS}$OPERATION: not accepted"
 close() {{ drained || {nodes.drain(slot.node, '"$why"')}; }}
-said=$({job}) || {{ close; exit 1; }}
-mapfile -t lines <<<"$said"
+output=$({job}) || {{ close; exit 1; }}
+mapfile -t lines <<<"$output"
 IFS=, read -r -a seen <<<"${{lines[1]-}}"
 saw=${{#seen[@]}}
-[ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
+[ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $output"; exit 1; }}
 {nodes.delete_reservation(reservation(slot))}
-printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(slot)}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >{accepted(slot)}
 """,
         unit="slurmctld",
         code="job_proof_failed",

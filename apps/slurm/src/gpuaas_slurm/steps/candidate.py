@@ -2,7 +2,7 @@
 
 slurmctld 22.05 has no test flag and dies of a bad file, so a client of Slurm's own reads the candidate, written aside.
 A partition that goes takes its jobs with it (they end as NODE_FAIL), and a worker learns another GPU type only by
-joining anew: both are refused while jobs are there. A refusal leaves everything as it was.
+rejoining: both are refused while jobs are there. A refusal leaves everything as it was.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ give_back() {{
 }}
 """
 
-# NODES and PARTITIONS: those that join anew, and all that shall be there afterwards.
+# NODES: workers that rejoin. PARTITIONS: all partitions of the new settings.
 WEIGH = f"""
 install -d -m 0700 "$OWN/candidate"
 cat >"$OWN/candidate/slurm.conf"
@@ -79,7 +79,7 @@ if [ "$(chosen {started})" != "$(chosen {conf})" ]; then
   answers() {{ {answers}; }}
   wait_until 20 answers
   settled() {{ ! {list_short_states} | grep -qE 'unk|\\*'; }}
-  wait_until 15 settled || true  # a worker that is really away is told as such by whoever looks next
+  wait_until 15 settled || true  # a worker that is really away shows in the next observation
   echo slurmctld >"$REPORT/restarted"
 fi
 while read -r node kinds; do
@@ -92,7 +92,7 @@ FEATURES
 {give_back}
 knows() {{ [ "$(there | sort)" = "$(printf '%s\\n' {names} | sort)" ]; }}
 wait_until 10 knows
-for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
+for kept in "$OWN"/drained.*; do  # a person's drain outlives our change
   [ -f "$kept" ] || continue
   {drain_kept}
   rm -f "$kept"
@@ -116,7 +116,7 @@ nodes=$({list_features}) || return 1
 """
 
 
-def joins_anew(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
+def must_rejoin(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
     """Workers whose GPUs are to be called otherwise than their slurmd says now."""
     return tuple(slot for slot in plan.workers if _differs(plan, slot, facts[slot.allocation_id]))
 
@@ -129,23 +129,23 @@ def _differs(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> bool:
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
     """Before any file is written."""
-    head, anew = hosts[plan.controller.allocation_id], joins_anew(plan, facts)
-    made: list[Stage] = [(Task(head, weigh(plan, conf, anew)),)]
-    if anew:
-        made.append(tuple(Task(hosts[slot.allocation_id], set_aside()) for slot in anew))
-        made.append((Task(head, forget_nodes(anew)),))
+    head, rejoining = hosts[plan.controller.allocation_id], must_rejoin(plan, facts)
+    made: list[Stage] = [(Task(head, weigh(plan, conf, rejoining)),)]
+    if rejoining:
+        made.append(tuple(Task(hosts[slot.allocation_id], set_aside()) for slot in rejoining))
+        made.append((Task(head, forget_nodes(rejoining)),))
     return made
 
 
-def weigh(plan: Plan, conf: File, anew: tuple[WorkerSlot, ...] = ()) -> Step:
-    joining, names = " ".join(slot.node for slot in anew), " ".join(one.name for one in plan.partitions)
+def weigh(plan: Plan, conf: File, rejoining: tuple[WorkerSlot, ...] = ()) -> Step:
+    joining, names = " ".join(slot.node for slot in rejoining), " ".join(one.name for one in plan.partitions)
     mark = f"{conf.sha256} {joining}"
     in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
     return Step(
         name="candidate",
         title="Having Slurm look at the new settings",
         phase="checking",
-        probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
+        probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if rejoining else f" || {in_place}"),
         act=f"NODES='{joining}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
         f"rm -f {partitions.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
         data=conf.text.encode(),

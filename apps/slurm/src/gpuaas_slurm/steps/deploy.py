@@ -34,14 +34,14 @@ def without_proofs(
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
     apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
-    anew = candidate.joins_anew(plan, facts) if running else ()
+    rejoining = candidate.must_rejoin(plan, facts) if running else ()
     first = tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations)
     *weighed, files = files_only(plan, hosts, facts, running=running)
     then = tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid))
     up = [daemons.accounting(), daemons.accounts(plan), daemons.scheduler(plan, fresh=not running)]
     control: list[Stage] = [(Task(head, step),) for step in up]
     keyed = tuple(Task(host, daemons.join_key(share, key)) for host in apart)
-    work = tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers)
+    work = tuple(_worker(plan, hosts[w.allocation_id], w, rejoining=w in rejoining) for w in plan.workers)
     return [
         *([first, *weighed] if weighed else []),
         in_one_go(*([] if weighed else [first]), files, then, *control),
@@ -49,10 +49,10 @@ def without_proofs(
     ]
 
 
-def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, anew: bool) -> Task:
-    """One that joins anew was there when the hosts were looked at, so its start is asked for."""
+def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Task:
+    """A worker that rejoins was running when the facts were read, so it is restarted."""
     task = started(plan, host, slot)
-    return Task(host, daemons.restarted(task.step)) if anew else task
+    return Task(host, daemons.restarted(task.step)) if rejoining else task
 
 
 def files_only(
@@ -89,7 +89,7 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
 
 
 def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
-    """munged anew on every host, with the key of the controller's host, whatever somebody put there meanwhile."""
+    """Restarts munged on every host with the key of the controller's host, even if it was changed there."""
     made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
     share = KeyOf(head)
     if others := tuple(rekeyed(share, host) for host in apart):

@@ -3,7 +3,7 @@ every host, then switched to on all of them at once.
 
 munged reads its key only when it starts, and one key is all it has: between the first and the last host that switch,
 they refuse each other. Everything slow happens before that moment, so it lasts as long as munged needs to restart.
-Daemons and jobs ask munged anew for every message; they go on and are not restarted.
+Daemons and jobs call munged for every message; they continue and are not restarted.
 """
 
 import base64

@@ -51,7 +51,7 @@ def preflight() -> Step:
 
 
 def files(made: tuple[File, ...]) -> Step:
-    """The host keeps the list of what was written, so that a look can tell what somebody changed since."""
+    """The host keeps checksums of the files, so that an observation can show which were changed by hand."""
     sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
     modes = "\n".join(
         f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644

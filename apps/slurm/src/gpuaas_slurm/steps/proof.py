@@ -1,4 +1,4 @@
-"""The steps that prove the cluster: an ordinary user really runs jobs before anybody is told that it is ready.
+"""The steps that prove the cluster: an ordinary user really runs jobs before the cluster is reported ready.
 
 What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
 """
@@ -43,9 +43,9 @@ def first_job(plan: Plan) -> Step:
         phase="proving",
         probe='[ -s "$REPORT/first_job" ]',
         act=f"""
-said=$({job})
-[ "$(wc -l <<<"$said")" = {workers} ] || {{ echo "the job said: $said"; exit 1; }}
-printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >"$REPORT/first_job"
+output=$({job})
+[ "$(wc -l <<<"$output")" = {workers} ] || {{ echo "the job printed: $output"; exit 1; }}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >"$REPORT/first_job"
 """,
         unit="slurmctld",
         code="job_proof_failed",
@@ -56,7 +56,7 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >"$REPORT/first_job"
 def batch_job(plan: Plan) -> Step:
     """slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then).
 
-    The job itself checks who it is: it may run on a host whose files nobody here can see.
+    The job itself checks who it is: it may run on a host whose files cannot be read from here.
     """
     check = f'[ "$SLURM_JOB_ACCOUNT $(id -un)" = "{plan.account} {plan.user}" ]'
     wrap = f"--wrap '{check}' --output /dev/null -J gpuaas-proof"
@@ -84,13 +84,13 @@ def gpu_job(plan: Plan, gpus: int) -> Step:
     """On a host without GPUs there is nothing to prove, and the report says so."""
     ask = "--gres=gpu:1 -J gpuaas-proof"
     job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
-    proof = f'said=$({job})\n[[ "$said" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $said"; exit 1; }}'
+    proof = f'output=$({job})\n[[ "$output" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $output"; exit 1; }}'
     return Step(
         name="gpu_job",
         title="Running a job on a GPU" if gpus else "Noting that the host has no GPU",
         phase="proving",
         probe='[ -s "$REPORT/gpu_job" ]',
-        act=(proof if gpus else "said=none") + f'\nprintf \'%s|%s\\n\' {gpus} "$said" >"$REPORT/gpu_job"',
+        act=(proof if gpus else "output=none") + f'\nprintf \'%s|%s\\n\' {gpus} "$output" >"$REPORT/gpu_job"',
         unit="slurmd",
         code="job_proof_failed",
         undo="forget",

@@ -42,7 +42,7 @@ strays() {{
 strays_named() {{
   local p
   for p in $(strays | sort -u); do
-    echo "$(cat "/proc/$p/comm") of $(grep -oEm1 '[^/]*[.](service|scope)' "/proc/$p/cgroup" || echo nobody);"
+    echo "$(cat "/proc/$p/comm") of $(grep -oEm1 '[^/]*[.](service|scope)' "/proc/$p/cgroup" || echo 'no service');"
   done 2>/dev/null | tr '\\n' ' '
 }}
 """
@@ -264,7 +264,7 @@ def stages(hosts: Sequence[Host]) -> list[Stage]:
 
 
 def emptied(hosts: Sequence[Host]) -> list[Stage]:
-    """What comes after the services, which nobody needs any more. The notes go in a command of their own: without them
+    """What comes after the services. The notes are removed by a command of their own: without them
     nothing can be proven again, so the evidence must have arrived here before."""
     *after, last = [tuple(Task(host, step()) for host in hosts) for step in ORDER[ORDER.index(stop_services) + 1 :]]
     return [in_one_go(*after), last]

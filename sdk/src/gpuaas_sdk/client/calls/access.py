@@ -33,7 +33,7 @@ class AccessCalls:
 
     @call
     def explain(self, project_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
-        """Why somebody may or may not do something in a project."""
+        """Why a principal may or may not do something in a project."""
         path = "/v1/projects/{}/explain"
         return get(ExplainView, path, project_id, permission=permission, principal_id=principal_id)
 
@@ -44,7 +44,7 @@ class AccessCalls:
 
     @call
     def create_role(self, tenant_id: str, *, name: str, permissions: list[str]) -> Request[RoleView]:
-        """A role of the tenant's own; nobody puts into it what they do not hold."""
+        """Create a role of the tenant. It can hold only permissions that the caller has."""
         return post(RoleView, "/v1/tenants/{}/roles", tenant_id, name=name, permissions=permissions)
 
     @call
@@ -101,7 +101,7 @@ class AccessCalls:
     def open_break_glass(
         self, *, tenant_id: str, mode: str, reason: str, ticket: str, minutes: int
     ) -> Request[BreakGlassView]:
-        """`look` begins at once, `operate` when somebody else has approved it. The tenant is told."""
+        """`look` begins at once, `operate` when another administrator has approved it. The tenant is notified."""
         body = {"tenant_id": tenant_id, "mode": mode, "reason": reason, "ticket": ticket, "minutes": minutes}
         return post(BreakGlassView, "/v1/platform/break-glass", **body)
 

@@ -40,7 +40,7 @@ class CatalogCalls:
 
     @call
     def deprecate_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
-        """Still deployable; whoever plans to is warned, with the reason."""
+        """Still deployable; a plan shows a warning with the reason."""
         return post(VersionView, "/v1/apps/{}/versions/{}/deprecate", app_slug, version, reason=reason)
 
     @call

@@ -33,7 +33,7 @@ class ControllerCalls:
             ClaimView,  # pyright: ignore[reportArgumentType] - 204 is read as None by the transport
             body=body,
             patience_s=wait_s + 10.0,
-            retries=False,  # the loop asks again by itself; a claim nobody heard of comes back at once
+            retries=False,  # the loop asks again by itself; a claim whose answer was lost comes back at once
         )
 
     @call

@@ -96,14 +96,14 @@ class InstanceCalls:
     def rotate_instance_keys(
         self, project_id: str, instance_id: str, *, reason: str | None = None
     ) -> Request[AcceptedView]:
-        """The secrets that the instance's members share, anew; what runs goes on."""
+        """Rotate the secrets that the instance's members share. Running work is not interrupted."""
         return post(AcceptedView, f"{_INSTANCE}/rotate-keys", project_id, instance_id, reason=reason)
 
     @call
     def update_instance(
         self, project_id: str, instance_id: str, *, inputs: JsonObject, etag: str
     ) -> Request[AcceptedView]:
-        """All inputs anew. `etag`: of the instance as it was read; if it has changed since, the answer is a 412."""
+        """Replace all inputs. `etag`: of the instance as it was read; 412 if it has changed since."""
         path = at(f"{_INSTANCE}/update", project_id, instance_id)
         return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
 

@@ -52,5 +52,5 @@ class MachineAccessCalls:
     def finish_ssh_authority_rotation(
         self, tenant_id: str, *, purpose: str, force: bool | None = None
     ) -> Request[AuthoritiesView]:
-        """The next step now; with `force` although somebody lags."""
+        """Do the next step now; with `force` also while hosts or accounts have not followed yet."""
         return post(AuthoritiesView, f"{_AUTHORITIES}/finish", tenant_id, purpose=purpose, force=force)

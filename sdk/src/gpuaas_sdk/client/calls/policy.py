@@ -1,4 +1,4 @@
-"""What may be deployed where. Called by administrators who set policies, and by whoever wants to know what is left.
+"""What may be deployed where. For administrators who set policies, and for callers who want to know what they allow.
 
 Rules are per field (`regions`, `skus`, `apps`, …) `{"only": […]}`, `{"deny": […]}` or both. Policies only narrow.
 """

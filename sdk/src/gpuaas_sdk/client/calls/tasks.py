@@ -43,7 +43,7 @@ class TaskCalls:
 
     @call
     def wipe_node(self, node_id: str, *, reason: str, by_hand: bool = False) -> Request[WipeView]:
-        """After a wipe that failed: again, or `by_hand` if somebody has cleaned the machine."""
+        """After a failed wipe: repeat it, or `by_hand` if a person has cleaned the machine."""
         return post(WipeView, "/v1/nodes/{}/wipe", node_id, reason=reason, by_hand=by_hand)
 
     @call
