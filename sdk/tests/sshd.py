@@ -28,7 +28,7 @@ class Ca:
 
 
 class Sshd:
-    """`host_principals=None` serves a bare host key; `[]` a certificate that names nobody."""
+    """`host_principals=None` serves a bare host key; `[]` a certificate that names no host."""
 
     def __init__(self, directory: Path, *, user_ca: Ca, host_ca: Ca, host_principals: list[str] | None) -> None:
         self._directory, self.port = directory, _free_port()

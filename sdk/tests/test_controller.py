@@ -53,8 +53,8 @@ async def test_failed_reports_code_sentence_and_way_out(platform: Platform) -> N
     platform.queue()
     async with controlling(platform, reconcile):
         report = (await until(lambda: platform.reports("fail")))[0]
-    said = {"code": "disk_full", "message": "node-a is full.", "way_out": "Free 2 GB, then retry.", "retryable": True}
-    assert report.body["error"] == said
+    output = {"code": "disk_full", "message": "node-a is full.", "way_out": "Free 2 GB, then retry.", "retryable": True}
+    assert report.body["error"] == output
 
 
 async def test_an_unexpected_exception_is_a_retryable_failure_without_its_inner_text(platform: Platform) -> None:

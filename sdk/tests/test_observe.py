@@ -31,7 +31,7 @@ def instance(name: str, **more: Any) -> dict[str, Any]:
     return wire(InstanceView, **(known | {"members": [wire(MemberView, id="mem_1", component_key="worker")]} | more))
 
 
-def told(platform: Platform, name: str = r"\w+") -> list[Call]:
+def reported(platform: Platform, name: str = r"\w+") -> list[Call]:
     return platform.seen("POST", rf"/v1/projects/prj_1/instances/inst_{name}/observation")
 
 
@@ -51,12 +51,12 @@ async def fine(look: ObserveContext) -> Observation:
 async def test_a_running_instance_is_looked_at_again_and_again(platform: Platform) -> None:
     instances(platform, "one")
     async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
-        await until(lambda: len(told(platform)) >= 3)
-    said = told(platform)[0].body
-    assert (said["last_operation_id"], said["observed_generation"]) == ("op_9", 3)
-    assert said["health"] == {"status": "healthy", "sentence": "All is well."}
-    assert said["members"] == [{"member_id": "mem_1", "runtime_state": "idle"}]
-    assert "access" not in said
+        await until(lambda: len(reported(platform)) >= 3)
+    output = reported(platform)[0].body
+    assert (output["last_operation_id"], output["observed_generation"]) == ("op_9", 3)
+    assert output["health"] == {"status": "healthy", "sentence": "All is well."}
+    assert output["members"] == [{"member_id": "mem_1", "runtime_state": "idle"}]
+    assert "access" not in output
 
 
 async def test_only_running_instances_of_the_own_app_are_looked_at(platform: Platform) -> None:
@@ -64,8 +64,8 @@ async def test_only_running_instances_of_the_own_app_are_looked_at(platform: Pla
     instances(platform)
     platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [mine, other, resting]}))
     async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
-        await until(lambda: len(told(platform)) >= 2)
-    assert {call.path.split("/")[5] for call in told(platform)} == {"inst_mine"}
+        await until(lambda: len(reported(platform)) >= 2)
+    assert {call.path.split("/")[5] for call in reported(platform)} == {"inst_mine"}
 
 
 async def test_what_another_account_operates_is_left_to_it(platform: Platform) -> None:
@@ -73,8 +73,8 @@ async def test_what_another_account_operates_is_left_to_it(platform: Platform) -
     instances(platform)
     platform.on("GET", r"/v1/projects/prj_1/instances", lambda call: (200, {"items": [shared, mine, other]}))
     async with controlling(platform, nothing, "sa_1", observe=fine, observe_policy=OFTEN):
-        await until(lambda: len(told(platform)) >= 4)
-    assert {call.path.split("/")[5] for call in told(platform)} == {"inst_all", "inst_mine"}
+        await until(lambda: len(reported(platform)) >= 4)
+    assert {call.path.split("/")[5] for call in reported(platform)} == {"inst_all", "inst_mine"}
 
 
 async def test_a_look_that_hangs_or_raises_delays_no_other(platform: Platform) -> None:
@@ -88,8 +88,8 @@ async def test_a_look_that_hangs_or_raises_delays_no_other(platform: Platform) -
         return await fine(at)
 
     async with controlling(platform, nothing, observe=look, observe_policy=OFTEN):
-        await until(lambda: len(told(platform, "fine")) >= 8)
-    assert told(platform, "hangs") == told(platform, "raises") == []
+        await until(lambda: len(reported(platform, "fine")) >= 8)
+    assert reported(platform, "hangs") == reported(platform, "raises") == []
 
 
 async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
@@ -108,20 +108,20 @@ async def test_no_more_looks_at_once_than_allowed(platform: Platform) -> None:
         await until(lambda: most == 2)
         await asyncio.sleep(0.3)
     assert most == 2
-    assert told(platform) == [], "a look that finds nothing to say says nothing"
+    assert reported(platform) == [], "a look that finds nothing to say says nothing"
 
 
 async def test_the_end_of_an_operation_is_looked_at_soon(platform: Platform) -> None:
     instances(platform, "one")
     rarely = ObservePolicy(every_s=60.0)
     async with controlling(platform, nothing, observe=fine, observe_policy=rarely):
-        await until(lambda: len(told(platform)) == 1)
+        await until(lambda: len(reported(platform)) == 1)
         platform.queue(instance_id="inst_one")
-        await until(lambda: len(told(platform)) == 2)
+        await until(lambda: len(reported(platform)) == 2)
 
 
 async def test_while_another_operation_works_there_the_end_of_one_is_not_looked_at(platform: Platform) -> None:
-    """The look would share the hosts with it, and what it says would be old before it is told."""
+    """The look would share the hosts with it, and what it says would be old before it is reported."""
     instances(platform, "one")
     may_end = asyncio.Event()
 
@@ -131,14 +131,14 @@ async def test_while_another_operation_works_there_the_end_of_one_is_not_looked_
         return Done("Up.")
 
     async with controlling(platform, work, observe=fine, observe_policy=ObservePolicy(every_s=60.0)):
-        await until(lambda: len(told(platform)) == 1)
+        await until(lambda: len(reported(platform)) == 1)
         platform.queue(instance_id="inst_one", member_id="mem_slow")
         platform.queue(instance_id="inst_one", member_id="mem_quick")
         await until(lambda: platform.reports("complete"))
         await asyncio.sleep(2 * SETTLED_AFTER_S)
-        assert len(told(platform)) == 1
+        assert len(reported(platform)) == 1
         may_end.set()
-        await until(lambda: len(told(platform)) == 2)
+        await until(lambda: len(reported(platform)) == 2)
 
 
 async def test_a_refused_look_is_tried_again_later(platform: Platform) -> None:
@@ -146,7 +146,7 @@ async def test_a_refused_look_is_tried_again_later(platform: Platform) -> None:
     path = r"/v1/projects/prj_1/instances/\w+/observation"
     platform.on("POST", path, lambda call: problem(409, "not_observable"))
     async with controlling(platform, nothing, observe=fine, observe_policy=OFTEN):
-        await until(lambda: len(told(platform)) >= 2)
+        await until(lambda: len(reported(platform)) >= 2)
 
 
 async def test_work_on_one_member_says_how_it_ended_and_nothing_of_the_instances_health(platform: Platform) -> None:
@@ -169,4 +169,4 @@ async def test_who_is_stopped_in_the_very_moment_it_is_woken_stops(platform: Pla
         running.cancel()
         done, _ = await asyncio.wait({running}, timeout=5)
         running.cancel()
-    assert done, "it goes on although it was told to stop"
+    assert done, "it goes on although it was reported to stop"

@@ -40,7 +40,7 @@ class Bed:
         self.tools = Tools(
             Journal(state / "journal.db"), connect=self.connect, patience_s=0.5, package_set=self.package_set
         )
-        self.said: list[str] = []
+        self.output: list[str] = []
 
     async def package_set(self, work: Work) -> None:
         """This platform has none."""
@@ -106,7 +106,7 @@ class Bed:
         )
 
     async def _progress(self, phase: str, step: int, of: int, message: str, **_: Any) -> None:
-        self.said.append(f"{step}/{of} {message}")
+        self.output.append(f"{step}/{of} {message}")
 
     async def _project(self, _: str) -> Any:
         return SimpleNamespace(slug="team-a")

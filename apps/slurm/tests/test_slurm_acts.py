@@ -82,7 +82,7 @@ def test_each_act_gets_its_own_input_and_none_of_it_stays(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("said", "off"),
+    ("output", "off"),
     [
         ("inactive failed", True),
         ("unknown inactive", True),
@@ -92,8 +92,8 @@ def test_each_act_gets_its_own_input_and_none_of_it_stays(tmp_path: Path) -> Non
         ("", False),
     ],
 )
-def test_a_service_that_a_killed_command_was_just_starting_is_not_off(said: str, off: bool) -> None:
-    systemctl = f"systemctl() {{ printf '%s\\n' {said}; }}\n" if said else "systemctl() { return 1; }\n"
+def test_a_service_that_a_killed_command_was_just_starting_is_not_off(output: str, off: bool) -> None:
+    systemctl = f"systemctl() {{ printf '%s\\n' {output}; }}\n" if output else "systemctl() { return 1; }\n"
     argv = ["bash", "-c", preamble(PROFILE, CLAIM, step="look", unit="", within=1) + systemctl + "off mariadb munge"]
     assert (subprocess.run(argv, timeout=30, check=False).returncode == 0) is off
 
@@ -110,8 +110,8 @@ async def test_intent_is_written_for_all_and_what_was_not_begun_leaves_no_row(tm
     good, never, bad = step(tmp_path, "good"), step(tmp_path, "never"), step(tmp_path, "bad", "exit 1")
     stage = in_one_go((Task(host, good),), (Task(host, bad),), (Task(host, never),))
     with pytest.raises(Exception, match="Doing bad"):
-        async with Reporter(send) as said:
-            await Runner(journal, said).run([stage])
+        async with Reporter(send) as reporter:
+            await Runner(journal, reporter).run([stage])
     assert [f"{row['step']} {row['phase']}" for row in journal.rows(CLAIM.operation_id)] == [
         "good verified",
         "bad failed",
@@ -125,8 +125,8 @@ async def test_a_second_run_finds_everything_done_and_acts_nothing(tmp_path: Pat
     stage = in_one_go(*((Task(host, step(tmp_path, name)),) for name in ("one", "two")))
     acted = []
     for _ in range(2):
-        async with Reporter(send) as said:
-            runner = Runner(journal, said, surveyed=False)
+        async with Reporter(send) as reporter:
+            runner = Runner(journal, reporter, surveyed=False)
             assert await runner.run([stage])
         acted.append([row["acted"] for row in runner.timeline])
     assert acted == [[True, True], [False, False]]

@@ -27,11 +27,11 @@ def test_marked_lines_are_kept_apart_from_plain_output() -> None:
 
 
 def test_facts_are_read_from_one_answer() -> None:
-    said = "\n".join(
+    output = "\n".join(
         ["@hostname gpu1", "@now_ms 5000", "@virt systemd-nspawn", "@cpus 8", "@memory_mb 16000", "@gpu /dev/nvidia10", "@gpu /dev/nvidia2",
          "@disk /|5000", "@port 6817|users:((x))", "@unit munge.service|active", "@missing srun", "@conf ", "@owner inst_00000001"]
     )  # fmt: skip
-    facts = read(parse(0, said), 1000)
+    facts = read(parse(0, output), 1000)
     assert facts.gpus == ("/dev/nvidia2", "/dev/nvidia10")
     assert (facts.skew_s, facts.disk_kb, facts.units, facts.conf_instance) == (
         4.0,
@@ -117,21 +117,21 @@ def test_a_failure_keeps_the_last_words_of_the_service() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         "@full /var/lib/mysql|0",
         "tar: x: Cannot write: No space left on device",
         "@log InnoDB: Error number 28 means 'No space left on device'",
     ],
 )
-def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
-    error = failed(said, "accounting_not_ready")
+def test_a_full_disk_is_recognised_behind_any_failure(output: str) -> None:
+    error = failed(output, "accounting_not_ready")
     assert error.code == "disk_full"
     assert "of gpu1 is full" in error.message
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "word"),
+    ("output", "code", "word"),
     [
         ("error: Munge decode failed: Rewound credential", "clock_wrong", "clocks of gpu2"),
         ("error: Munge decode failed: Expired credential\nslurm: error: Protocol authentication error", "clock_wrong", "clock"),
@@ -142,11 +142,11 @@ def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
         ("error: mysql_real_connect failed: 2002 Can't connect to local server through socket", "accounting_not_ready", "MariaDB"),
     ],
 )  # fmt: skip
-def test_what_slurm_and_munge_mean_is_said_in_words(said: str, code: str, word: str) -> None:
-    failed = FAILURES.explain(parse(1, "", said), host="gpu2", step="worker", title="Starting", code="step_failed")
+def test_what_slurm_and_munge_mean_is_said_in_words(output: str, code: str, word: str) -> None:
+    failed = FAILURES.explain(parse(1, "", output), host="gpu2", step="worker", title="Starting", code="step_failed")
     assert failed.code == code
     assert word in failed.message
-    assert said in failed.detail["output"], "the engineer still gets the words as they were"
+    assert output in failed.detail["output"], "the engineer still gets the words as they were"
 
 
 def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> None:
@@ -187,9 +187,9 @@ def test_versions_and_states_of_slurm() -> None:
 
 
 def test_proofs_are_read_from_the_report() -> None:
-    said = ["@first_job 1700|gpu1", "@batch_job 2|COMPLETED", "@gpu_job 4|0", "@access version|slurmctld|slurm-wlm 22.05.8",
+    output = ["@first_job 1700|gpu1", "@batch_job 2|COMPLETED", "@gpu_job 4|0", "@access version|slurmctld|slurm-wlm 22.05.8",
             "@access command|sinfo|0", "@access nodes|worker0-a=idle worker1-b=mix "]  # fmt: skip
-    proof = Proof.read(parse(0, "\n".join(said)))
+    proof = Proof.read(parse(0, "\n".join(output)))
     assert (proof.first_job_at_ms, proof.batch_job, proof.gpus, proof.slurm_version) == (1700, "2", 4, "22.05.8")
     assert proof.nodes == {"worker0-a": "idle", "worker1-b": "busy"}
     assert {c["status"] for c in proof.conditions(2)} == {"True"}

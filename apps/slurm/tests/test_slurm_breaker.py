@@ -16,7 +16,7 @@ from gpuaas_slurm.reconcile.context import Tools
 
 
 class Scene:
-    """Operations on hosts that fail as told; the clock is ours."""
+    """Operations on hosts that fail as reported; the clock is ours."""
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.time, self.count, self.tries = path, 1_000_000.0, 0, 0

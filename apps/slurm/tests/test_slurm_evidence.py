@@ -26,8 +26,10 @@ CANARIES = {
 
 @pytest.mark.parametrize("line", CANARIES)
 def test_a_secret_that_a_daemon_said_is_nowhere_in_the_evidence(line: str) -> None:
-    said = "\n".join([line, *(f"@log {one}" for one in line.splitlines())])
-    error = FAILURES.explain(parse(1, said), host="gpu1", step="join_key", title="Bringing the key", code="step_failed")
+    output = "\n".join([line, *(f"@log {one}" for one in line.splitlines())])
+    error = FAILURES.explain(
+        parse(1, output), host="gpu1", step="join_key", title="Bringing the key", code="step_failed"
+    )
     whole = json.dumps(evidence.bundle({**error.detail, "more": {"deep": [line]}}, [], {}))
     secret = CANARIES[line]
     if "\n" not in line:

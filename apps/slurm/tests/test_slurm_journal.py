@@ -110,7 +110,7 @@ async def test_a_failpoint_holds_until_it_is_taken_away(tmp_path: Path, monkeypa
     mark.touch()
     held = asyncio.create_task(failpoints.reach("database", "after_act"))
     async with asyncio.timeout(60):
-        while mark.read_text() != "here":  # noqa: ASYNC110 - a file tells nobody
+        while mark.read_text() != "here":  # noqa: ASYNC110 - a file sends no event
             await asyncio.sleep(0.01)
     assert not held.done()
     mark.unlink()

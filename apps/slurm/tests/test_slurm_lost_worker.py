@@ -1,4 +1,4 @@
-"""A worker whose host is gone: who is told what, in which order, and what is said of it."""
+"""A worker whose host is gone: who is reported what, in which order, and what is reported of it."""
 
 import base64
 import re
@@ -23,10 +23,10 @@ HEAD, DEAD, ALIVE = "alloc_00000001", "alloc_00000002", "alloc_00000003"
 
 
 class Cluster:
-    """Hosts that do what they are told and remember it; those in `off` do not answer."""
+    """Hosts that do what they are reported and remember it; those in `off` do not answer."""
 
     def __init__(self, state: Path, *off: str) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.reported: list[tuple[str, str]] = []
         self.off = off
         self.tools = Tools(Journal(state / "journal.db"), connect=self.connect, patience_s=0)
 
@@ -41,9 +41,9 @@ class Cluster:
 
     async def run(self, allocation_id: str, argv: list[str]) -> Any:
         found = re.search(r"^STEP=(\S+)$", argv[-1], re.MULTILINE)
-        self.told.append((allocation_id, found[1] if found else ""))
-        said = f"@hostname host{allocation_id[-1]}\n@key {base64.b64encode(KEY).decode()}\n"
-        return SimpleNamespace(exit=0, stdout=said, stderr="")
+        self.reported.append((allocation_id, found[1] if found else ""))
+        output = f"@hostname host{allocation_id[-1]}\n@key {base64.b64encode(KEY).decode()}\n"
+        return SimpleNamespace(exit=0, stdout=output, stderr="")
 
     def work(self, kind: str = "remove_member", **params: Any) -> Work:
         slots = [("controller", HEAD), ("worker", DEAD), ("worker", ALIVE)]
@@ -90,7 +90,7 @@ class Cluster:
         return SimpleNamespace(slug="team-a")
 
     def acts(self) -> list[tuple[str, str]]:
-        return [(where, step) for where, step in self.told if step not in ("look", "share")]
+        return [(where, step) for where, step in self.reported if step not in ("look", "share")]
 
 
 async def test_the_others_have_a_new_key_before_the_node_is_deleted_and_the_dead_host_is_never_asked(
@@ -103,7 +103,7 @@ async def test_the_others_have_a_new_key_before_the_node_is_deleted_and_the_dead
     assert acts[:3] == [(HEAD, "node_down"), (HEAD, "new_key"), (ALIVE, "bring_key")]
     assert set(acts[3:5]) == {(HEAD, "switch_key"), (ALIVE, "switch_key")}
     assert acts[-1] == (HEAD, "delete_node")
-    assert DEAD not in {where for where, _ in cluster.told}
+    assert DEAD not in {where for where, _ in cluster.reported}
     assert [member.state for member in done.members] == ["removed"]
     assert done.evidence
     proof = done.evidence[DEAD]
@@ -130,7 +130,7 @@ async def test_the_old_one_is_fenced_before_the_new_one_comes(tmp_path: Path, mo
     cluster = Cluster(tmp_path, DEAD)
 
     async def add(work: Work, tools: Tools) -> Done:
-        cluster.told.append(("new", "joins"))
+        cluster.reported.append(("new", "joins"))
         return Done("it joined", members=[MemberReport(member_id="mem_00000003", state="ready")])
 
     monkeypatch.setattr(members, "_add", add)
@@ -157,8 +157,8 @@ def test_work_on_the_whole_leaves_drained_and_failed_members_as_they_are(tmp_pat
     work = Cluster(tmp_path).work("restart")
     for member, state in zip(work.members(), ("ready", "drained", "failed"), strict=True):
         member.state = state
-    told = reports(work, {m.id: {"mem_00000002": "drained"}.get(m.id, "running") for m in work.members()})
-    assert [(one.member_id, one.state, one.runtime_state) for one in told] == [
+    reported = reports(work, {m.id: {"mem_00000002": "drained"}.get(m.id, "running") for m in work.members()})
+    assert [(one.member_id, one.state, one.runtime_state) for one in reported] == [
         ("mem_00000001", "ready", "running"),
         ("mem_00000002", "drained", "drained"),
     ]

@@ -107,7 +107,7 @@ def test_completing_without_a_job_is_still_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("output", "kept"),
     [
         ("a new disk", "a new disk"),
         ("it's 'bad'; reboot", "it s bad reboot"),
@@ -116,8 +116,8 @@ def test_completing_without_a_job_is_still_waited_for() -> None:
         ("", ""),
     ],
 )
-def test_a_persons_words_cannot_leave_their_quotes(said: str, kept: str) -> None:
-    assert validate.plain(said) == kept
+def test_a_persons_words_cannot_leave_their_quotes(output: str, kept: str) -> None:
+    assert validate.plain(output) == kept
 
 
 def test_one_number_for_the_user_on_every_host(facts: HostFacts) -> None:

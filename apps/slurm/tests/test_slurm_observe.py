@@ -1,4 +1,4 @@
-"""A whole look at a cluster whose hosts a test plays: who is asked, what is told, and what is remembered."""
+"""A whole look at a cluster whose hosts a test plays: who is asked, what is reported, and what is remembered."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -34,10 +34,10 @@ class Machine:
         self.asked.append("+".join(name for name, words in parts.items() if words in text.partition("run_acts() {")[2]))
         if self.asked[-1] == "one act":
             return SimpleNamespace(exit=0, stdout="@step packages|0|12\n", stderr="")
-        said = (
+        output = (
             f"@hostname gpu1\n@memory_mb {self.memory_mb}\n@done files\n@node {self.node}|idle\n@slurmd slurm 22.05.8\n"
         )
-        return SimpleNamespace(exit=0, stdout=said, stderr="")
+        return SimpleNamespace(exit=0, stdout=output, stderr="")
 
     node = ""
 
@@ -56,9 +56,9 @@ class Scene:
     async def converge(self) -> tuple[dict[str, str], list[str]]:
         async def send(*_: object) -> None: ...
 
-        async with Reporter(send) as said:
+        async with Reporter(send) as reporter:
             seen = await prefetch.look(self.plan, self.hosts, self.tools, self.recipe)
-            runner = Runner(self.tools.journal, said, prefetched=seen.prefetched)
+            runner = Runner(self.tools.journal, reporter, prefetched=seen.prefetched)
             assert await runner.run(self.recipe(self.plan, self.hosts, seen.facts))
             states, running = await prefetch.how_it_runs(self.plan, self.hosts, seen, runner)
         assert running[WHERE].slurm("slurmd") == "22.05.8"
@@ -95,9 +95,9 @@ async def test_what_was_seen_before_an_act_counts_no_more_after_it(scene: Scene,
 
     async def send(*_: object) -> None: ...
 
-    async with Reporter(send) as said:
+    async with Reporter(send) as reporter:
         seen = await prefetch.look(scene.plan, scene.hosts, scene.tools, scene.recipe)
-        runner = Runner(scene.tools.journal, said, prefetched=seen.prefetched)
+        runner = Runner(scene.tools.journal, reporter, prefetched=seen.prefetched)
         other = Step("packages", "Installing", "preparing", "true", "true")
         await runner.run([(Task(scene.hosts[WHERE], other),)])
         await runner.run(scene.recipe(scene.plan, scene.hosts, seen.facts))

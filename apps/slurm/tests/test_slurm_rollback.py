@@ -31,8 +31,8 @@ class Scene:
         text = argv[-1]
         step = text.split("STEP=", 1)[1].split("\n", 1)[0]
         self.asked.append((step, text))
-        said = "@outside yes" if self.outside and "say outside" in text else f"@node {self.node}"
-        return SimpleNamespace(exit=0, stdout=said, stderr="")
+        output = "@outside yes" if self.outside and "say outside" in text else f"@node {self.node}"
+        return SimpleNamespace(exit=0, stdout=output, stderr="")
 
     def connect(self, work: Work, allocation_id: str) -> Any:
         @asynccontextmanager

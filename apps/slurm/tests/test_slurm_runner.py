@@ -39,8 +39,8 @@ class Scene:
     async def run(self, *stages: tuple[Task, ...], tmp: Path, **options: Any) -> list[str]:
         async def send(*_: object) -> None: ...
 
-        async with Reporter(send) as said:
-            assert await Runner(Journal(tmp / "journal.db"), said, **options).run(stages)
+        async with Reporter(send) as reporter:
+            assert await Runner(Journal(tmp / "journal.db"), reporter, **options).run(stages)
         return self.asked
 
 
@@ -55,8 +55,10 @@ class _Machine:
         self.scene.asked.append(f"{step} on {self.name}")
         if step != "look":
             self.scene.acted.set()
-        said = "".join(f"@done {one}\n" for one in self.scene.done.get(self.name, "").split()) if step == "look" else ""
-        return SimpleNamespace(exit=0, stdout=said or self.scene.files, stderr="")
+        output = (
+            "".join(f"@done {one}\n" for one in self.scene.done.get(self.name, "").split()) if step == "look" else ""
+        )
+        return SimpleNamespace(exit=0, stdout=output or self.scene.files, stderr="")
 
 
 def step(name: str, probe: str = "true", *, goes_with: str = "") -> Step:

@@ -98,7 +98,7 @@ async def test_a_database_that_is_away_is_waited_for_then_told_and_a_retry_works
     assert "operation retry op_00000001" in failed.way_out
     halted.serve()
     await asyncio.sleep(0.4)
-    assert isinstance(await translate_errors(work(), tools, body), Done), "the connection is made anew by itself"
+    assert isinstance(await translate_errors(work(), tools, body), Done), "the connection is made again by itself"
 
 
 async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(halted: Cluster, shared: str) -> None:
@@ -130,7 +130,7 @@ def test_a_database_that_hangs_holds_nobody_for_long(hasty: None, shared: str) -
         waited = time.monotonic() - started
         with pytest.raises(store.StateAway, match="no answer within"):
             journal.acting(KEY)
-        assert time.monotonic() - started - waited < database.PATIENCE_S, "whoever asks right after is refused at once"
+        assert time.monotonic() - started - waited < database.PATIENCE_S, "a statement right after is refused at once"
     finally:
         os.kill(server["pid"], signal.SIGCONT)
     time.sleep(0.4)
@@ -161,16 +161,16 @@ def test_a_file_that_cannot_be_used_is_said_plainly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("output", "words"),
     [
         ("postgresql://ann:hush-hush@127.0.0.1:1/journal", "PostgreSQL journal at 127.0.0.1"),
         ("postgresql://ann:hush-hush@/journal?nonsense=1", "its address cannot be read"),
         ("mysql://ann:hush-hush@db/journal", "a folder or an address that begins with postgresql://"),
     ],
 )
-def test_a_place_that_is_none_is_refused_without_its_password(said: str, words: str) -> None:
+def test_a_place_that_is_none_is_refused_without_its_password(output: str, words: str) -> None:
     with pytest.raises(store.StateAway) as refused:
-        Journal(store.place(said))
+        Journal(store.place(output))
     assert words in str(refused.value)
     assert "hush-hush" not in str(refused.value)
 
@@ -221,13 +221,13 @@ def test_what_is_remembered_goes_to_a_database_and_back_again(shared: str, tmp_p
 
 
 def test_state_that_a_controller_uses_is_not_copied(place: Path | str, tmp_path: Path) -> None:
-    journal, said = remembering(place), str(place.parent if isinstance(place, Path) else place)
-    for old, new in ((said, str(tmp_path / "new")), (str(tmp_path / "old"), said)):
+    journal, output = remembering(place), str(place.parent if isinstance(place, Path) else place)
+    for old, new in ((output, str(tmp_path / "new")), (str(tmp_path / "old"), output)):
         Journal(tmp_path / "old" / "journal.db").close()
         with pytest.raises(journal_copy.NotCopied, match="is in use"):
             journal_copy.copy(old, new)
     journal.close()
-    assert journal_copy.copy(said, str(tmp_path / "new"))
+    assert journal_copy.copy(output, str(tmp_path / "new"))
 
 
 def test_two_journals_are_not_merged_and_a_missing_one_is_named(tmp_path: Path) -> None:

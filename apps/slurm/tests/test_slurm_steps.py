@@ -62,11 +62,11 @@ def test_a_slurmd_that_came_back_with_its_host_is_stopped_before_it_has_the_key(
     waits = [sys.executable, "-c", "import time; time.sleep(60)", "-Z", "-N", str(runs), "-D"]
     with subprocess.Popen(waits) as slurmd:
         main = slurmd.pid if runs else 0
-        told = f"systemctl() {{ case $1 in show) echo {main} ;; *) echo $@ ;; esac; }}"
-        argv = ["bash", "-c", f"set -euo pipefail\n{told}\n{words}"]
-        said = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
+        reported = f"systemctl() {{ case $1 in show) echo {main} ;; *) echo $@ ;; esac; }}"
+        argv = ["bash", "-c", f"set -euo pipefail\n{reported}\n{words}"]
+        output = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
         slurmd.kill()
-    assert said == ("stop slurmd.service\n" if stopped else "")
+    assert output == ("stop slurmd.service\n" if stopped else "")
 
 
 def test_a_worker_that_joins_is_the_only_node_of_its_host_before_the_key_comes() -> None:
@@ -87,9 +87,9 @@ def test_the_notes_of_a_host_go_only_when_its_evidence_has_arrived() -> None:
 def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:
     listed = stage_of("rotate_keys")
     assert listed["new_key"] < listed["bring_key"] < listed["switch_key"] < listed["keys_agree"]
-    told = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))
-    assert NEW.data.decode() not in told
-    assert NEW.sum in told
+    reported = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))
+    assert NEW.data.decode() not in reported
+    assert NEW.sum in reported
 
 
 def test_step_names_are_unique_and_titles_are_sentences() -> None:

@@ -48,20 +48,20 @@ async def test_what_is_ours_is_done(kind: str, to: str | None, instance: str) ->
 
 
 class Talking(MachineLike):
-    def __init__(self, said: str) -> None:
-        self.said = said
+    def __init__(self, output: str) -> None:
+        self.output = output
 
     async def run(self, argv: list[str], *, input: Any = None, timeout: float = 60) -> Any:  # noqa: ASYNC109
-        return SimpleNamespace(exit=0, stdout=self.said, stderr="")
+        return SimpleNamespace(exit=0, stdout=self.output, stderr="")
 
 
-def host(name: str, said: str = "") -> Host:
-    return Host(Talking(said), Claim("inst_00000001", "op_00000001", 1), f"alloc_{name}", name, "10.0.0.1", PROFILE)
+def host(name: str, output: str = "") -> Host:
+    return Host(Talking(output), Claim("inst_00000001", "op_00000001", 1), f"alloc_{name}", name, "10.0.0.1", PROFILE)
 
 
 async def test_each_host_says_what_its_programs_are() -> None:
-    said = "@slurmctld slurm-wlm 22.05.8\n@slurmdbd \n@slurmd slurm-wlm 22.05.9\n@package slurmd|22.05.9-1\n"
-    seen = (await versions.of({"alloc_1": host("gpu1", said)}))["alloc_1"]
+    output = "@slurmctld slurm-wlm 22.05.8\n@slurmdbd \n@slurmd slurm-wlm 22.05.9\n@package slurmd|22.05.9-1\n"
+    seen = (await versions.of({"alloc_1": host("gpu1", output)}))["alloc_1"]
     assert (seen.of_component("controller"), seen.of_component("worker")) == ("22.05.8", "22.05.9")
     assert seen.printed["package:slurmd"] == "22.05.9-1"
     assert seen.slurm("slurmdbd") is None

@@ -97,7 +97,7 @@ async def _add(work: Work, tools: Tools) -> Outcome:
 async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
     """A person drained it before it was accepted. The reservation stays, so it takes no jobs when they undrain it."""
     status = await node_control.read_node(head, slot)
-    words = f"Waiting for {status.by or 'the person'} who drained {slot.host} in Slurm: {why}"
+    words = f"Waiting for {status.by or 'the person'}, who drained {slot.host} in Slurm: {why}"
     await reporter.sent()
     if work.operation.progress.message != words:
         detail = {"node": slot.node, "reason": why, "drained_by": status.by}
@@ -295,7 +295,7 @@ async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more
             return status
         last_seen = status.state if status.known else None  # what an earlier life saw stays
         going = MemberReport(member_id=slot.member_id, state="removing", runtime_state=last_seen)
-        reporter.say("removing", 1, len(teardown.ORDER), f"Taking {slot.host} out", [going])
+        reporter.say("removing", 1, len(teardown.ORDER), f"Removing {slot.host}", [going])
         # From here there is no way back: a cancel that comes now comes too late.
         runner = _leaving(work, tools, reporter)
         tools.forget([slot.allocation_id])

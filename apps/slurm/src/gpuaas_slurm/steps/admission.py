@@ -1,8 +1,8 @@
-"""A worker comes into a running cluster behind a closed door, and works only after it has shown that it can.
+"""Admission of a worker to a running cluster: it takes jobs only after an acceptance job has run on it.
 
-It joins drained (`State=DRAIN` in what slurmd says of itself: no job can be quicker), the drain gets a reason that
-names the operation, and a reservation keeps everybody else away while the drain is off and the acceptance job runs on
-exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
+It joins drained (`State=DRAIN` in its own registration, so that no job can be faster). The drain gets a reason that
+names the operation. A reservation keeps other jobs away while the drain is off and the acceptance job runs on exactly
+this worker; then the reservation is deleted. `take_off` undoes all of it when the operation fails or is canceled.
 """
 
 from gpuaas_sdk.host_steps.errors import Diagnosis, diagnosis
@@ -70,7 +70,7 @@ def admit(plan: Plan, slot: WorkerSlot) -> Step:
     held = nodes.reservation_exists(name)
     return Step(
         name="admit",
-        title="Keeping everybody else off the worker",
+        title="Reserving the worker for its acceptance job",
         phase="proving",
         probe=f"[ -s {accepted(slot)} ] || {held}",
         act=f"""
@@ -151,7 +151,9 @@ exit 0
 """
     answer = await head.script(script, step="look", within=15)
     if answer.exit != 0:
-        raise FAILURES.explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
+        raise FAILURES.explain(
+            answer, host=head.name, step="look", title="Reading the scheduler's state", code="step_failed"
+        )
     return answer.last("outside") == "yes"
 
 
@@ -175,5 +177,5 @@ exit 0
     answer = await head.script(script, step="take_off", within=30)
     if answer.exit != 0:
         raise FAILURES.explain(
-            answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed"
+            answer, host=head.name, step="take_off", title="Removing the worker from Slurm", code="step_failed"
         )

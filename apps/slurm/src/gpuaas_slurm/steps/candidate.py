@@ -143,7 +143,7 @@ def weigh(plan: Plan, conf: File, rejoining: tuple[WorkerSlot, ...] = ()) -> Ste
     in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
     return Step(
         name="candidate",
-        title="Having Slurm look at the new settings",
+        title="Checking the new settings with Slurm",
         phase="checking",
         probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if rejoining else f" || {in_place}"),
         act=f"NODES='{joining}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
@@ -168,7 +168,7 @@ async def let_go(plan: Plan, head: Host) -> None:
 def set_aside() -> Step:
     return Step(
         name="set_aside",
-        title="Stopping the worker, which is empty",
+        title="Stopping the empty worker",
         phase="stopping",
         probe="off slurmd",
         act="systemctl stop slurmd.service",
@@ -180,7 +180,7 @@ def forget_nodes(slots: tuple[WorkerSlot, ...]) -> Step:
     names = " ".join(slot.node for slot in slots)
     return Step(
         name="forget_nodes",
-        title="Having Slurm forget the worker's former GPUs",
+        title="Removing the worker's former GPUs from Slurm",
         phase="stopping",
         probe=f'[ -z "$(for n in {names}; do {nodes.show_name("$n")}; done)" ]',
         act=f"""
@@ -213,7 +213,7 @@ def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
     )
     return Step(
         name="reread",
-        title="Having Slurm read its new settings",
+        title="Applying the new settings in Slurm",
         phase="starting",
         probe=f"""if [ -f "$REPORT/reread" ]; then {daemons.CTLD_ANSWERS}; return; fi
 {partitions.DEFINE_AS_READ}{settled}""",

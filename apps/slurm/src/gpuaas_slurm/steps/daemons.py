@@ -71,7 +71,7 @@ SQL
 def identity() -> Step:
     return Step(
         name="identity",
-        title="Making the cluster's key and starting munge",
+        title="Creating the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
         act=MAKE_KEY,
@@ -89,7 +89,7 @@ def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", slot: Worker
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
         name="join_key",
-        title="Bringing the cluster's key and starting munge",
+        title="Copying the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && {same} && active munge && munge -n </dev/null | unmunge",
         act=(NO_OTHER_NODE.format(node=slot.node) if slot else "") + TAKE_KEY,
@@ -134,7 +134,7 @@ def accounts(plan: Plan) -> Step:
     """
     return Step(
         name="accounts",
-        title="Opening the project's account",
+        title="Creating the project's account",
         phase="starting",
         probe=f'[ -f "$REPORT/accounts.$EPOCH" ] || {{ {accounting_db.is_stored(plan)}; }}',
         act=f'{accounting_db.load(ACCOUNTS)}\ndate >"$REPORT/accounts.$EPOCH"',

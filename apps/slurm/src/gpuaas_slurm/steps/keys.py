@@ -62,7 +62,7 @@ class NewKey:
 def make() -> Step:
     return Step(
         name="new_key",
-        title="Making a new key",
+        title="Creating a new key",
         phase="preparing",
         probe='[ -s "$REPORT/new_key" ]',
         act=MAKE,
@@ -80,7 +80,7 @@ async def made(head: Host) -> NewKey:
 def bring(key: NewKey) -> Step:
     return Step(
         name="bring_key",
-        title="Bringing the new key",
+        title="Copying the new key to the host",
         phase="preparing",
         probe=f"{NEVER_HAD_ONE} || {key.is_in(NEXT)} || {key.is_in(KEY)}",
         act=f"umask 077\ncat >{NEXT}\n{LAY_DOWN}",
@@ -117,7 +117,7 @@ def agree() -> Step:
     asked = nodes.list_names()
     return Step(
         name="keys_agree",
-        title="Trying the new key with the scheduler",
+        title="Testing the new key with the scheduler",
         phase="proving",
         probe=f'{NEVER_HAD_ONE} || {{ [ -f "$REPORT/keys_agree" ] && {asked}; }}',
         act=f"""

@@ -34,7 +34,7 @@ def delete(slot: WorkerSlot) -> Step:
     missing = nodes.is_missing(slot.node)
     return Step(
         name="delete_node",
-        title="Taking the worker out of Slurm",
+        title="Deleting the worker from Slurm",
         phase="removing",
         probe=f"{daemons.CTLD_LISTENS} && {missing}",
         act=f"""

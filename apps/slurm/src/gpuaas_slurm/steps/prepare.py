@@ -87,7 +87,7 @@ unread() {{
 """
     return Step(
         name="services",
-        title="Setting the services up to start with the host",
+        title="Enabling the services at boot",
         phase="preparing",
         probe=f"""
 [ -f {mark} ] || return 1
@@ -117,7 +117,7 @@ date >{mark}
 def mpi() -> Step:
     return Step(
         name="mpi",
-        title="Leaving out the MPI plugins that cannot load",
+        title="Disabling MPI plugins that cannot load",
         phase="preparing",
         probe=PMIX_PROBE,
         act=PMIX_ACT,

@@ -107,7 +107,7 @@ def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
     )
     return Step(
         name="access",
-        title="Trying every command of the access bundle",
+        title="Testing every command of the access bundle",
         phase="proving",
         probe='[ -s "$REPORT/access" ]',
         act=f"""
