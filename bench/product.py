@@ -22,7 +22,7 @@ from gpuaas_lab.hosts import Lab
 from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
 from gpuaas_lab.stack.platform import Stack, program
 from gpuaas_lab.stack.seed import Demo, entitle, seed
-from gpuaas_sdk.models import InstanceView, OperationView
+from gpuaas_sdk.client.models import InstanceView, OperationView
 
 # Everything that came for Slurm goes, as if the machine had been installed without it.
 BARE = """

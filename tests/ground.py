@@ -21,8 +21,8 @@ from gpuaas_lab.stack.enrolled import allocate, enrol_hosts
 from gpuaas_lab.stack.platform import Stack, program
 from gpuaas_lab.stack.seed import Demo, entitle, seed
 from gpuaas_lab.stack.up import publish
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import InstanceView, OperationView
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import InstanceView, OperationView
 
 CORES = os.cpu_count() or 1
 FINAL = {"succeeded", "failed", "canceled", "superseded", "needs_attention"}

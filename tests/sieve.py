@@ -24,15 +24,17 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh  # noqa: F401  (before the fork)
-from gpuaas_sdk import Calls, machines  # noqa: F401
-from gpuaas_sdk.models import ClaimView
-from gpuaas_sdk.request import Request
-from gpuaas_sdk.transport import Exchange
-from gpuaas_sdk.transport_async import AsyncTransport
-from gpuaas_slurm import controller, logs, runner
-from gpuaas_slurm.hosts import Answer, Host
-from gpuaas_slurm.reporter import Reporter
-from gpuaas_slurm.steps.base import Task
+from gpuaas_sdk import Calls
+from gpuaas_sdk.client.models import ClaimView
+from gpuaas_sdk.client.request import Request
+from gpuaas_sdk.client.transport import Exchange
+from gpuaas_sdk.client.transport_async import AsyncTransport
+from gpuaas_sdk.host_steps import runner
+from gpuaas_sdk.host_steps.host import Answer, Host
+from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.step import Task
+from gpuaas_sdk.machines import machine  # noqa: F401  (before the fork)
+from gpuaas_slurm import controller, logs
 
 WRITES = re.compile(
     r"/operations/(?:(claim)|([^/]+)/(progress|complete|fail|return-claim|access-grants|tasks|integration))$"
@@ -155,7 +157,7 @@ def at_each_command(points: Points) -> None:
             await reporters[-1]._queue.join()
         async with one_at_a_time:
             answer = await script(self, body, **words)
-            acted = [name for name, part in answer.parts.items() if part.exit == 0 and "held" not in part.said]
+            acted = [name for name, part in answer.parts.items() if part.exit == 0 and "held" not in part.lines]
             for name in acted:
                 points.acted(self, name)
             _reach_command(points, self, words | {"step": next(reversed(answer.parts), words.get("step", "look"))})

@@ -1,7 +1,9 @@
 """The boundary, checked on the source itself: the core knows no app, and an app knows no core."""
 
+import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,33 @@ def test_the_core_uses_no_word_of_a_scheduler_it_does_not_know(word: str) -> Non
     assert not lines_with(word, tracked("core/src"))
 
 
+@pytest.mark.parametrize("word", ["slurm", "mariadb", "scontrol", *WORDS[:-1]])
+def test_the_step_engine_knows_no_app(word: str) -> None:
+    assert not lines_with(word, tracked("sdk/src/gpuaas_sdk/host_steps"))
+
+
+def test_the_slurm_app_calls_slurm_through_one_door() -> None:
+    """Every call of a Slurm client is written in slurm/; commands for people come from slurm/hints.py."""
+    clients, door = r"\b(scontrol|sinfo|sacctmgr|squeue|sacct)\b", "apps/slurm/src/gpuaas_slurm/slurm/"
+    found = lines_with(clients, [path for path in tracked("apps/slurm/src") if path.suffix == ".py"])
+    assert [line for line in found if not line.startswith(door)] == []
+    assert len(found) > 20, "the search can find something"
+
+
+def test_the_agent_imports_only_the_standard_library_and_cryptography() -> None:
+    """It runs as root on every host, so each library it needs is one more to trust and to update there."""
+    allowed = {*sys.stdlib_module_names, "cryptography", "gpuaas_agent"}
+    seen: dict[str, set[str]] = {}
+    for path in (path for path in tracked("agent/src") if path.suffix == ".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            for name in names:
+                seen.setdefault(name.partition(".")[0], set()).add(path.name)
+    assert {name: files for name, files in seen.items() if name not in allowed} == {}
+    assert "cryptography" in seen, "the search can find something"
+
+
 def test_the_search_for_words_can_find_something() -> None:
     assert len(lines_with("lifecycle", tracked("core/src"))) > 3
 
@@ -54,7 +83,7 @@ def test_no_tracked_file_names_a_registry_or_a_path_of_this_machine() -> None:
 
 
 def test_every_file_stays_small_enough_to_be_one_noun() -> None:
-    generated = ("sdk/src/gpuaas_sdk/models.py", "core/src/gpuaas_core/migrations/versions/")
+    generated = ("sdk/src/gpuaas_sdk/client/models.py", "core/src/gpuaas_core/migrations/versions/")
     files = [p for p in tracked(".") if p.suffix == ".py" and not str(p.relative_to(ROOT)).startswith(generated)]
     long = {str(p.relative_to(ROOT)): n for p in files if (n := len(p.read_text().splitlines())) > 500}
     assert not long

@@ -42,7 +42,7 @@ def server(ground: Ground) -> Iterator[Bao]:
 @pytest.fixture
 def points(ground: Ground, tmp_path: Path) -> Iterator[Path]:
     """A file `<step>.<moment>` in this folder holds the controller there until it is gone."""
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(tmp_path)})
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(tmp_path)})
     yield tmp_path
     ground.controller_restarted_with({})
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from gpuaas_sdk.models import InstanceView, OperationView
+from gpuaas_sdk.client.models import InstanceView, OperationView
 from ground import Ground, times
 from looks import assert_alike, cluster, difference, host, marks
 

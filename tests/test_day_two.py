@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import DepartureCertificateView, InstanceView, MemberView, OperationView
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import DepartureCertificateView, InstanceView, MemberView, OperationView
 from ground import Ground, wait_until
 from jobs import HeldJob
 
@@ -147,7 +147,7 @@ def test_a_persons_drain_is_shown_and_left_alone(ground: Ground, cluster: Instan
     refused = ground.ended(ground.demo.boss.undrain_member(ground.research, cluster.id, member.id).operation.id)
     assert refused.status == "failed"
     assert refused.error
-    assert refused.error.code == "drained_by_somebody"
+    assert refused.error.code == "drained_by_person"
     assert "fan is loud" in refused.error.message
     assert nodes(ground)[name] == "drain"
     ground.on_host(HEAD, "scontrol", "update", f"nodename={name}", "state=undrain")

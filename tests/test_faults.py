@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from gpuaas_sdk.models import OperationView
+from gpuaas_sdk.client.models import OperationView
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gpuaas_sdk.models import InstanceView
+from gpuaas_sdk.client.models import InstanceView
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab

@@ -12,9 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 from gpuaas_lab.postgres import Cluster, remove_leftovers
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import InstanceView, MemberView, OperationView
-from gpuaas_slurm.errors import recognised
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import InstanceView, MemberView, OperationView
+from gpuaas_slurm.errors import FAILURES
 from ground import Ground, wait_until
 from jobs import HeldJob
 
@@ -41,7 +41,7 @@ def points(ground: Ground, state: str, tmp_path_factory: pytest.TempPathFactory)
     """A file `<step>.<moment>` in this folder stops the controller there; it gives an unreachable host 2 s only."""
     folder = tmp_path_factory.mktemp("failpoints")
     more = {"GPUAAS_SLURM_UNREACHABLE_S": "2", "GPUAAS_SLURM_STATE": state}
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(folder)} | more)
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(folder)} | more)
     yield folder
     ground.controller_restarted_with({})
 
@@ -249,7 +249,7 @@ def test_a_wrong_key_on_a_worker_is_found_told_and_mended_by_a_restart(ground: G
     ground.on_host(FIRST, "sh", "-c", PLANT)
     shut_out = ground.lab.exec(FIRST, ["sinfo"], timeout=180)
     assert shut_out.exit != 0
-    known = recognised(shut_out.error_text + shut_out.text, FIRST)
+    known = FAILURES.recognise(shut_out.error_text + shut_out.text, FIRST)
     assert known, f"not understood: {shut_out.error_text} {shut_out.text}"
     assert known[0] == "keys_differ", known
     asked = ground.demo.boss.restart_member(ground.research, cluster.id, worker(ground, cluster, FIRST).id)
@@ -264,8 +264,8 @@ def test_what_munge_says_about_a_wrong_clock_is_understood(ground: Ground, clust
     """Of a clock that is off by less than our certificates live; the same words come from a credential that is too old.
     Ten minutes are in test_faults.py."""
     said = ground.lab.exec(FIRST, ["sh", "-c", "munge -n --ttl=1 >/tmp/c && sleep 2.1 && unmunge </tmp/c"], timeout=60)
-    assert recognised(said.error_text + said.text, FIRST), said
-    assert (recognised(said.error_text + said.text, FIRST) or ("",))[0] == "clock_wrong"
+    assert FAILURES.recognise(said.error_text + said.text, FIRST), said
+    assert (FAILURES.recognise(said.error_text + said.text, FIRST) or ("",))[0] == "clock_wrong"
 
 
 def test_a_worker_that_lost_a_gpu_is_named_and_comes_back_with_it(ground: Ground, cluster: InstanceView) -> None:

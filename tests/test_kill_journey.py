@@ -34,7 +34,7 @@ def points(ground: Ground, tmp_path: Path) -> Iterator[Path]:
     """A file `<step>.<moment>` in this folder holds the controller there until it is gone."""
     folder = tmp_path / "failpoints"
     folder.mkdir()
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(folder)})
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(folder)})
     yield folder
     ground.controller_restarted_with({})
 

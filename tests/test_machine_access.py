@@ -5,7 +5,7 @@ import asyncio
 import asyncssh
 import pytest
 from gpuaas_sdk import AsyncClient, ServiceAccount
-from gpuaas_sdk.errors import ApiError
+from gpuaas_sdk.client.errors import ApiError
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab

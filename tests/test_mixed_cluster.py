@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.models import InstanceView
+from gpuaas_sdk.client.errors import GpuaasError
+from gpuaas_sdk.client.models import InstanceView
 from ground import Ground
 
 pytestmark = pytest.mark.lab

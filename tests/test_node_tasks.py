@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from gpuaas_sdk import Client, ServiceAccount
-from gpuaas_sdk.errors import ApiError
-from gpuaas_sdk.models import TaskView
+from gpuaas_sdk.client.errors import ApiError
+from gpuaas_sdk.client.models import TaskView
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab

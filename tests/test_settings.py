@@ -12,9 +12,9 @@ from typing import Any
 
 import gpuaas_slurm
 import pytest
-from gpuaas_sdk.models import InstanceView, OperationView
+from gpuaas_sdk.client.models import InstanceView, OperationView
 from gpuaas_slurm.packages import build
-from gpuaas_slurm.reconcile.ground import PACKAGE_SET
+from gpuaas_slurm.reconcile.context import PACKAGE_SET
 from ground import Ground, wait_until
 
 pytestmark = pytest.mark.lab

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from gpuaas_lab.stack.services import Service
-from gpuaas_sdk.models import OperationView
+from gpuaas_sdk.client.models import OperationView
 from ground import Ground, times, wait_until
 from looks import assert_alike, cluster, host, platform
 

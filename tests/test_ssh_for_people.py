@@ -20,7 +20,7 @@ import pytest
 from gpuaas_lab.canaries import Canaries, process, under
 from gpuaas_lab.stack.platform import program
 from gpuaas_sdk import Bearer, Client
-from gpuaas_sdk.models import InstanceView
+from gpuaas_sdk.client.models import InstanceView
 from ground import Ground, promised, wait_until
 from test_ssh_refusals import address_of, authority_key
 

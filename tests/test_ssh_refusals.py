@@ -22,9 +22,9 @@ from gpuaas_core.custody.holders import open_holder
 from gpuaas_core.custody.vault import read_vault
 from gpuaas_core.kit.db import Database
 from gpuaas_sdk import AsyncClient, ServiceAccount
-from gpuaas_sdk.errors import AccessRefused, HostIdentityWrong, MachineUnreachable
-from gpuaas_sdk.machines import Machine
-from gpuaas_sdk.models import GrantView
+from gpuaas_sdk.client.errors import AccessRefused, HostIdentityWrong, MachineUnreachable
+from gpuaas_sdk.client.models import GrantView
+from gpuaas_sdk.machines.machine import Machine
 from ground import Ground, promised, wait_until
 
 pytestmark = pytest.mark.lab

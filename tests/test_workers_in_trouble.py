@@ -10,8 +10,8 @@ from typing import Any
 
 import looks
 import pytest
-from gpuaas_sdk.errors import ApiError
-from gpuaas_sdk.models import InstanceView, MemberView, OperationView
+from gpuaas_sdk.client.errors import ApiError
+from gpuaas_sdk.client.models import InstanceView, MemberView, OperationView
 from ground import Ground, wait_until
 from jobs import HeldJob
 
@@ -107,7 +107,7 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(ground: Ground, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     points = tmp_path_factory.mktemp("failpoints")
-    patience = {"GPUAAS_SLURM_UNREACHABLE_S": "3", "GPUAAS_SLURM_FAILPOINT_DIR": str(points)}
+    patience = {"GPUAAS_SLURM_UNREACHABLE_S": "3", "GPUAAS_FAILPOINT_DIR": str(points)}
     ground.controller_restarted_with(patience)
     made = ground.demo.boss.deploy(
         ground.research,

@@ -20,7 +20,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("GPUAAS_API", "GPUAAS_TOKEN", "GPUAAS_PROJECT", "GPUAAS_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GPUAAS_CONFIG", str(tmp_path / "config.json"))
-    monkeypatch.setattr("gpuaas_sdk.transport.MAX_TRIES", 1)
+    monkeypatch.setattr("gpuaas_sdk.client.transport.MAX_TRIES", 1)
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from unittest import mock
 from fake_platform import Call, Platform, wire
 from gpuaas_cli.main import main
 from gpuaas_sdk import generate, models
-from gpuaas_sdk.request import Request
+from gpuaas_sdk.client.request import Request
 from scene import Scene
 from test_commands import LOOKING, confirmed
 

@@ -13,7 +13,7 @@ from gpuaas_cli.destructive import CONSEQUENCES
 from gpuaas_cli.operation_stream import Moment
 from gpuaas_cli.progress import Living, Steps
 from gpuaas_cli.show import lasting
-from gpuaas_sdk.models import TriageView
+from gpuaas_sdk.client.models import TriageView
 from scene import LONG_AGO, Gpuaas, Scene
 from test_commands import LOOKING
 from test_entry import every_command
@@ -25,7 +25,7 @@ ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "St
 
 @pytest.fixture(autouse=True)
 def _no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuaas_sdk.events.Backoff.next", lambda self: 0.0)
+    monkeypatch.setattr("gpuaas_sdk.client.events.Backoff.next", lambda self: 0.0)
     monkeypatch.setattr("gpuaas_cli.operation_stream.POLL_S", 0.01)
 
 

@@ -19,7 +19,7 @@ from gpuaas_cli.agents.server import answer
 from gpuaas_cli.agents.tools import Tools
 from gpuaas_cli.options import Common
 from gpuaas_sdk import Calls
-from gpuaas_sdk.call import call
+from gpuaas_sdk.client.call import call
 from scene import Scene
 
 DEPLOY = {"name": "train", "app_slug": "slurm", "placement_intent": {"controller": ["alloc_1"]}}

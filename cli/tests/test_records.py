@@ -33,14 +33,14 @@ def test_following_events_goes_on_until_the_person_leaves(
         if len(naps) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpuaas_sdk.events.time.sleep", nap)
-    monkeypatch.setattr("gpuaas_sdk.events.follow.__kwdefaults__", {**_defaults(), "sleep": nap})
+    monkeypatch.setattr("gpuaas_sdk.client.events.time.sleep", nap)
+    monkeypatch.setattr("gpuaas_sdk.client.events.follow.__kwdefaults__", {**_defaults(), "sleep": nap})
     assert gpuaas("events", "--follow", "--after", "0", "-o", "json") == 130
     assert [json.loads(line)["sequence"] for line in capsys.readouterr().out.splitlines()] == [1, 2, 3]
 
 
 def _defaults() -> dict[str, object]:
-    from gpuaas_sdk.events import follow
+    from gpuaas_sdk.client.events import follow
 
     return dict(follow.__kwdefaults__ or {})
 

@@ -11,8 +11,8 @@ import sys
 from typing import Any
 
 from gpuaas_sdk import AsyncClient, Controller, Done, ServiceAccount, Work
-from gpuaas_sdk.errors import stale_claim
-from gpuaas_sdk.models import MemberReport
+from gpuaas_sdk.client.errors import stale_claim
+from gpuaas_sdk.client.models import MemberReport
 
 STEPS = 3
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuaas_sdk as sdk
-from gpuaas_sdk.shift import Pace
+from gpuaas_sdk.controller.claim_runner import Pace
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from served import Served, serving

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gpuaas_sdk as sdk
-from gpuaas_sdk.shift import Pace
+from gpuaas_sdk.controller.claim_runner import Pace
 from served import Served, serving
 from world import Store, World
 

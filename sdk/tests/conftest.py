@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside the tests, 
 
 from fake_platform import Platform
 from gpuaas_sdk import Bearer, Client
-from gpuaas_sdk.patience import Backoff
+from gpuaas_sdk.client.backoff import Backoff
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 from fake_platform import Platform
 from gpuaas_sdk import Again, AsyncClient, Bearer, Controller, Done, Failed, Work
-from gpuaas_sdk.patience import now
-from gpuaas_sdk.shift import Pace
+from gpuaas_sdk.client.backoff import now
+from gpuaas_sdk.controller.claim_runner import Pace
 
 QUICK = Pace(heartbeat_every_s=0.2, grace_s=0.5, backoff_base_s=0.02, backoff_cap_s=0.05, look_every_s=0.02)
 Reconcile = Callable[[Work], Awaitable[Done | Again | Failed]]

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
-from gpuaas_sdk.models import ClaimView, InstanceView, LeaseView, MemberView, OperationView
+from gpuaas_sdk.client.models import ClaimView, InstanceView, LeaseView, MemberView, OperationView
 
 Answer = tuple[Any, ...]
 Handler = Callable[["Call"], Answer]
@@ -122,8 +122,8 @@ class Platform:
     def queue(self, kind: str = "deploy", **more: Any) -> str:
         """Make an operation that can be claimed."""
         operation_id = f"op_{next(self._ids)}"
-        said = {"id": operation_id, "kind": kind, "instance_id": "inst_1", "status": "queued"}
-        operation = wire(OperationView, **(said | more), correlation_id=f"cor-of-{operation_id}")
+        output = {"id": operation_id, "kind": kind, "instance_id": "inst_1", "status": "queued"}
+        operation = wire(OperationView, **(output | more), correlation_id=f"cor-of-{operation_id}")
         with self.changed:
             self.operations[operation_id] = operation
             self.waiting.append(operation)
@@ -146,8 +146,8 @@ class Platform:
             operation = self.waiting.pop(0)
         epoch = self.epochs[operation["id"]] = self.epochs.get(operation["id"], 0) + 1
         operation.update(status="running", claim_epoch=epoch, claimed_by=call.body["holder"])
-        said = {"operation": operation, "instance": self.instance(), "claim_epoch": epoch}
-        return 200, wire(ClaimView, **said, lease_expires_in_s=self.lease_s)
+        output = {"operation": operation, "instance": self.instance(), "claim_epoch": epoch}
+        return 200, wire(ClaimView, **output, lease_expires_in_s=self.lease_s)
 
     def _report(self, call: Call) -> Answer:
         operation_id, verb = call.path.split("/")[-2:]
@@ -164,9 +164,9 @@ class Platform:
         return 200, operation
 
     def instance(self) -> dict[str, Any]:
-        said = {"id": "inst_1", "name": "train", "project_id": "prj_1", "app_slug": "slurm", "state": "provisioning"}
+        output = {"id": "inst_1", "name": "train", "project_id": "prj_1", "app_slug": "slurm", "state": "provisioning"}
         members = [_member("mem_1", "controller"), _member("mem_2", "worker")]
-        return wire(InstanceView, **said, members=members, a_field_of_the_future={"x": 1})
+        return wire(InstanceView, **output, members=members, a_field_of_the_future={"x": 1})
 
     def answer(self, call: Call) -> Answer:
         for method, pattern, handler in self.handlers:

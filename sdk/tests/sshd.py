@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
-from gpuaas_sdk.models import GrantView
+from gpuaas_sdk.client.models import GrantView
 
 SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 
@@ -27,7 +28,7 @@ class Ca:
 
 
 class Sshd:
-    """`host_principals=None` serves a bare host key; `[]` a certificate that names nobody."""
+    """`host_principals=None` serves a bare host key; `[]` a certificate that names no host."""
 
     def __init__(self, directory: Path, *, user_ca: Ca, host_ca: Ca, host_principals: list[str] | None) -> None:
         self._directory, self.port = directory, _free_port()
@@ -70,7 +71,8 @@ class Sshd:
     def drop_connections(self) -> None:
         """Kill the session processes, not the listener."""
         for pid in _descendants(self._process.pid):
-            os.kill(pid, 9)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+                os.kill(pid, 9)
 
     def close(self) -> None:
         self.drop_connections()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from fake_platform import Call, Cut, Handler, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Calls, Client, ServiceAccount, correlation, errors
-from gpuaas_sdk.models import TokenView
+from gpuaas_sdk.client.models import TokenView
 
 TENANT = {"id": "ten_1", "slug": "acme", "name": "Acme", "created_at": "2026-11-15T00:00:00.000Z"}
 IDEMPOTENCY_KEY = r"[A-Za-z0-9._:-]{16,255}"
@@ -221,8 +221,8 @@ def test_a_token_is_renewed_before_it_expires(
     platform: Platform, account: ServiceAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, clock = TokenDesk(platform, expires_in=900), [1000.0]
-    monkeypatch.setattr("gpuaas_sdk.auth.now", lambda: clock[0])
-    monkeypatch.setattr("gpuaas_sdk.transport.now", lambda: clock[0])
+    monkeypatch.setattr("gpuaas_sdk.client.auth.now", lambda: clock[0])
+    monkeypatch.setattr("gpuaas_sdk.client.transport.now", lambda: clock[0])
     with Client.for_service_account(account) as client:
         client.get_tenant("ten_1")
         clock[0] += 839

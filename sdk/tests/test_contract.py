@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pytest
 from gpuaas_sdk import Calls, errors, generate, models
-from gpuaas_sdk.call import call
-from gpuaas_sdk.request import Page, Request
+from gpuaas_sdk.client.call import call
+from gpuaas_sdk.client.request import Page, Request
 
 CONTRACT = json.loads(generate.CONTRACT.read_text())
 ANY_SCOPE = "the same as below a project, for operations that are in none"
@@ -51,7 +52,7 @@ ELSEWHERE = {
     ("PUT", "/v1/artifact-store/{sha256}"): "artifacts.push_file",
     ("PUT", "/v1/tenants/{tenant_id}/artifact-store/{sha256}"): "artifacts.push_file",
 }
-EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: []}
+EXAMPLES = {str: "x", int: 1, bool: True, dict: {}, list: [], Mapping: {}, Sequence: []}
 
 
 def every_call() -> dict[str, call[Any, Any]]:

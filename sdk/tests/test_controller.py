@@ -10,7 +10,7 @@ import pytest
 from controlling import Stubborn, controlling, until
 from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, MemberReport, Work, errors
-from gpuaas_sdk.patience import now
+from gpuaas_sdk.client.backoff import now
 
 # --- outcomes
 
@@ -53,8 +53,8 @@ async def test_failed_reports_code_sentence_and_way_out(platform: Platform) -> N
     platform.queue()
     async with controlling(platform, reconcile):
         report = (await until(lambda: platform.reports("fail")))[0]
-    said = {"code": "disk_full", "message": "node-a is full.", "way_out": "Free 2 GB, then retry.", "retryable": True}
-    assert report.body["error"] == said
+    output = {"code": "disk_full", "message": "node-a is full.", "way_out": "Free 2 GB, then retry.", "retryable": True}
+    assert report.body["error"] == output
 
 
 async def test_an_unexpected_exception_is_a_retryable_failure_without_its_inner_text(platform: Platform) -> None:
@@ -155,7 +155,7 @@ async def test_a_report_is_delivered_with_one_key_however_often_the_line_breaks(
 async def test_a_platform_that_restarts_does_not_upset_the_work(
     platform: Platform, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuaas_sdk.transport.MAX_TRIES", 1)
+    monkeypatch.setattr("gpuaas_sdk.client.transport.MAX_TRIES", 1)
     left, calls = [2], []
 
     def restarting(call: Any) -> Any:

@@ -12,8 +12,8 @@ import pytest
 from controlling import Stubborn, controlling, nothing_was_reported, until
 from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import AsyncClient, Done, ServiceAccount, Work, errors
-from gpuaas_sdk.patience import now
-from gpuaas_sdk.shift import Pace
+from gpuaas_sdk.client.backoff import now
+from gpuaas_sdk.controller.claim_runner import Pace
 
 
 async def test_heartbeats_keep_a_long_step_alive(platform: Platform) -> None:

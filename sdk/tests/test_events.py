@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fake_platform import Call, Platform, Stream, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Client, errors
-from gpuaas_sdk.events import Position, afollow, follow
-from gpuaas_sdk.models import EventList, EventView
+from gpuaas_sdk.client.events import Position, afollow, follow
+from gpuaas_sdk.client.models import EventList, EventView
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -118,7 +118,7 @@ def test_resuming_names_the_last_event_seen(platform: Platform, client: Client) 
 
 
 def test_a_platform_that_restarts_is_waited_for_and_the_follower_is_told(platform: Platform, client: Client) -> None:
-    line, left, told = Line(3, []), [3], []
+    line, left, reported = Line(3, []), [3], []
 
     def away(call: Call) -> Any:
         left[0] -= 1
@@ -127,10 +127,10 @@ def test_a_platform_that_restarts_is_waited_for_and_the_follower_is_told(platfor
     serve(platform, line)
     platform.on("GET", "/v1/projects/prj_1/events/stream", away)
     events = follow(
-        client, project_id="prj_1", after=0, sleep=lambda _: None, on_line=lambda e: told.append(e and e.code)
+        client, project_id="prj_1", after=0, sleep=lambda _: None, on_line=lambda e: reported.append(e and e.code)
     )
     assert [e.sequence for e in itertools.islice(events, 3)] == [1, 2, 3]
-    assert told == ["unavailable"] * 3 + [None]
+    assert reported == ["unavailable"] * 3 + [None]
 
 
 @pytest.mark.parametrize(

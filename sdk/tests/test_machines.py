@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 from gpuaas_sdk import errors
-from gpuaas_sdk.machines import OUTPUT_LIMIT, Machine
+from gpuaas_sdk.machines.machine import OUTPUT_LIMIT, Machine
 from sshd import SSHD, Ca, Desk, Sshd
 
 pytestmark = pytest.mark.skipif(
@@ -127,8 +127,8 @@ async def test_a_file_is_replaced_at_once_with_mode_and_owner(desk: Desk, tmp_pa
 
 async def test_a_file_that_cannot_be_written_says_why_and_leaves_nothing(desk: Desk, tmp_path: Path) -> None:
     async with Machine.connect(desk, "alloc_1") as machine:
-        with pytest.raises(errors.MachineError, match="nobody-here"):
-            await machine.put(str(tmp_path / "x"), b"", owner="nobody-here:root")
+        with pytest.raises(errors.MachineError, match="no-such-user"):
+            await machine.put(str(tmp_path / "x"), b"", owner="no-such-user:root")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -214,12 +214,12 @@ async def test_without_our_check_a_host_certificate_for_everybody_would_pass(
     start: StartSshd, user_ca: Ca, host_ca: Ca, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checker can fail: asyncssh alone accepts it. If this test fails, asyncssh got stricter; good."""
-    monkeypatch.setattr("gpuaas_sdk.host_identity.HostCheck.look", lambda self, data: None)
+    monkeypatch.setattr("gpuaas_sdk.machines.host_identity.HostCheck.look", lambda self, data: None)
     await connect(Desk(start(host_principals=[]), user_ca=user_ca, host_ca=host_ca))
 
 
 async def test_if_asyncssh_stops_asking_us_nothing_is_believed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuaas_sdk.host_identity.HostCheck.guard", lambda self, connection: None)
+    monkeypatch.setattr("gpuaas_sdk.machines.host_identity.HostCheck.guard", lambda self, connection: None)
     with pytest.raises(errors.HostIdentityWrong):
         await connect(desk)
 

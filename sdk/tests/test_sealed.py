@@ -1,4 +1,4 @@
-"""What the platform sealed opens for the one it was sealed to, and for nobody and nothing else."""
+"""What the platform sealed opens for the one it was sealed to, and for no other account or claim."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fake_platform import wire
-from gpuaas_sdk.auth import ServiceAccount
-from gpuaas_sdk.models import SealedCredentialView
-from gpuaas_sdk.sealed import SealBroken, open_credential, open_secret
+from gpuaas_sdk.client.auth import ServiceAccount
+from gpuaas_sdk.client.models import SealedCredentialView
+from gpuaas_sdk.client.sealed import SealBroken, open_credential, open_secret
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 
@@ -71,8 +71,8 @@ def test_what_was_sealed_for_another_use_is_refused(changes: dict[str, Any]) -> 
         opening(sealed(ACCOUNT.private_jwk, **changes), ACCOUNT.private_jwk)
 
 
-def credential(text: str, **said: Any) -> str:
-    answer = wire(SealedCredentialView, credential_id="cred_1", version=2, sealed=text) | said
+def credential(text: str, **output: Any) -> str:
+    answer = wire(SealedCredentialView, credential_id="cred_1", version=2, sealed=text) | output
     asked = {"private_jwk": ACCOUNT.private_jwk, "platform_jwk": PLATFORM.as_dict(private=False)}
     return open_credential(msgspec.convert(answer, SealedCredentialView), **asked, **ASKED)  # type: ignore[arg-type]
 
@@ -80,9 +80,9 @@ def credential(text: str, **said: Any) -> str:
 def test_a_credential_opens_as_the_version_it_is() -> None:
     text = sealed(ACCOUNT.private_jwk, credential_id="cred_1", version=2)
     assert credential(text) == "s3cret"
-    for said in ({"version": 1}, {"credential_id": "cred_2"}):
+    for output in ({"version": 1}, {"credential_id": "cred_2"}):
         with pytest.raises(SealBroken, match="another use"):
-            credential(text, **said)
+            credential(text, **output)
     with pytest.raises(SealBroken, match="credential_id"):
         credential(sealed(ACCOUNT.private_jwk))  # a runtime secret is no credential
 

@@ -20,7 +20,7 @@ async def client(platform: Platform) -> AsyncIterator[AsyncClient]:
         yield client
 
 
-def told(platform: Platform) -> list[dict]:
+def reported(platform: Platform) -> list[dict]:
     return [line for call in platform.calls if call.path.endswith("/telemetry") for line in call.body["lines"]]
 
 
@@ -29,8 +29,8 @@ async def test_lines_arrive_in_order_with_their_ids(platform: Platform, client: 
         with correlation("cor-of-the-work"):
             telemetry.line("first", kind="step", ms=12)
         telemetry.line("second", level="warning", correlation_id="cor-another", operation_id="op_1")
-        await until(lambda: len(told(platform)) == 2)
-    first, second = told(platform)
+        await until(lambda: len(reported(platform)) == 2)
+    first, second = reported(platform)
     assert (first["message"], first["correlation_id"]) == ("first", "cor-of-the-work")
     assert first["fields"] == {"kind": "step", "ms": 12}
     assert (second["level"], second["operation_id"]) == ("warning", "op_1")
@@ -42,7 +42,7 @@ async def test_what_waits_is_sent_when_the_block_ends(platform: Platform, client
             telemetry.line(str(number))
         moments = {"started_at": "2026-11-15T12:00:00.000Z", "ended_at": "2026-11-15T12:00:01.000Z"}
         telemetry.span("deploy", **moments, trace_id="a" * 32)
-    assert [line["message"] for line in told(platform)] == list("01234")
+    assert [line["message"] for line in reported(platform)] == list("01234")
     assert [len(call.body["spans"]) for call in platform.calls] == [1, 0, 0]
 
 
@@ -54,8 +54,8 @@ async def test_what_is_being_sent_when_the_block_ends_is_sent_once(platform: Pla
     platform.on("POST", PATH, slowly)
     async with TelemetrySender(client, every_s=0.01) as telemetry:
         telemetry.line("once")
-        await until(lambda: len(told(platform)) == 1)
-    assert len(told(platform)) == 1
+        await until(lambda: len(reported(platform)) == 1)
+    assert len(reported(platform)) == 1
 
 
 async def test_while_the_platform_is_away_nothing_waits_and_the_rest_is_counted(
@@ -83,7 +83,7 @@ async def test_while_the_platform_is_away_nothing_waits_and_the_rest_is_counted(
 
 
 def _texts(platform: Platform) -> list[str]:
-    return [line["message"] for line in told(platform)]
+    return [line["message"] for line in reported(platform)]
 
 
 async def test_what_is_refused_is_dropped_and_not_sent_again(platform: Platform, client: AsyncClient) -> None:
@@ -99,7 +99,7 @@ async def test_whatever_is_given_fits_the_contract(platform: Platform, client: A
     async with TelemetrySender(client, every_s=60) as telemetry:
         telemetry.line("é" * 9000, level="loud", what=object(), half="\ud800")
         telemetry.line("", kind="step", much="x" * 5000)
-    long, empty = told(platform)
+    long, empty = reported(platform)
     assert len(long["message"].encode()) <= 8192
     assert long["level"] == "error"
     assert long["fields"]["what"].startswith("<object")

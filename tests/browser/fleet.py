@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gpuaas_lab.stack.seed import Demo
 from gpuaas_sdk import ServiceAccount
-from gpuaas_sdk.auth import ASSERTION_TYPE
+from gpuaas_sdk.client.auth import ASSERTION_TYPE
 
 EVERY_S = 8
 

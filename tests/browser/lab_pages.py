@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuaas_lab.stack.credentials import BOSS, USER
-from gpuaas_sdk.errors import Conflict
+from gpuaas_sdk.client.errors import Conflict
 from ground import Ground, wait_until
 from pages import Visit, expect, visiting
 from playwright.sync_api import Browser

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuaas_sdk import AsyncClient, Controller, Done, Failed, ServiceAccount, Work
-from gpuaas_sdk.models import Condition, MemberReport
+from gpuaas_sdk.client.models import Condition, MemberReport
 
 SLUG, VERSION = "notebooks", "1.4.0"
 BOTH = ["together", "apart"]

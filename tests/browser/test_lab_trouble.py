@@ -33,7 +33,7 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def dana(browser: Browser, ground: Ground, points: Path) -> Iterator[Visit]:
-    ground.controller_restarted_with({"GPUAAS_SLURM_FAILPOINT_DIR": str(points)})
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(points)})
     try:
         with looking(browser, ground) as visit:
             yield visit

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from gpuaas_lab.hosts import Lab
 from gpuaas_sdk import Again, Done, Failed, Work
-from gpuaas_sdk.errors import MachineUnreachable
-from gpuaas_slurm.hosts import MachineLike
+from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.host import MachineLike
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.state.journal import Journal
 
 INSTANCE, ALLOCATION = "inst_01k9lab0000000000000000000", "alloc_01k9lab000000000000000000"
 numbers = itertools.count(1)
@@ -40,7 +40,7 @@ class Bed:
         self.tools = Tools(
             Journal(state / "journal.db"), connect=self.connect, patience_s=0.5, package_set=self.package_set
         )
-        self.said: list[str] = []
+        self.output: list[str] = []
 
     async def package_set(self, work: Work) -> None:
         """This platform has none."""
@@ -106,7 +106,7 @@ class Bed:
         )
 
     async def _progress(self, phase: str, step: int, of: int, message: str, **_: Any) -> None:
-        self.said.append(f"{step}/{of} {message}")
+        self.output.append(f"{step}/{of} {message}")
 
     async def _project(self, _: str) -> Any:
         return SimpleNamespace(slug="team-a")

@@ -3,11 +3,12 @@
 import dataclasses
 
 import pytest
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import parse
 from gpuaas_slurm import conditions
 from gpuaas_slurm.access import Proof
-from gpuaas_slurm.errors import WAYS_OUT, StepFailed, explain
+from gpuaas_slurm.errors import FAILURES, WAYS_OUT
 from gpuaas_slurm.facts import HostFacts, read
-from gpuaas_slurm.hosts import parse
 from gpuaas_slurm.reconcile.decommission import checks
 from gpuaas_slurm.slurm import parse as slurm
 
@@ -21,16 +22,16 @@ def first_no(facts: HostFacts) -> tuple[str, str] | None:
 
 def test_marked_lines_are_kept_apart_from_plain_output() -> None:
     answer = parse(0, "hello\n@done files\n@done mpi\n@ x\n", "oops\n")
-    assert answer.said == {"done": ["files", "mpi"]}
+    assert answer.lines == {"done": ["files", "mpi"]}
     assert answer.text == "hello\n@ x\noops"
 
 
 def test_facts_are_read_from_one_answer() -> None:
-    said = "\n".join(
+    output = "\n".join(
         ["@hostname gpu1", "@now_ms 5000", "@virt systemd-nspawn", "@cpus 8", "@memory_mb 16000", "@gpu /dev/nvidia10", "@gpu /dev/nvidia2",
          "@disk /|5000", "@port 6817|users:((x))", "@unit munge.service|active", "@missing srun", "@conf ", "@owner inst_00000001"]
     )  # fmt: skip
-    facts = read(parse(0, said), 1000)
+    facts = read(parse(0, output), 1000)
     assert facts.gpus == ("/dev/nvidia2", "/dev/nvidia10")
     assert (facts.skew_s, facts.disk_kb, facts.units, facts.conf_instance) == (
         4.0,
@@ -106,7 +107,7 @@ def test_a_port_of_our_own_daemon_is_not_taken(facts: HostFacts) -> None:
 
 
 def failed(stdout: str, code: str = "step_failed") -> StepFailed:
-    return explain(parse(1, stdout), host="gpu1", step="database", title="Starting the database", code=code)
+    return FAILURES.explain(parse(1, stdout), host="gpu1", step="database", title="Starting the database", code=code)
 
 
 def test_a_failure_keeps_the_last_words_of_the_service() -> None:
@@ -116,36 +117,36 @@ def test_a_failure_keeps_the_last_words_of_the_service() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         "@full /var/lib/mysql|0",
         "tar: x: Cannot write: No space left on device",
         "@log InnoDB: Error number 28 means 'No space left on device'",
     ],
 )
-def test_a_full_disk_is_recognised_behind_any_failure(said: str) -> None:
-    error = failed(said, "accounting_not_ready")
+def test_a_full_disk_is_recognised_behind_any_failure(output: str) -> None:
+    error = failed(output, "accounting_not_ready")
     assert error.code == "disk_full"
     assert "of gpu1 is full" in error.message
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "word"),
+    ("output", "code", "word"),
     [
         ("error: Munge decode failed: Rewound credential", "clock_wrong", "clocks of gpu2"),
         ("error: Munge decode failed: Expired credential\nslurm: error: Protocol authentication error", "clock_wrong", "clock"),
         ("error: Munge decode failed: Invalid credential", "keys_differ", "another munge key"),
         ("slurm_load_node: Protocol authentication error", "keys_differ", "another munge key"),
-        ("slurm_load_partitions: Zero Bytes were transmitted or received", "keys_differ", "refuse each other"),
+        ("slurm_load_partitions: Zero Bytes were transmitted or received", "keys_differ", "reject each other"),
         ("inval gres/gpu count reported lower than configured (1 < 2)", "gpus_missing", "fewer GPUs"),
         ("error: mysql_real_connect failed: 2002 Can't connect to local server through socket", "accounting_not_ready", "MariaDB"),
     ],
 )  # fmt: skip
-def test_what_slurm_and_munge_mean_is_said_in_words(said: str, code: str, word: str) -> None:
-    failed = explain(parse(1, "", said), host="gpu2", step="worker", title="Starting", code="step_failed")
+def test_what_slurm_and_munge_mean_is_said_in_words(output: str, code: str, word: str) -> None:
+    failed = FAILURES.explain(parse(1, "", output), host="gpu2", step="worker", title="Starting", code="step_failed")
     assert failed.code == code
     assert word in failed.message
-    assert said in failed.detail["output"], "the engineer still gets the words as they were"
+    assert output in failed.detail["output"], "the engineer still gets the words as they were"
 
 
 def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> None:
@@ -155,7 +156,7 @@ def test_the_sentence_has_the_services_own_words_and_not_those_around_them() -> 
         "slurmdbd.service: Failed with result 'exit-code'.",
     ]
     error = failed("".join(f"@log {line}\n" for line in [*log, "Stopped slurmdbd.service - Slurm DBD…"]))
-    assert error.message.endswith("did not work: my last words")
+    assert error.message.endswith("failed: my last words")
     assert "Started x" in failed("@log Started x\n").message, "better than nothing"
 
 
@@ -168,7 +169,7 @@ def test_a_script_can_name_its_own_failure() -> None:
 
 @pytest.mark.parametrize("code", WAYS_OUT)
 def test_every_failure_tells_a_person_what_to_do(code: str) -> None:
-    way_out = StepFailed(code, "x").way_out("op_1")
+    way_out = FAILURES.way_out(code, "op_1")
     assert any(word in way_out for word in ("retry op_1", "Decommission", "Update the instance"))
 
 
@@ -186,9 +187,9 @@ def test_versions_and_states_of_slurm() -> None:
 
 
 def test_proofs_are_read_from_the_report() -> None:
-    said = ["@first_job 1700|gpu1", "@batch_job 2|COMPLETED", "@gpu_job 4|0", "@access version|slurmctld|slurm-wlm 22.05.8",
+    output = ["@first_job 1700|gpu1", "@batch_job 2|COMPLETED", "@gpu_job 4|0", "@access version|slurmctld|slurm-wlm 22.05.8",
             "@access command|sinfo|0", "@access nodes|worker0-a=idle worker1-b=mix "]  # fmt: skip
-    proof = Proof.read(parse(0, "\n".join(said)))
+    proof = Proof.read(parse(0, "\n".join(output)))
     assert (proof.first_job_at_ms, proof.batch_job, proof.gpus, proof.slurm_version) == (1700, "2", 4, "22.05.8")
     assert proof.nodes == {"worker0-a": "idle", "worker1-b": "busy"}
     assert {c["status"] for c in proof.conditions(2)} == {"True"}

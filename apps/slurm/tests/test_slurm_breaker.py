@@ -1,20 +1,22 @@
 """The circuit breaker: who failed too often is not tried again blindly, and every way out of that works."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Done, Failed, Work
-from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.reconcile import breaker
-from gpuaas_slurm.reconcile.breaker import MOST_OF_A_HOST, MOST_OF_A_VERSION, WINDOW_S
-from gpuaas_slurm.reconcile.ground import Tools, guarded
-from gpuaas_slurm.state.journal import Journal
+from gpuaas_sdk.host_steps import breaker
+from gpuaas_sdk.host_steps.breaker import MOST_PER_HOST, MOST_PER_VERSION, WINDOW_S
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_slurm.reconcile.context import Tools
 
 
 class Scene:
-    """Operations on hosts that fail as told; the clock is ours."""
+    """Operations on hosts that fail as reported; the clock is ours."""
 
     def __init__(self, path: Path | str) -> None:
         self.path, self.time, self.count, self.tries = path, 1_000_000.0, 0, 0
@@ -39,7 +41,7 @@ class Scene:
                 raise StepFailed(fails, f"{host} broke at try {self.tries}", {"host": host, "log": ["my last words"]})
             return Done("it works")
 
-        return await guarded(work, self.tools, lambda: breaker.tried(work, self.tools, body))
+        return await translate_errors(work, self.tools, lambda: breaker.with_circuit_breaker(work, self.tools, body))
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def scene(place: Path | str) -> Scene:
     return Scene(place)
 
 
-async def broken(scene: Scene, host: str = "gpu1", times: int = MOST_OF_A_HOST) -> None:
+async def broken(scene: Scene, host: str = "gpu1", times: int = MOST_PER_HOST) -> None:
     for _ in range(times):
         assert (await scene.add(host, fails="step_failed")).code == "step_failed"
 
@@ -81,9 +83,9 @@ async def test_it_closes_when_the_window_is_over(scene: Scene) -> None:
     assert isinstance(await scene.add(), Done)
 
 
-async def test_a_new_version_of_the_app_begins_anew(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_new_version_of_the_app_starts_with_a_closed_circuit(scene: Scene) -> None:
     await broken(scene)
-    monkeypatch.setattr(breaker, "__version__", "99.0.0")
+    scene.tools.profile = replace(scene.tools.profile, version="99.0.0")
     assert isinstance(await scene.add(), Done)
 
 
@@ -94,31 +96,31 @@ async def test_the_memory_survives_the_process(scene: Scene) -> None:
     assert (await scene.add()).code == "bootstrap_circuit_open"
 
 
-@pytest.mark.parametrize("code", ["package_missing", "clock_wrong", "port_in_use", "disk_full", "drained_by_somebody"])
+@pytest.mark.parametrize("code", ["package_missing", "clock_wrong", "port_in_use", "disk_full", "drained_by_person"])
 async def test_a_question_that_is_answered_with_no_is_asked_as_often_as_people_like(scene: Scene, code: str) -> None:
-    for _ in range(MOST_OF_A_HOST + 1):
+    for _ in range(MOST_PER_HOST + 1):
         assert (await scene.add(fails=code)).code == code
 
 
 async def test_a_success_in_between_counts_from_the_beginning(scene: Scene) -> None:
-    await broken(scene, times=MOST_OF_A_HOST - 1)
+    await broken(scene, times=MOST_PER_HOST - 1)
     assert isinstance(await scene.add(), Done)
-    await broken(scene, times=MOST_OF_A_HOST - 1)
+    await broken(scene, times=MOST_PER_HOST - 1)
     assert isinstance(await scene.add(), Done)
 
 
 async def test_a_version_that_fails_everywhere_is_stopped_for_hosts_it_was_not_tried_on(scene: Scene) -> None:
-    for number in range(MOST_OF_A_VERSION):
+    for number in range(MOST_PER_VERSION):
         await broken(scene, f"gpu{number}", 1)
     refused = await scene.add("fresh")
     assert refused.code == "bootstrap_circuit_open"
-    assert f"failed {MOST_OF_A_VERSION} times in a row, on {MOST_OF_A_VERSION} hosts" in refused.why
+    assert f"failed {MOST_PER_VERSION} times in a row, on {MOST_PER_VERSION} hosts" in refused.why
     assert isinstance(await scene.add("fresh", try_anyway=True), Done)
     assert isinstance(await scene.add("gpu99"), Done)
 
 
 async def test_a_success_somewhere_lets_the_version_go_on(scene: Scene) -> None:
-    for number in range(MOST_OF_A_VERSION - 1):
+    for number in range(MOST_PER_VERSION - 1):
         await broken(scene, f"gpu{number}", 1)
     scene.time += 1
     assert isinstance(await scene.add("good"), Done)

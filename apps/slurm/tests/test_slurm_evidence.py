@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from gpuaas_slurm import evidence
-from gpuaas_slurm.errors import explain
-from gpuaas_slurm.hosts import Claim, parse, preamble
+from gpuaas_sdk.host_steps import evidence
+from gpuaas_sdk.host_steps.host import Claim, parse, preamble
+from gpuaas_slurm.errors import FAILURES
+from gpuaas_slurm.profile import PROFILE
 
 MUNGE_KEY = base64.b64encode(bytes(range(1, 129))).decode()
 CANARIES = {
@@ -25,8 +26,10 @@ CANARIES = {
 
 @pytest.mark.parametrize("line", CANARIES)
 def test_a_secret_that_a_daemon_said_is_nowhere_in_the_evidence(line: str) -> None:
-    said = "\n".join([line, *(f"@log {one}" for one in line.splitlines())])
-    error = explain(parse(1, said), host="gpu1", step="join_key", title="Bringing the key", code="step_failed")
+    output = "\n".join([line, *(f"@log {one}" for one in line.splitlines())])
+    error = FAILURES.explain(
+        parse(1, output), host="gpu1", step="join_key", title="Bringing the key", code="step_failed"
+    )
     whole = json.dumps(evidence.bundle({**error.detail, "more": {"deep": [line]}}, [], {}))
     secret = CANARIES[line]
     if "\n" not in line:
@@ -67,14 +70,14 @@ def test_a_failed_act_brings_the_state_of_the_services_and_the_last_acts_of_the_
     other = "Result=success\\nNRestarts=0\\nId=munge.service\\nActiveState=active\\nSubState=running\\n"
     (tools / "systemctl").write_text(f"#!/bin/sh\ncase \"$*\" in *NRestarts*) printf '{answer}\\n{other}';; esac\n")
     (tools / "systemctl").chmod(0o755)
-    text = preamble(Claim("inst_00000001", "op_00000001", 1), step="join", unit="", within=1)
+    text = preamble(PROFILE, Claim("inst_00000001", "op_00000001", 1), step="join", unit="", within=1)
     text = text.replace("/var/lib/gpuaas-slurm", f"{tmp_path}/lib").replace("RUN=/run", f"RUN={tmp_path}/run")
     text = text.replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
     script = f"{text}\nprobe() {{ true; }}\nact() {{ echo it broke; exit 1; }}\nrun_act\n"
     done = subprocess.run(
         ["bash", "-c", script], capture_output=True, text=True, timeout=30, check=False, env=dict(os.environ)
     )
-    detail = explain(
+    detail = FAILURES.explain(
         parse(done.returncode, done.stdout), host="gpu1", step="join", title="Joining", code="step_failed"
     ).detail
     assert "it broke" in detail["output"]

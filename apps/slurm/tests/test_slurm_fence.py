@@ -6,14 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
-from gpuaas_slurm.hosts import STALE_EXIT, Claim, preamble
+from gpuaas_sdk.host_steps.host import STALE_EXIT, Claim, preamble
+from gpuaas_slurm.profile import PROFILE
 
 OLD, NEW = "op_01k9aaaaaaaaaaaaaaaaaaaaaa", "op_01k9bbbbbbbbbbbbbbbbbbbbbb"
 INSTANCE = "inst_00000001"
 
 
 def script(root: Path, operation: str, epoch: int, act: str, probe: str = "true", member: str = "") -> str:
-    text = preamble(Claim(INSTANCE, operation, epoch, member), step="files", unit="", within=1)
+    text = preamble(PROFILE, Claim(INSTANCE, operation, epoch, member), step="files", unit="", within=1)
     text = text.replace("BASE=/var/lib/gpuaas-slurm", f"BASE={root}/lib").replace(
         "RUN=/run/gpuaas-slurm", f"RUN={root}/run"
     )

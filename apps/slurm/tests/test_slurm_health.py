@@ -5,13 +5,14 @@ import subprocess
 from typing import Any
 
 import pytest
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host, parse, preamble
 from gpuaas_slurm import __version__, conditions, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, refreshed, shown_header
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.hosts import Host, parse, preamble
-from gpuaas_slurm.looking import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
+from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile import deploy
 from gpuaas_slurm.steps.catalog import Member, example_host
 from gpuaas_slurm.steps.proof import header, try_header
@@ -165,16 +166,16 @@ def test_a_cluster_as_the_platform_made_it_has_an_empty_ledger() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "first", "kind", "said"),
+    ("seen", "first", "kind", "output"),
     [
         (head(files=(("changed", "/etc/slurm/slurm.conf", "2026-11-16 08:00"),)), {}, "person", "changed by hand"),
-        (head(files=(("lost", "/etc/slurm/gres.conf", ""),)), {}, "lost", "The file is gone."),
+        (head(files=(("lost", "/etc/slurm/gres.conf", ""),)), {}, "lost", "The file is missing."),
         (head(), {"node": drained()}, "person", "Drained by root since 2026-11-16T08:00:00: fan is loud."),
         (head(), {"node": drained("slurm", "low memory")}, "slurm", "Drained by Slurm"),
         (head(), {"node": None}, "lost", "no such node"),
         (head(nodes=head().nodes | {"stray": node("stray")}), {}, "person", "not a member"),
         (head(partitions={"main": SEEN_PART, "own": SEEN_PART}), {}, "person", "slurm.conf does not have"),
-        (head(partitions={}), {}, "lost", "gone from the scheduler"),
+        (head(partitions={}), {}, "lost", "does not have the partition"),
         (head(partitions={"main": SEEN_PART | {"State": "DOWN"}}), {}, "person", "State is DOWN; slurm.conf says UP."),
         (head(partitions={"main": SEEN_PART | {"MaxTime": "1-00:00:00"}}), {}, "person", "MaxTime is 1-00:00:00"),
         (head(associations=(*head().associations, ("team-a", "eve", ""))), {}, "person", "eve was added"),
@@ -184,10 +185,10 @@ def test_a_cluster_as_the_platform_made_it_has_an_empty_ledger() -> None:
     ],
 )
 def test_what_somebody_changed_is_in_the_ledger_with_a_way_back(
-    seen: HeadSeen, first: dict[str, Any], kind: str, said: str
+    seen: HeadSeen, first: dict[str, Any], kind: str, output: str
 ) -> None:
     (entry,) = ledger(seen, **first)
-    assert (entry["kind"], said in entry["said"]) == (kind, True), entry
+    assert (entry["kind"], output in entry["said"]) == (kind, True), entry
     assert entry.get("revert") or entry.get("adopt")
 
 
@@ -197,7 +198,7 @@ def test_an_older_version_of_the_files_is_a_change_that_waits() -> None:
 
 
 def test_what_hosts_say_is_read() -> None:
-    said = [
+    output = [
         "@now_ms 5000", "@version slurm-wlm 22.05.8", "@unit slurmctld.service|active", "@files listed",
         "@file changed|/etc/slurm/slurm.conf|2026-11-16 08:00", "@ping Slurmctld(primary) at gpu1 is UP",
         "@node worker0-a|drain*|22.05.8|gpu:a100:2(S:0),gpu:h100:1(S:1)|root|2026-11-16T08:00:00|fan|loud",
@@ -206,7 +207,7 @@ def test_what_hosts_say_is_read() -> None:
         "@assoc team-a|gpuaas|3|||||", "@assoc root||||||", "@made Parent - 'root'", "@made Account - 'team-a':GrpJobs=3",
         "@made Parent - 'team-a'", "@made User - 'gpuaas':DefaultAccount='team-a'",
     ]  # fmt: skip
-    seen = read_head(parse(0, "\n".join(said)), 1000)
+    seen = read_head(parse(0, "\n".join(output)), 1000)
     assert (seen.skew_s, seen.version, seen.answers, seen.database, seen.accounts) == (4.0, "22.05.8", True, True, True)
     assert seen.files == (("changed", "/etc/slurm/slurm.conf", "2026-11-16 08:00"),)
     first, second = seen.nodes.values()
@@ -225,7 +226,7 @@ def test_what_hosts_say_is_read() -> None:
 
 @pytest.mark.parametrize("script", [HEAD, WORKER, try_header(PLAN, "main", "a100")], ids=["head", "worker", "header"])
 def test_a_look_is_valid_shell_and_takes_no_charge_of_the_host(script: str) -> None:
-    text = preamble(example_host().claim, step="look", unit="", within=1) + script
+    text = preamble(PROFILE, example_host().claim, step="look", unit="", within=1) + script
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
     assert done.returncode == 0, done.stderr
     assert not any(word in script for word in ("fence", "journal", "systemctl start", "scontrol update"))
@@ -286,29 +287,32 @@ class Asked:
     """The part of Work that a preflight needs."""
 
     def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
 
     def members(self) -> list[Any]:
         return []
 
     async def progress(self, phase: str, step: int, of: int, message: str, *, adapter_detail: dict[str, Any]) -> None:
-        self.told.append(adapter_detail)
+        self.reported.append(adapter_detail)
 
 
 async def check(facts: dict[str, HostFacts], **more: Any) -> Asked:
     work = Asked()
-    hosts = {a: Host(example_host().machine, example_host().claim, a, f.hostname, "10.0.0.1") for a, f in facts.items()}
+    hosts = {
+        a: Host(example_host().machine, example_host().claim, a, f.hostname, "10.0.0.1", PROFILE)
+        for a, f in facts.items()
+    }
     try:
         await deploy.check_hosts(work, hosts, facts, **more)  # type: ignore[arg-type]
     except StepFailed as error:
-        work.told.append({"error": error})
+        work.reported.append({"error": error})
     return work
 
 
 async def test_every_host_answers_every_question_and_all_that_is_wrong_is_told_at_once(facts: HostFacts) -> None:
     other = dataclasses.replace(facts, hostname="gpu2", ports={6818: "nc"}, skew_s=600.0)
     third = dataclasses.replace(facts, hostname="gpu3", missing=("srun",), cgroup="sysfs", taken_uids=frozenset())
-    matrix, ended = (await check({"a": facts, "b": other, "c": third})).told
+    matrix, ended = (await check({"a": facts, "b": other, "c": third})).reported
     rows = {host["host"]: {row["check"]: row["ok"] for row in host["checks"]} for host in matrix["preflight"]}
     assert all(rows["gpu1"].values())
     assert [name for name, ok in rows["gpu2"].items() if not ok] == ["clock_right", "ports_free"]
@@ -323,16 +327,16 @@ async def test_every_host_answers_every_question_and_all_that_is_wrong_is_told_a
 
 async def test_packages_that_can_still_be_brought_end_nothing_yet(facts: HostFacts) -> None:
     lacking = dataclasses.replace(facts, missing=("srun",))
-    (matrix,) = (await check({"a": lacking}, later=frozenset(["packages_present"]))).told
+    (matrix,) = (await check({"a": lacking}, later=frozenset(["packages_present"]))).reported
     assert [row["check"] for row in matrix["preflight"][0]["checks"] if not row["ok"]] == ["packages_present"]
-    assert len((await check({"a": lacking})).told) == 2
+    assert len((await check({"a": lacking})).reported) == 2
     both = dataclasses.replace(lacking, skew_s=600.0)
-    (_, ended) = (await check({"a": both}, later=frozenset(["packages_present"]))).told
+    (_, ended) = (await check({"a": both}, later=frozenset(["packages_present"]))).reported
     assert ended["error"].code == "clock_wrong"
 
 
 async def test_two_hosts_of_one_name_are_refused(facts: HostFacts) -> None:
-    (_, ended) = (await check({"a": facts, "b": facts})).told
+    (_, ended) = (await check({"a": facts, "b": facts})).reported
     assert ended["error"].message == "More than one of the hosts is called gpu1; rename one."
 
 

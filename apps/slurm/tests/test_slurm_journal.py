@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gpuaas_slurm import failpoints
-from gpuaas_slurm.state.journal import Journal, Key, Setback
+from gpuaas_sdk.host_steps import failpoints
+from gpuaas_sdk.host_steps.journal import Journal, Key, Setback
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gpuaas_slurm.state.journal import Journal, Key
+from gpuaas_sdk.host_steps.journal import Journal, Key
 key = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 journal = Journal(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 attempt = journal.acting(key)
@@ -110,7 +110,7 @@ async def test_a_failpoint_holds_until_it_is_taken_away(tmp_path: Path, monkeypa
     mark.touch()
     held = asyncio.create_task(failpoints.reach("database", "after_act"))
     async with asyncio.timeout(60):
-        while mark.read_text() != "here":  # noqa: ASYNC110 - a file tells nobody
+        while mark.read_text() != "here":  # noqa: ASYNC110 - a file sends no event
             await asyncio.sleep(0.01)
     assert not held.done()
     mark.unlink()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from gpuaas_sdk import Again, Done, Failed
-from gpuaas_sdk.errors import StaleClaim
+from gpuaas_sdk.client.errors import StaleClaim
 
 pytestmark = pytest.mark.lab
 CLEAN = "ss -ltnH; pgrep -l 'slurm|munged|mariadbd'; ls -d /etc/slurm/slurm.conf /etc/munge/munge.key /var/lib/gpuaas-slurm; id gpuaas"
@@ -54,13 +54,13 @@ async def test_a_deployed_cluster_runs_jobs_and_a_second_run_changes_nothing(bed
     again = await bed.deploy(inputs={"gpu_type": "a100", "partition": "gpu"})
     assert isinstance(again, Done), again
     proofs = ["first_job", "gpu_job", "access", "batch_job"]
-    assert sorted(acts(bed)[len(first) :]) == sorted(proofs), "only the proofs are made anew"
+    assert sorted(acts(bed)[len(first) :]) == sorted(proofs), "only the proofs are made again"
 
 
 async def test_a_wrong_account_is_refused_at_submit(bed) -> None:
     assert isinstance(await bed.deploy(), Done)
-    said = bed.sh("cd /tmp; runuser -u gpuaas -- srun -A other hostname 2>&1 || true")
-    assert "Invalid account" in said
+    output = bed.sh("cd /tmp; runuser -u gpuaas -- srun -A other hostname 2>&1 || true")
+    assert "Invalid account" in output
 
 
 async def test_the_cluster_comes_back_after_a_power_cut(bed) -> None:

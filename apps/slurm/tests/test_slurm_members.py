@@ -4,23 +4,25 @@ import subprocess
 from dataclasses import replace
 
 import pytest
+from gpuaas_sdk.host_steps.host import parse, preamble
+from gpuaas_sdk.host_steps.runner import name_hosts
 from gpuaas_slurm import conditions, validate
 from gpuaas_slurm.facts import FIRST_UID, HostFacts, common_uid
-from gpuaas_slurm.hosts import parse, preamble
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile.members import confinement
 from gpuaas_slurm.render import units
 from gpuaas_slurm.render.files import SHARED, File, cluster_files, joining_files
 from gpuaas_slurm.render.slurm_conf import slurm_conf
-from gpuaas_slurm.runner import named
+from gpuaas_slurm.slurm import node_control
 from gpuaas_slurm.steps import admission, catalog, nodes, teardown
 
 ALICE = "@job 12|alice|team-a|1:02:03|RUNNING|2026-11-16T09:03:34"
 BOB = "@job 13|bob|team-b|UNLIMITED|RUNNING|N/A"
 
 
-def standing(*lines: str) -> nodes.Standing:
-    return nodes.read(parse(0, "\n".join(lines)))
+def standing(*lines: str) -> node_control.NodeStatus:
+    return node_control.read(parse(0, "\n".join(lines)))
 
 
 def test_a_node_that_slurm_does_not_know_is_not_known() -> None:
@@ -58,7 +60,7 @@ def test_a_drain_tells_whose_jobs_hold_the_worker_and_when_the_last_is_over() ->
 def test_a_long_list_of_jobs_is_told_in_part_and_counted_whole() -> None:
     many = [f"@job {n}|alice|team-a|1:00|RUNNING|2026-11-16T09:00:00" for n in range(1, 400)]
     seen = standing("@node drng|root|x", *many).forecast
-    assert (len(seen["jobs"]), seen["jobs_total"]) == (nodes.MOST_JOBS, 399)
+    assert (len(seen["jobs"]), seen["jobs_total"]) == (node_control.MOST_JOBS, 399)
 
 
 def test_a_drain_without_a_reason_is_of_a_worker_that_has_just_joined() -> None:
@@ -69,11 +71,11 @@ def test_a_drain_without_a_reason_is_of_a_worker_that_has_just_joined() -> None:
 
 
 def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: HostFacts) -> None:
-    seat = plan.workers[0]
-    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
-    files = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    slot = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, slot.allocation_id, {slot.allocation_id: facts})}
+    files = joining_files(plan, slot.allocation_id, facts, {path: whole[path] for path in SHARED})
     options = next(file for file in files if file.path == admission.OPTIONS)
-    assert b'Gres=gpu:a100:2 Feature=a100 State=DRAIN"' in (admission.close_door(seat, options).data or b"")
+    assert b'Gres=gpu:a100:2 Feature=a100 State=DRAIN"' in (admission.close_door(slot, options).data or b"")
     dropin = next(file for file in files if file.path.endswith("slurmd.service.d/50-gpuaas.conf"))
     lines = dropin.text.splitlines()
     own, door = (lines.index(f"EnvironmentFile={path}") for path in (admission.OPTIONS, f"-{admission.DOOR}"))
@@ -81,20 +83,20 @@ def test_a_worker_that_joins_says_itself_that_it_is_drained(plan: Plan, facts: H
 
 
 def test_the_scripts_of_admission_are_valid_shell(plan: Plan, facts: HostFacts) -> None:
-    seat, host = plan.workers[0], catalog.example_host()
-    options = File(admission.OPTIONS, units.slurmd_env(plan, seat, facts))
+    slot, host = plan.workers[0], catalog.example_host()
+    options = File(admission.OPTIONS, units.slurmd_env(plan, slot, facts))
     steps = [
-        admission.close_door(seat, options),
-        admission.join(seat),
-        admission.admit(plan, seat),
-        admission.accept(plan, seat, 2),
-        admission.accept(plan, seat, 0),
-        admission.open_door(seat),
-        nodes.delete(seat),
-        nodes.restart(True, seat),
+        admission.close_door(slot, options),
+        admission.join(slot),
+        admission.admit(plan, slot),
+        admission.accept(plan, slot, 2),
+        admission.accept(plan, slot, 0),
+        admission.open_door(slot),
+        nodes.delete(slot),
+        nodes.restart(True, slot),
     ]
     for step in steps:
-        text = preamble(host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+        text = preamble(PROFILE, host.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
         done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
         assert done.returncode == 0, f"{step.name}: {done.stderr}"
         assert step.undo in (*(made().name for made in teardown.ORDER), ""), step.name
@@ -105,7 +107,7 @@ def test_completing_without_a_job_is_still_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("output", "kept"),
     [
         ("a new disk", "a new disk"),
         ("it's 'bad'; reboot", "it s bad reboot"),
@@ -114,8 +116,8 @@ def test_completing_without_a_job_is_still_waited_for() -> None:
         ("", ""),
     ],
 )
-def test_a_persons_words_cannot_leave_their_quotes(said: str, kept: str) -> None:
-    assert validate.plain(said) == kept
+def test_a_persons_words_cannot_leave_their_quotes(output: str, kept: str) -> None:
+    assert validate.plain(output) == kept
 
 
 def test_one_number_for_the_user_on_every_host(facts: HostFacts) -> None:
@@ -131,7 +133,7 @@ def test_a_host_where_the_number_is_taken_or_the_name_has_another_is_refused(fac
     assert ask(replace(facts, uid=FIRST_UID, taken_uids=frozenset({FIRST_UID})), "")[0]
     taken, why = ask(replace(facts, taken_uids=frozenset({FIRST_UID})), "")
     assert not taken
-    assert "belongs to somebody else" in why
+    assert "belongs to another user" in why
     other, why = ask(replace(facts, uid=1000), "")
     assert not other
     assert "uid 1000" in why
@@ -146,13 +148,13 @@ def test_a_worker_that_holds_jobs_together_in_another_way_is_refused(plan: Plan,
 
 
 def test_a_worker_that_joins_gets_byte_for_byte_what_the_others_have(plan: Plan, facts: HostFacts) -> None:
-    seat = plan.workers[0]
-    whole = {file.path: file.text for file in cluster_files(plan, seat.allocation_id, {seat.allocation_id: facts})}
-    joined = joining_files(plan, seat.allocation_id, facts, {path: whole[path] for path in SHARED})
+    slot = plan.workers[0]
+    whole = {file.path: file.text for file in cluster_files(plan, slot.allocation_id, {slot.allocation_id: facts})}
+    joined = joining_files(plan, slot.allocation_id, facts, {path: whole[path] for path in SHARED})
     assert all(file.text == whole[file.path] for file in joined)
     assert {*SHARED, "/etc/slurm/gres.conf", "/etc/gpuaas-slurm/slurmd.env"} <= {file.path for file in joined}
 
 
 def test_many_hosts_are_named_in_short() -> None:
-    assert named(["a", "b"]) == " (a, b)"
-    assert named(list("abcde")) == " (a, b, c and 2 more)"
+    assert name_hosts(["a", "b"]) == " (a, b)"
+    assert name_hosts(list("abcde")) == " (a, b, c and 2 more)"

@@ -1,4 +1,4 @@
-"""A whole look at a cluster whose hosts a test plays: who is asked, what is told, and what is remembered."""
+"""A whole look at a cluster whose hosts a test plays: who is asked, what is reported, and what is remembered."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from gpuaas_sdk import Look, Seen
-from gpuaas_sdk.errors import MachineUnreachable
-from gpuaas_slurm.reconcile.ground import Tools
+from gpuaas_sdk import Observation, ObserveContext
+from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.observe import IN_TURN, observe
-from gpuaas_slurm.state.journal import Journal
 
 PARTITION = "PartitionName=main Nodes=ALL State=UP"
 HEAD = f"""@now_ms {{now}}
@@ -42,7 +42,7 @@ class Cluster:
     asked: list[str] = field(default_factory=list)
     dead: set[str] = field(default_factory=set)
 
-    def look(self) -> Look:
+    def look(self) -> ObserveContext:
         members = [self.member("controller", 0, 0)] + [self.member("worker", n, n + 1) for n in range(self.count)]
         instance = SimpleNamespace(
             id="inst_00000001",
@@ -54,7 +54,7 @@ class Cluster:
             access={"cluster": "train", "sbatch_headers": [], "versions": {}},
             adapter_detail=None,
         )
-        look = Look(cast(Any, SimpleNamespace(get_project=self.project)), cast(Any, instance))
+        look = ObserveContext(cast(Any, SimpleNamespace(get_project=self.project)), cast(Any, instance))
         look.machine = cast(Any, lambda allocation_id: SimpleNamespace(run=self.runner(allocation_id)))
         return look
 
@@ -100,7 +100,7 @@ def tools(tmp_path: Path) -> Tools:
     return Tools(Journal(tmp_path / "journal.db"))
 
 
-async def seen(look: Look, tools: Tools) -> Seen:
+async def seen(look: ObserveContext, tools: Tools) -> Observation:
     found = await observe(look, tools)
     assert found is not None
     return found

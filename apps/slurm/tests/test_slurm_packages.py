@@ -6,10 +6,10 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.packages import build
 from gpuaas_slurm.packages.build import BuildFailed, Package
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.validate import BadWord
 
 CONTROL = (
     "Package: {name}\nVersion: 1:2.0-1\nArchitecture: all\nMaintainer: a test <test@example.org>\nDescription: tiny\n"
@@ -67,9 +67,9 @@ def test_apt_of_a_host_installs_from_the_set_alone(fetched: list[Path], tmp_path
     options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
     subprocess.run(["apt-get", *options, "-q", "update"], check=True, capture_output=True, timeout=60)
     words = ["apt-get", *options, "-qy", "--print-uris", "install", "first-thing"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
-    assert f"file:{repo}/" in said or f"file://{repo}/" in said
-    assert "first-thing" in said
+    output = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
+    assert f"file:{repo}/" in output or f"file://{repo}/" in output
+    assert "first-thing" in output
 
 
 def test_what_apt_says_reaches_the_person(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """The plan follows from members and inputs, and refuses what it cannot build."""
 
 import pytest
-from gpuaas_slurm.plan import BadPlan, Plan, account_for, make
+from gpuaas_sdk.host_steps.validate import BadWord
+from gpuaas_slurm.errors import BadPlan
+from gpuaas_slurm.plan import Plan, account_for, make
 from gpuaas_slurm.steps.catalog import Member
-from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member
 
 

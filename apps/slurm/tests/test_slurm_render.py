@@ -1,4 +1,4 @@
-"""Rendered files against the golden copies a Slurm admin can review. GOLDEN_UPDATE=1 writes them anew."""
+"""Rendered files against the golden copies a Slurm admin can review. GOLDEN_UPDATE=1 writes them again."""
 
 import dataclasses
 import io

@@ -9,15 +9,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from gpuaas_sdk.host_steps.host import Claim, Host, MachineLike, parse, preamble
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Step, Task, survey
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, Host, MachineLike, parse, preamble
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.render.files import SHARED
-from gpuaas_slurm.reporter import Reporter
-from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.steps import candidate, nodes
-from gpuaas_slurm.steps.base import Step, Task, survey
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import candidate
 from gpuaas_slurm.steps.deploy import KEY, KeyOf
 from slurm_examples import INSTANCE
 
@@ -32,13 +34,13 @@ class Scene:
         self.acted, self.files = asyncio.Event(), ""
 
     def host(self, name: str) -> Host:
-        return Host(cast(MachineLike, _Machine(self, name)), CLAIM, f"alloc_{name}", name, "10.88.0.11")
+        return Host(cast(MachineLike, _Machine(self, name)), CLAIM, f"alloc_{name}", name, "10.88.0.11", PROFILE)
 
     async def run(self, *stages: tuple[Task, ...], tmp: Path, **options: Any) -> list[str]:
         async def send(*_: object) -> None: ...
 
-        async with Reporter(send) as said:
-            assert await Runner(Journal(tmp / "journal.db"), said, **options).run(stages)
+        async with Reporter(send) as reporter:
+            assert await Runner(Journal(tmp / "journal.db"), reporter, **options).run(stages)
         return self.asked
 
 
@@ -53,8 +55,10 @@ class _Machine:
         self.scene.asked.append(f"{step} on {self.name}")
         if step != "look":
             self.scene.acted.set()
-        said = "".join(f"@done {one}\n" for one in self.scene.done.get(self.name, "").split()) if step == "look" else ""
-        return SimpleNamespace(exit=0, stdout=said or self.scene.files, stderr="")
+        output = (
+            "".join(f"@done {one}\n" for one in self.scene.done.get(self.name, "").split()) if step == "look" else ""
+        )
+        return SimpleNamespace(exit=0, stdout=output or self.scene.files, stderr="")
 
 
 def step(name: str, probe: str = "true", *, goes_with: str = "") -> Step:
@@ -104,7 +108,7 @@ async def test_a_step_that_goes_with_another_is_done_only_if_that_one_is_everywh
 
 async def test_an_idle_worker_is_drained_and_looked_at_in_one_command(plan: Plan) -> None:
     scene = Scene()
-    await nodes.drain(scene.host("head"), plan.workers[0], "a new disk")
+    await node_control.drain(scene.host("head"), plan.workers[0], "a new disk")
     assert scene.asked == ["drain on head"]
 
 
@@ -126,7 +130,7 @@ def in_bash(body: str, tmp: Path, **programs: str) -> subprocess.CompletedProces
     for name, text in programs.items():
         (tools / name).write_text(f"#!/bin/bash\n{text}\n")
         (tools / name).chmod(0o755)
-    text = preamble(CLAIM, step="look", unit="", within=1).replace("BASE=/var/lib", f"BASE={tmp}")
+    text = preamble(PROFILE, CLAIM, step="look", unit="", within=1).replace("BASE=/var/lib", f"BASE={tmp}")
     text = text.replace("RUN=/run", f"RUN={tmp}/run").replace("PATH=/usr/sbin", f"PATH={tools}:/usr/sbin")
     argv = ["bash", "-c", text + body]
     return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=dict(os.environ))
@@ -138,7 +142,7 @@ def test_a_port_is_open_while_somebody_listens_there_and_not_for_a_connection_fr
         with socket.create_connection(("127.0.0.1", port)) as line:
             mine = line.getsockname()[1]
             asked = in_bash(f"port_open {port} && say done yes; port_open {mine} || say done no", tmp_path)
-    assert parse(0, asked.stdout).said["done"] == ["yes", "no"], asked.stderr
+    assert parse(0, asked.stdout).lines["done"] == ["yes", "no"], asked.stderr
 
 
 SHOWN = r"printf 'active\ninactive\ninactive\ninactive\nfailed\n'; exit 3"
@@ -146,8 +150,8 @@ SHOWN = r"printf 'active\ninactive\ninactive\ninactive\nfailed\n'; exit 3"
 
 def test_a_survey_asks_systemd_once_for_all_probes(tmp_path: Path) -> None:
     steps = [step("one", "active munge"), step("two", "active slurmd"), step("three", "active mariadb")]
-    done = in_bash(survey(steps), tmp_path, systemctl=f"echo asked >>{tmp_path}/asked\n{SHOWN}")
-    assert parse(0, done.stdout).said["done"] == ["one"], done.stderr
+    done = in_bash(survey(steps, PROFILE.units), tmp_path, systemctl=f"echo asked >>{tmp_path}/asked\n{SHOWN}")
+    assert parse(0, done.stdout).lines["done"] == ["one"], done.stderr
     assert (tmp_path / "asked").read_text() == "asked\n"
 
 
@@ -195,11 +199,11 @@ def test_slurm_reads_its_settings_again_only_if_something_is_not_as_it_was_taken
         os.utime(known, (at, at))
     if now.get("kept"):
         (own / "drained.training-1").write_text("fan is loud")
-    seat = plan.workers[0]
-    made = candidate.reread(plan, {seat.allocation_id: facts})
+    slot = plan.workers[0]
+    made = candidate.reread(plan, {slot.allocation_id: facts})
     probe = made.probe.replace("/etc/slurm", str(etc)).replace("/var/lib/gpuaas-slurm", str(own.parent))
     shown = PARTITION.format(state=now.get("state", "UP"), nodes=now.get("nodes", "training-1"))
-    node = now.get("node", "{node}|a100|none").format(node=seat.node)
+    node = now.get("node", "{node}|a100|none").format(node=slot.node)
     programs = {"scontrol": f"echo '{shown}'", "sinfo": f"echo '{node}'"}
     body = f"active() {{ true; }}\nport_open() {{ true; }}\nprobe() {{\n{probe}\n}}\nprobe >/dev/null"
     done = in_bash(body, tmp_path, **programs)

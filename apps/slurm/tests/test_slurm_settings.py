@@ -12,15 +12,17 @@ from typing import Any, cast
 import jsonschema
 import pytest
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm import manifest, settings
-from gpuaas_slurm.errors import NOTHING_CHANGED, StepFailed
+from gpuaas_slurm.errors import NOTHING_CHANGED
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import make
-from gpuaas_slurm.reconcile.ground import Tools, guarded
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.render import check, cluster_files
-from gpuaas_slurm.state.journal import Journal
 from gpuaas_slurm.steps import candidate, catalog, proof
-from gpuaas_slurm.validate import BadWord
 from slurm_examples import INSTANCE, PROJECT, member
 
 MANIFEST = manifest.load()
@@ -199,7 +201,7 @@ def test_each_gpu_is_called_after_its_model_where_the_machine_reports_one() -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "anew"),
+    ("options", "again"),
     [
         ("", False),
         ("""'-Z -N w --conf "RealMemory=1 Gres=gpu:a100:2"'""", False),
@@ -209,9 +211,9 @@ def test_each_gpu_is_called_after_its_model_where_the_machine_reports_one() -> N
         ("""'-Z -N w --conf "RealMemory=1"'""", True),
     ],
 )
-def test_a_worker_joins_anew_only_when_its_gpus_are_called_otherwise(options: str, anew: bool) -> None:
+def test_a_worker_joins_anew_only_when_its_gpus_are_called_otherwise(options: str, again: bool) -> None:
     made = planned({"gpu_type": "a100"})
-    assert bool(candidate.joins_anew(made, facts(options=options))) is anew
+    assert bool(candidate.must_rejoin(made, facts(options=options))) is again
 
 
 @pytest.mark.parametrize(
@@ -257,5 +259,5 @@ async def test_a_refusal_before_anything_was_changed_says_that_nothing_was(
     async def refuse() -> None:
         raise StepFailed(code, "It cannot be.")
 
-    outcome = await guarded(work, Tools(Journal(tmp_path / "journal.db")), refuse)
+    outcome = await translate_errors(work, Tools(Journal(tmp_path / "journal.db")), refuse)
     assert (outcome.code, outcome.undone) == (code, undone)

@@ -16,12 +16,12 @@ import pytest
 import two_steps
 from gpuaas_lab.postgres import Cluster
 from gpuaas_sdk import Again, Done, Failed, Work
-from gpuaas_sdk.errors import MachineUnreachable
-from gpuaas_slurm import failpoints
-from gpuaas_slurm.reconcile.ground import Tools, guarded
-from gpuaas_slurm.state import copying, store
-from gpuaas_slurm.state import shared as database
-from gpuaas_slurm.state.journal import TABLES, Journal, Key, Setback
+from gpuaas_sdk.client.errors import MachineUnreachable
+from gpuaas_sdk.host_steps import failpoints, journal_copy, store
+from gpuaas_sdk.host_steps import postgres_store as database
+from gpuaas_sdk.host_steps.journal import TABLES, Journal, Key, Setback
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_slurm.reconcile.context import Tools
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"
@@ -88,17 +88,17 @@ async def test_a_database_that_is_away_is_waited_for_then_told_and_a_retry_works
         return Done("written down, then done")
 
     halted.halt()
-    waiting = await guarded(work(), tools, body)
+    waiting = await translate_errors(work(), tools, body)
     assert isinstance(waiting, Again)
     assert "own state (PostgreSQL postgres at" in waiting.why
     tools.patience_s = 0.0
-    failed = await guarded(work(), tools, body)
+    failed = await translate_errors(work(), tools, body)
     assert isinstance(failed, Failed)
     assert (failed.code, failed.retryable) == ("state_unavailable", True)
     assert "operation retry op_00000001" in failed.way_out
     halted.serve()
     await asyncio.sleep(0.4)
-    assert isinstance(await guarded(work(), tools, body), Done), "the connection is made anew by itself"
+    assert isinstance(await translate_errors(work(), tools, body), Done), "the connection is made again by itself"
 
 
 async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(halted: Cluster, shared: str) -> None:
@@ -108,7 +108,7 @@ async def test_trouble_with_a_host_and_with_the_state_at_once_is_told_as_well(ha
         halted.halt()
         raise MachineUnreachable("gpu1 cannot be reached.")
 
-    failed = await guarded(work(), tools, body)
+    failed = await translate_errors(work(), tools, body)
     assert isinstance(failed, Failed)
     assert failed.code == "state_unavailable"
 
@@ -130,7 +130,7 @@ def test_a_database_that_hangs_holds_nobody_for_long(hasty: None, shared: str) -
         waited = time.monotonic() - started
         with pytest.raises(store.StateAway, match="no answer within"):
             journal.acting(KEY)
-        assert time.monotonic() - started - waited < database.PATIENCE_S, "whoever asks right after is refused at once"
+        assert time.monotonic() - started - waited < database.PATIENCE_S, "a statement right after is refused at once"
     finally:
         os.kill(server["pid"], signal.SIGCONT)
     time.sleep(0.4)
@@ -161,16 +161,16 @@ def test_a_file_that_cannot_be_used_is_said_plainly(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("output", "words"),
     [
         ("postgresql://ann:hush-hush@127.0.0.1:1/journal", "PostgreSQL journal at 127.0.0.1"),
         ("postgresql://ann:hush-hush@/journal?nonsense=1", "its address cannot be read"),
         ("mysql://ann:hush-hush@db/journal", "a folder or an address that begins with postgresql://"),
     ],
 )
-def test_a_place_that_is_none_is_refused_without_its_password(said: str, words: str) -> None:
+def test_a_place_that_is_none_is_refused_without_its_password(output: str, words: str) -> None:
     with pytest.raises(store.StateAway) as refused:
-        Journal(store.place(said))
+        Journal(store.place(output))
     assert words in str(refused.value)
     assert "hush-hush" not in str(refused.value)
 
@@ -201,9 +201,9 @@ def remembering(where: Path | str) -> Journal:
 
 
 def everything(where: Path | str) -> dict[str, Any]:
-    held = store.opened(where, TABLES)
+    held = store.open_store(where, TABLES)
     try:
-        return {name: held.execute(f"SELECT * FROM {name}") for name in copying.NAMES}
+        return {name: held.execute(f"SELECT * FROM {name}") for name in journal_copy.NAMES}
     finally:
         held.close()
 
@@ -213,24 +213,24 @@ def test_what_is_remembered_goes_to_a_database_and_back_again(shared: str, tmp_p
     before = everything(tmp_path / "first" / "journal.db")
     assert all(before.values())
     for _again in range(2):
-        assert "1 steps, 1 waits for hosts" in copying.copy(str(tmp_path / "first"), shared)
+        assert "1 steps, 1 waits for hosts" in journal_copy.copy(str(tmp_path / "first"), shared)
         assert everything(shared) == before
-    copying.copy(shared, str(tmp_path / "second"))
+    journal_copy.copy(shared, str(tmp_path / "second"))
     assert everything(tmp_path / "second" / "journal.db") == before
     assert Journal(tmp_path / "first" / "journal.db").rows(KEY.operation_id), "the old place works as before"
 
 
 def test_state_that_a_controller_uses_is_not_copied(place: Path | str, tmp_path: Path) -> None:
-    journal, said = remembering(place), str(place.parent if isinstance(place, Path) else place)
-    for old, new in ((said, str(tmp_path / "new")), (str(tmp_path / "old"), said)):
+    journal, output = remembering(place), str(place.parent if isinstance(place, Path) else place)
+    for old, new in ((output, str(tmp_path / "new")), (str(tmp_path / "old"), output)):
         Journal(tmp_path / "old" / "journal.db").close()
-        with pytest.raises(copying.NotCopied, match="is in use"):
-            copying.copy(old, new)
+        with pytest.raises(journal_copy.NotCopied, match="is in use"):
+            journal_copy.copy(old, new)
     journal.close()
-    assert copying.copy(said, str(tmp_path / "new"))
+    assert journal_copy.copy(output, str(tmp_path / "new"))
 
 
-def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path) -> None:
+def test_two_journals_are_not_merged_and_a_missing_one_is_named(tmp_path: Path) -> None:
     remembering(tmp_path / "a" / "journal.db").close()
     remembering(tmp_path / "b" / "journal.db").close()
     done = subprocess.run(
@@ -241,9 +241,9 @@ def test_two_memories_are_not_mixed_and_a_missing_one_is_said_so(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 1
-    assert "two memories are not mixed" in done.stderr
-    with pytest.raises(copying.NotCopied, match="no journal"):
-        copying.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
+    assert "two journals are not merged" in done.stderr
+    with pytest.raises(journal_copy.NotCopied, match="no journal"):
+        journal_copy.copy(str(tmp_path / "typo"), str(tmp_path / "c"))
     assert not (tmp_path / "typo").exists()
 
 
@@ -252,13 +252,13 @@ def test_the_journal_is_readable_by_its_own_user_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         for _ in ("a new journal", "one that others could read"):
-            journal = store.opened(tmp_path / "journal.db", TABLES)
+            journal = store.open_store(tmp_path / "journal.db", TABLES)
             journal.execute("PRAGMA user_version=1")
             modes = {file.name: oct(file.stat().st_mode & 0o777) for file in tmp_path.iterdir()}
             assert modes == dict.fromkeys(("journal.db", "journal.db-wal", "journal.db-shm"), "0o600")
             journal.close()
             (tmp_path / "journal.db").chmod(0o644)
-        deeper = store.opened(tmp_path / "new" / "journal.db", TABLES)
+        deeper = store.open_store(tmp_path / "new" / "journal.db", TABLES)
         assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
         deeper.close()
     finally:

@@ -5,11 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from gpuaas_sdk.host_steps.host import Claim, preamble
+from gpuaas_sdk.host_steps.step import Step, Task, survey
+from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, preamble
-from gpuaas_slurm.steps import catalog, daemons, deploy, fenced, keys, packages, teardown
-from gpuaas_slurm.steps.base import Step, Task, survey
-from gpuaas_slurm.validate import BadWord
+from gpuaas_slurm.profile import PROFILE
+from gpuaas_slurm.steps import catalog, daemons, deploy, keys, lost_worker, packages, teardown
 
 HOST = catalog.example_host()
 NEW = keys.NewKey(b"0123456789abcdef" * 8)
@@ -20,7 +21,7 @@ def all_steps() -> list[Step]:
     made = [(Task(HOST, packages.install("0" * 64)),)]
     made += deploy.stages(catalog.example_plan(), {HOST.allocation_id: HOST}, {HOST.allocation_id: facts})
     made += [(Task(HOST, keys.make()),), *keys.stages(HOST, [], keys.NewKey(b"x")), (Task(HOST, keys.bring(NEW)),)]
-    made.append((Task(HOST, fenced.down(catalog.example_plan().workers[0])),))
+    made.append((Task(HOST, lost_worker.down(catalog.example_plan().workers[0])),))
     return [task.step for stage in [*made, *teardown.stages([HOST])] for task in stage]
 
 
@@ -61,11 +62,11 @@ def test_a_slurmd_that_came_back_with_its_host_is_stopped_before_it_has_the_key(
     waits = [sys.executable, "-c", "import time; time.sleep(60)", "-Z", "-N", str(runs), "-D"]
     with subprocess.Popen(waits) as slurmd:
         main = slurmd.pid if runs else 0
-        told = f"systemctl() {{ case $1 in show) echo {main} ;; *) echo $@ ;; esac; }}"
-        argv = ["bash", "-c", f"set -euo pipefail\n{told}\n{words}"]
-        said = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
+        reported = f"systemctl() {{ case $1 in show) echo {main} ;; *) echo $@ ;; esac; }}"
+        argv = ["bash", "-c", f"set -euo pipefail\n{reported}\n{words}"]
+        output = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True).stdout
         slurmd.kill()
-    assert said == ("stop slurmd.service\n" if stopped else "")
+    assert output == ("stop slurmd.service\n" if stopped else "")
 
 
 def test_a_worker_that_joins_is_the_only_node_of_its_host_before_the_key_comes() -> None:
@@ -86,9 +87,9 @@ def test_the_notes_of_a_host_go_only_when_its_evidence_has_arrived() -> None:
 def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:
     listed = stage_of("rotate_keys")
     assert listed["new_key"] < listed["bring_key"] < listed["switch_key"] < listed["keys_agree"]
-    told = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))
-    assert NEW.data.decode() not in told
-    assert NEW.sum in told
+    reported = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))
+    assert NEW.data.decode() not in reported
+    assert NEW.sum in reported
 
 
 def test_step_names_are_unique_and_titles_are_sentences() -> None:
@@ -99,22 +100,22 @@ def test_step_names_are_unique_and_titles_are_sentences() -> None:
 
 @pytest.mark.parametrize("step", all_steps(), ids=lambda s: s.name)
 def test_every_script_is_valid_shell(step: Step) -> None:
-    text = preamble(HOST.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
+    text = preamble(PROFILE, HOST.claim, step=step.name, unit=step.unit, within=step.within) + step.script()
     done = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True, timeout=10, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_the_survey_is_valid_shell() -> None:
-    text = preamble(HOST.claim, step="look", unit="", within=1) + survey(all_steps())
+    text = preamble(PROFILE, HOST.claim, step="look", unit="", within=1) + survey(all_steps(), PROFILE.units)
     assert subprocess.run(["bash", "-n"], input=text, text=True, timeout=10, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("bad", ["inst_1;reboot", "inst_$(id)", "../../etc", "inst_0000\n0001"])
 def test_an_id_cannot_leave_its_place_in_a_script(bad: str) -> None:
     with pytest.raises(BadWord):
-        preamble(Claim(bad, "op_00000001", 1), step="files", unit="", within=1)
+        preamble(PROFILE, Claim(bad, "op_00000001", 1), step="files", unit="", within=1)
     with pytest.raises(BadWord):
-        preamble(Claim("inst_00000001", bad, 1), step="files", unit="", within=1)
+        preamble(PROFILE, Claim("inst_00000001", bad, 1), step="files", unit="", within=1)
 
 
 def test_the_command_lists_every_step_as_json() -> None:

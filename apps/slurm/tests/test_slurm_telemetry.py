@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 import structlog
+from gpuaas_sdk.host_steps.host import Claim, Host
 from gpuaas_slurm import logs
-from gpuaas_slurm.hosts import Claim, Host
+from gpuaas_slurm.profile import PROFILE
 
 SECRET = "munge-key-material"
 
@@ -38,16 +39,16 @@ class Machine:
 
 @pytest.fixture
 def kept() -> Any:
-    structlog.configure(processors=[*logs.SHARED, logs.tell_platform, structlog.processors.JSONRenderer()])
+    structlog.configure(processors=[*logs.SHARED, logs.forward_line, structlog.processors.JSONRenderer()])
     kept = Kept()
     ids = {"correlation_id": "cor-of-op", "operation_id": "op_1", "project_id": "prj_1", "claim_epoch": 2}
-    with logs.told_by(kept, "prj_1"), structlog.contextvars.bound_contextvars(**ids):  # type: ignore[arg-type]
+    with logs.send_to_platform(kept, "prj_1"), structlog.contextvars.bound_contextvars(**ids):  # type: ignore[arg-type]
         yield kept
     structlog.reset_defaults()
 
 
 async def test_a_host_command_is_told_in_short_and_without_secrets(kept: Kept) -> None:
-    host = Host(Machine(), Claim("inst_00000001", "op_00000001", 2), "alloc_1", "node-a", "10.0.0.9")
+    host = Host(Machine(), Claim("inst_00000001", "op_00000001", 2), "alloc_1", "node-a", "10.0.0.9", PROFILE)
     await host.script(f"echo {SECRET}", step="munge_key", data=SECRET.encode())
     (line,) = kept.lines
     assert line["message"].startswith("munge_key on node-a ended with 3 after ")

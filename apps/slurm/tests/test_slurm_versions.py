@@ -5,15 +5,17 @@ from typing import Any, cast
 
 import pytest
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Claim, Host, MachineLike
+from gpuaas_sdk.host_steps.step import Step
 from gpuaas_slurm import __version__
-from gpuaas_slurm.errors import NOTHING_CHANGED, StepFailed
+from gpuaas_slurm.errors import NOTHING_CHANGED
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, Host, MachineLike
 from gpuaas_slurm.plan import make
-from gpuaas_slurm.reconcile import packages, versions, whole
-from gpuaas_slurm.reconcile.ground import PackageSet, Tools
+from gpuaas_slurm.profile import PROFILE
+from gpuaas_slurm.reconcile import cluster, packages, versions
+from gpuaas_slurm.reconcile.context import PackageSet, Tools
 from gpuaas_slurm.steps import catalog
-from gpuaas_slurm.steps.base import Step
 
 SHA = "a" * 64
 
@@ -46,22 +48,22 @@ async def test_what_is_ours_is_done(kind: str, to: str | None, instance: str) ->
 
 
 class Talking(MachineLike):
-    def __init__(self, said: str) -> None:
-        self.said = said
+    def __init__(self, output: str) -> None:
+        self.output = output
 
     async def run(self, argv: list[str], *, input: Any = None, timeout: float = 60) -> Any:  # noqa: ASYNC109
-        return SimpleNamespace(exit=0, stdout=self.said, stderr="")
+        return SimpleNamespace(exit=0, stdout=self.output, stderr="")
 
 
-def host(name: str, said: str = "") -> Host:
-    return Host(Talking(said), Claim("inst_00000001", "op_00000001", 1), f"alloc_{name}", name, "10.0.0.1")
+def host(name: str, output: str = "") -> Host:
+    return Host(Talking(output), Claim("inst_00000001", "op_00000001", 1), f"alloc_{name}", name, "10.0.0.1", PROFILE)
 
 
 async def test_each_host_says_what_its_programs_are() -> None:
-    said = "@slurmctld slurm-wlm 22.05.8\n@slurmdbd \n@slurmd slurm-wlm 22.05.9\n@package slurmd|22.05.9-1\n"
-    seen = (await versions.of({"alloc_1": host("gpu1", said)}))["alloc_1"]
+    output = "@slurmctld slurm-wlm 22.05.8\n@slurmdbd \n@slurmd slurm-wlm 22.05.9\n@package slurmd|22.05.9-1\n"
+    seen = (await versions.of({"alloc_1": host("gpu1", output)}))["alloc_1"]
     assert (seen.of_component("controller"), seen.of_component("worker")) == ("22.05.8", "22.05.9")
-    assert seen.said["package:slurmd"] == "22.05.9-1"
+    assert seen.printed["package:slurmd"] == "22.05.9-1"
     assert seen.slurm("slurmdbd") is None
 
 
@@ -94,11 +96,11 @@ def test_an_upgrade_goes_from_the_database_outwards() -> None:
     ]
     plan = make("inst_00000001", "example", {}, members, "prj_00000001", "team-a")
     hosts = {
-        name: Host(Talking(""), Claim("inst_00000001", "op_00000001", 1), name, name, "10.0.0.1")
+        name: Host(Talking(""), Claim("inst_00000001", "op_00000001", 1), name, name, "10.0.0.1", PROFILE)
         for name in plan.allocations
     }
     newer = {name: Step("renew_packages", "Newer ones", "preparing", "true", "true") for name in hosts}
-    stages = whole._renewed(plan, hosts, {name: facts() for name in hosts}, newer)
+    stages = cluster._renewed(plan, hosts, {name: facts() for name in hosts}, newer)
     order = [(task.step.name, task.host.name) for stage in stages for task in stage]
     wanted = [
         ("dump", "alloc_00000001"), ("candidate", "alloc_00000001"), ("renew_packages", "alloc_00000001"),

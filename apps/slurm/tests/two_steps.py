@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from gpuaas_slurm.hosts import Claim, Host, MachineLike
-from gpuaas_slurm.reporter import Reporter
-from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.steps.base import Step, Task
+from gpuaas_sdk.host_steps.host import Claim, Host, MachineLike
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.reporter import Reporter
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Step, Task
+from gpuaas_slurm.profile import PROFILE
 
 OPERATION, ALLOCATION = "op_00000001", "alloc_00000001"
 NAMES = ("files", "service")
@@ -33,12 +34,12 @@ class Folder(MachineLike):
 
 
 async def run_with(journal: Journal, root: Path, epoch: int) -> None:
-    host = Host(Folder(root), Claim("inst_00000001", OPERATION, epoch), ALLOCATION, "gpu1", "10.0.0.1")
+    host = Host(Folder(root), Claim("inst_00000001", OPERATION, epoch), ALLOCATION, "gpu1", "10.0.0.1", PROFILE)
     wanted = [
         Step(name, f"Making {name}", "software", f"test -e {root}/{name}", f"echo x >>{root}/{name}") for name in NAMES
     ]
-    async with Reporter(_nobody_listens) as said:
-        await Runner(journal, said).run([(Task(host, step),) for step in wanted])
+    async with Reporter(_nobody_listens) as reporter:
+        await Runner(journal, reporter).run([(Task(host, step),) for step in wanted])
 
 
 async def _nobody_listens(*_: Any) -> None: ...

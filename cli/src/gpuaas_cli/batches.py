@@ -14,8 +14,8 @@ from .progress import AWAY, Steps, bar
 from .wait import leave, print_failure, print_next
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.errors import GpuaasError
-    from gpuaas_sdk.models import BatchView
+    from gpuaas_sdk.client.errors import GpuaasError
+    from gpuaas_sdk.client.models import BatchView
     from rich.console import RenderableType
 
     from .session import Session

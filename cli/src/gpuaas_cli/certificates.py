@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from . import show
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import DepartureCertificateView
+    from gpuaas_sdk.client.models import DepartureCertificateView
 
 KNOWN_FORMAT = 1
 

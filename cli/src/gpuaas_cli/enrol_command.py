@@ -13,7 +13,7 @@ from . import show
 from .options import Common
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import AgentView, EnrolmentView
+    from gpuaas_sdk.client.models import AgentView, EnrolmentView
 
 SHOWN = ("id", "node_name", "token", "expires_in", "enrol_url_path")
 

@@ -8,7 +8,7 @@ from . import failures
 from .failures import CliError
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
 
 def explained(code: str) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def every_code() -> dict[str, dict[str, Any]]:
 
 
 def _problem(code: str, one: Any) -> Any:
-    from gpuaas_sdk.errors import Problem
+    from gpuaas_sdk.client.errors import Problem
 
     return Problem(status=one.status, code=code)
 

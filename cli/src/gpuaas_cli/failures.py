@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
 OK, BUG, USAGE, SIGN_IN, DENIED, NOT_FOUND, CONFLICT, INVALID, UNAVAILABLE, ENDED_BADLY = range(10)
 INTERRUPTED = 130
@@ -68,8 +68,8 @@ def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: st
 
 def tell_any(error: Exception) -> int:
     """Print any exception; returns the exit code."""
-    from gpuaas_sdk.errors import GpuaasError
-    from gpuaas_sdk.request import EmptyId
+    from gpuaas_sdk.client.errors import GpuaasError
+    from gpuaas_sdk.client.request import EmptyId
 
     if isinstance(error, CliError):
         tell(str(error), error.way_out)

@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from gpuaas_sdk.trail import correlation
+    from gpuaas_sdk.client.correlation import correlation
 
     try:
         with correlation():

@@ -16,8 +16,8 @@ import gpuaas_sdk as sdk
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.errors import GpuaasError
-    from gpuaas_sdk.models import EventView, OperationView
+    from gpuaas_sdk.client.errors import GpuaasError
+    from gpuaas_sdk.client.models import EventView, OperationView
 
 LIVE = {"queued", "running"}
 HISTORY = 500  # events before now, so that `watch` also shows earlier steps

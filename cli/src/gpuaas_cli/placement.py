@@ -25,7 +25,7 @@ Manifest = dict[str, Any]
 
 def read_manifest(at: Session, app: str, version: str | None) -> Manifest | None:
     """The manifest of the version to deploy; None where the caller may not read it, so that the platform decides."""
-    from gpuaas_sdk.errors import Denied, NotFound
+    from gpuaas_sdk.client.errors import Denied, NotFound
 
     with suppress(Denied):
         catalog = {entry.app.slug: entry for entry in at.client.get_catalog(at.project_id).items}

@@ -14,7 +14,7 @@ from .operation_stream import LIVE, Moment
 from .show import console, lasting
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
     from rich.console import RenderableType
 
 BAR_WIDTH = 40

@@ -18,7 +18,7 @@ from .failures import CliError
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.models import AllocationView, InstanceView, OperationView, ProjectView
+    from gpuaas_sdk.client.models import AllocationView, InstanceView, OperationView, ProjectView
 
     from .options import Common
 
@@ -86,7 +86,7 @@ class Session:
         return [a for a in self.client.every(sdk.Calls.list_allocations, self.project_id) if a.state != "released"]
 
     def tenant_id(self, wanted: str | None) -> str:
-        from gpuaas_sdk.errors import Denied
+        from gpuaas_sdk.client.errors import Denied
 
         if wanted and wanted.startswith("ten_"):
             return wanted

@@ -20,7 +20,7 @@ from . import failures
 from .failures import CliError
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import SshSessionView
+    from gpuaas_sdk.client.models import SshSessionView
 
 REFUSED = 255  # ssh's exit code for a failed connection
 # These options override the user's ssh settings; ProxyJump is not among them and still applies.

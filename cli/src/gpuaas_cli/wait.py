@@ -12,7 +12,7 @@ from .progress import view
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.models import AcceptedView, InstanceView, OperationView
+    from gpuaas_sdk.client.models import AcceptedView, InstanceView, OperationView
 
     from .session import Session
 

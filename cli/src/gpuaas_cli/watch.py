@@ -31,7 +31,7 @@ class _Page(io.StringIO):
 
 def watch(command: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
     """Until Ctrl-C, or until an error that a retry cannot fix."""
-    from gpuaas_sdk.errors import ConnectionFailed, Unavailable
+    from gpuaas_sdk.client.errors import ConnectionFailed, Unavailable
 
     out, shown = sys.stdout, None
     try:

@@ -45,7 +45,7 @@ def sign_in(api: str, token: str) -> "Client":
 @contextmanager
 def explained() -> Iterator[None]:
     """What the platform says no to becomes a lab error with the platform's own words."""
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
     try:
         yield
@@ -109,7 +109,7 @@ def as_json(nodes: Sequence[Enrolled]) -> str:
 
 def _is_node(lab: Lab, host: str, client: "Client", tenant: str) -> bool:
     """Of this very platform and tenant; a node of some former platform does not count."""
-    from gpuaas_sdk.errors import Denied, NotFound
+    from gpuaas_sdk.client.errors import Denied, NotFound
 
     node_id = agentfiles.node_id(lab, host)
     try:
@@ -120,7 +120,7 @@ def _is_node(lab: Lab, host: str, client: "Client", tenant: str) -> bool:
 
 def _invite(lab: Lab, host: str, client: "Client", tenant: str) -> dict[str, str]:
     """Under the host's own name or, when an earlier host had it, the name with a piece of its machine id."""
-    from gpuaas_sdk.errors import Conflict
+    from gpuaas_sdk.client.errors import Conflict
 
     labels = {"lab": lab.name}
     try:

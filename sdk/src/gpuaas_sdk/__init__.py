@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from . import errors, events, models
-    from .auth import Bearer, ServiceAccount
-    from .calls import Calls
-    from .client import AsyncClient, Client
-    from .controller import Controller
-    from .models import MemberObservation, MemberReport
-    from .observing import Look, Looks, Seen
-    from .outcomes import Again, Done, Failed
-    from .request import Page
-    from .telemetry import TelemetrySender
-    from .trail import correlation
-    from .work import Work
+    from .client import errors, events, models
+    from .client.auth import Bearer, ServiceAccount
+    from .client.calls import Calls
+    from .client.clients import AsyncClient, Client
+    from .client.correlation import correlation
+    from .client.models import MemberObservation, MemberReport
+    from .client.request import Page
+    from .controller.loop import Controller
+    from .controller.observe import Observation, ObserveContext, ObservePolicy
+    from .controller.outcomes import Again, Done, Failed
+    from .controller.telemetry import TelemetrySender
+    from .controller.work import Work
+    from .machines.machine import Machine
 
 __version__ = "0.1.0"
 __all__ = [
@@ -29,12 +30,13 @@ __all__ = [
     "Controller",
     "Done",
     "Failed",
-    "Look",
-    "Looks",
+    "Machine",
     "MemberObservation",
     "MemberReport",
+    "Observation",
+    "ObserveContext",
+    "ObservePolicy",
     "Page",
-    "Seen",
     "ServiceAccount",
     "TelemetrySender",
     "Work",
@@ -45,30 +47,31 @@ __all__ = [
 ]
 
 _HOME = {
-    "Again": "outcomes",
-    "AsyncClient": "client",
-    "Bearer": "auth",
-    "Calls": "calls",
-    "Client": "client",
-    "Controller": "controller",
-    "Done": "outcomes",
-    "Failed": "outcomes",
-    "Look": "observing",
-    "Looks": "observing",
-    "MemberObservation": "models",
-    "MemberReport": "models",
-    "Page": "request",
-    "Seen": "observing",
-    "ServiceAccount": "auth",
-    "TelemetrySender": "telemetry",
-    "Work": "work",
-    "correlation": "trail",
+    "Again": "controller.outcomes",
+    "AsyncClient": "client.clients",
+    "Bearer": "client.auth",
+    "Calls": "client.calls",
+    "Client": "client.clients",
+    "Controller": "controller.loop",
+    "Done": "controller.outcomes",
+    "Failed": "controller.outcomes",
+    "Machine": "machines.machine",
+    "MemberObservation": "client.models",
+    "MemberReport": "client.models",
+    "Observation": "controller.observe",
+    "ObserveContext": "controller.observe",
+    "ObservePolicy": "controller.observe",
+    "Page": "client.request",
+    "ServiceAccount": "client.auth",
+    "TelemetrySender": "controller.telemetry",
+    "Work": "controller.work",
+    "correlation": "client.correlation",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in ("errors", "events", "models"):
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".client.{name}", __name__)
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,11 @@
-"""Writes models.py and problems.json from contracts/: `python -m gpuaas_sdk.generate [--check]`; `make contracts` does.
+"""Writes client/models.py and client/problems.json from contracts/. Run by `make contracts`.
+
+    python -m gpuaas_sdk.generate [--check]
 
 The models are forward compatible on purpose: unknown fields are ignored, enums are plain strings (a client must survive
 a state that was invented after it), and what the contract does not require has a default. Models that only travel to
-the platform leave out what was not set. Pages are one generic class in request.py, problems live in errors.py.
+the platform leave out what was not set. Pages are one generic class in client/request.py; problems are in
+client/errors.py.
 """
 
 from __future__ import annotations
@@ -13,11 +16,11 @@ import keyword
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 CONTRACT = Path(__file__).parents[3] / "contracts" / "openapi.json"
-MODELS = Path(__file__).with_name("models.py")
-PROBLEMS = Path(__file__).with_name("problems.json")
+MODELS = Path(__file__).parent / "client" / "models.py"
+PROBLEMS = MODELS.with_name("problems.json")
 SKIPPED = ("HTTPValidationError", "ValidationError", "Problem", "FieldError", "Body_")
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 HEADER = '''\
@@ -35,21 +38,21 @@ Schema = dict[str, Any]
 
 
 def python_type(schema: Schema) -> str:
-    """The annotation for a schema. Unions of several models cannot be told apart safely, so they stay Any."""
+    """The annotation for a schema. Unions of several models cannot be distinguished safely, so they stay Any."""
     if ref := schema.get("$ref"):
         return class_name(ref.rsplit("/", 1)[1])
     if len(schema.get("allOf", [])) == 1:
         return python_type(schema["allOf"][0])
     if options := schema.get("anyOf") or schema.get("oneOf"):
         return union([python_type(option) for option in options])
-    kind = schema.get("type")
+    kind: str | list[str] | None = schema.get("type")
     if isinstance(kind, list):
         return union([python_type({**schema, "type": one}) for one in kind])
     if kind == "array":
         return f"list[{python_type(schema.get('items', {}))}]"
     if kind == "object":
         values = schema.get("additionalProperties")
-        return f"dict[str, {python_type(values) if isinstance(values, dict) else 'Any'}]"
+        return f"dict[str, {python_type(cast(Schema, values)) if isinstance(values, dict) else 'Any'}]"
     return PLAIN.get(kind or "", "str" if "enum" in schema or "const" in schema else "Any")
 
 
@@ -106,26 +109,33 @@ def is_page(schema: Schema) -> bool:
     return {"items", "next_cursor"} <= set(schema.get("properties", {}))
 
 
-def references(node: Any) -> set[str]:
+def references(node: object) -> set[str]:
     """Names of all schemas a piece of the contract refers to directly."""
+    found: set[str] = set()
     if isinstance(node, dict):
-        own = {node["$ref"].rsplit("/", 1)[1]} if isinstance(node.get("$ref"), str) else set()
-        return own.union(*(references(value) for value in node.values()))
-    return set().union(*(references(value) for value in node)) if isinstance(node, list) else set()
+        piece = cast(Schema, node)
+        if isinstance(ref := piece.get("$ref"), str):
+            found.add(ref.rsplit("/", 1)[1])
+        return found.union(*(references(value) for value in piece.values()))
+    if isinstance(node, list):
+        return found.union(*(references(value) for value in cast(list[object], node)))
+    return found
 
 
 def reachable(start: set[str], schemas: dict[str, Schema]) -> set[str]:
     found: set[str] = set()
     while new := start - found:
         found |= new
-        start = set().union(*(references(schemas.get(name, {})) for name in new))
+        start = set[str]().union(*(references(schemas.get(name, {})) for name in new))
     return found
 
 
 def only_sent(contract: Schema, schemas: dict[str, Schema]) -> set[str]:
-    calls = [call for path in contract["paths"].values() for call in path.values() if isinstance(call, dict)]
-    received = reachable(set().union(*(references(call.get("responses", {})) for call in calls)), schemas)
-    return reachable(set().union(*(references(call.get("requestBody", {})) for call in calls)), schemas) - received
+    paths: dict[str, Schema] = contract["paths"]
+    calls = [cast(Schema, call) for path in paths.values() for call in path.values() if isinstance(call, dict)]
+    received = reachable(set[str]().union(*(references(call.get("responses", {})) for call in calls)), schemas)
+    sent = set[str]().union(*(references(call.get("requestBody", {})) for call in calls))
+    return reachable(sent, schemas) - received
 
 
 def generate(contract: Schema) -> str:

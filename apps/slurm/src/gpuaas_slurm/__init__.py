@@ -2,3 +2,4 @@
 
 __version__ = "0.3.0"
 APP_SLUG = "slurm"
+PROGRAM = "gpuaas-slurm"  # also names the app's folders on hosts and its connections to a database

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuaas_sdk.host_steps.host import Answer
+
 from gpuaas_slurm import __version__, validate
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.health import Worker
-from gpuaas_slurm.hosts import Answer
-from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.probes import HeadSeen
 from gpuaas_slurm.slurm import parse
-from gpuaas_slurm.steps.proof import HEALTH, header, try_header
+from gpuaas_slurm.slurm.hints import HEALTH
+from gpuaas_slurm.steps.proof import header, try_header
 
 PATHS = {
     "configuration": "/etc/slurm/slurm.conf",
@@ -69,12 +71,12 @@ class Proof:
 
     @classmethod
     def read(cls, answer: Answer) -> "Proof":
-        rows = [line.split("|") for line in answer.said.get("access", [])]
-        gpus, _, seen = answer.one("gpu_job", "0|").partition("|")
+        rows = [line.split("|") for line in answer.lines.get("access", [])]
+        gpus, _, seen = answer.last("gpu_job", "0|").partition("|")
         nodes = next((row[1] for row in rows if row[0] == "nodes"), "")
         return cls(
-            first_job_at_ms=int(answer.one("first_job", "0|").partition("|")[0]),
-            batch_job=answer.one("batch_job").partition("|")[0],
+            first_job_at_ms=int(answer.last("first_job", "0|").partition("|")[0]),
+            batch_job=answer.last("batch_job").partition("|")[0],
             gpus=int(gpus),
             gpu_seen=seen,
             versions={row[1]: row[2].strip() for row in rows if row[0] == "version"},
@@ -136,7 +138,7 @@ def try_headers(plan: Plan, keys: Iterable[Key]) -> str:
 
 
 def read_tried(answer: Answer) -> dict[Key, bool]:
-    rows = [line.split("|") for line in answer.said.get("header", [])]
+    rows = [line.split("|") for line in answer.lines.get("header", [])]
     return {(row[0], row[1] or None): row[2] == "0" for row in rows if len(row) == 3}
 
 
@@ -159,11 +161,11 @@ def refreshed(
     shown = {(one["partition"], one["gpu"]): one for one in before.get("sbatch_headers", [])}
     kept = [shown.get(key) or shown_header(plan, key) for key in wanted if key in shown or tried.get(key)]
     members = {plan.controller.host: head.version} if head.version else {}
-    members |= {one.seat.host: one.node.version for one in there if one.node and one.node.version}
+    members |= {one.slot.host: one.node.version for one in there if one.node and one.node.version}
     versions = {name: value for name, value in now.get("versions", {}).items() if name not in ("app", "members")}
     return now | {
         "workers": len(there),
-        "nodes": [one.seat.node for one in there],
+        "nodes": [one.slot.node for one in there],
         "gpus": {"count": gpus.total(), "types": dict(sorted(gpus.items()))},
         "sbatch_headers": kept,
         "versions": {"app": app_version, **versions, "members": members},

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from gpuaas_slurm import __version__
+from gpuaas_slurm import PROGRAM, __version__
 
 app = App(name="gpuaas-slurm", version=__version__, help="The Slurm app of GPUaaS.")
 
@@ -34,8 +34,9 @@ def run(
     holder
         Stable name of this installation; a restarted controller takes its own work back at once.
     """
+    from gpuaas_sdk.host_steps.store import StateAway
+
     from gpuaas_slurm import controller, logs
-    from gpuaas_slurm.state.store import StateAway
 
     os.umask(0o077)  # what the controller writes is its user's alone
     for path in identity:
@@ -52,7 +53,7 @@ def run(
 def publish(*, api: str | None = None) -> None:
     """Register app, version and manifest in the catalog (GPUAAS_API, GPUAAS_TOKEN)."""
     from gpuaas_sdk import Bearer, Client
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
     from gpuaas_slurm import publish as catalog
 
@@ -106,11 +107,11 @@ def copy_state(old: str, new: str, /) -> None:
     new
         Where it shall be: empty, or what an earlier try left.
     """
-    from gpuaas_slurm.state.copying import NotCopied, copy
-    from gpuaas_slurm.state.store import StateAway
+    from gpuaas_sdk.host_steps.journal_copy import NotCopied, copy
+    from gpuaas_sdk.host_steps.store import StateAway
 
     try:
-        print(copy(old, new))
+        print(copy(old, new, PROGRAM))
     except (NotCopied, StateAway) as error:
         sys.exit(f"Nothing was lost. {error}")
 

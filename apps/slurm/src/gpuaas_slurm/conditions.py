@@ -1,7 +1,7 @@
-"""Small questions about a host, each answered (ok, sentence). Preflight asks them before anything is changed.
+"""Checks of a host, each with a result (ok, sentence). Preflight runs them before anything is changed.
 
-A sentence is written for the person who asked for the cluster. Every question is asked of every host, and all that do
-not hold are told at once; the first of them gives the failure its code.
+A sentence is written for the person who deploys the cluster. Every check runs on every host, and all failed ones are
+reported at once; the first gives the failure its code.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -107,7 +107,7 @@ def same_uid(uid: int) -> Question:
         if facts.uid is not None and facts.uid != uid:
             return False, f"The user {UNIX_USER} has uid {facts.uid} on {facts.hostname}; the cluster needs {uid}."
         if facts.uid is None and uid in facts.taken_uids:
-            return False, f"On {facts.hostname} the uid {uid}, which the cluster's user has, belongs to somebody else."
+            return False, f"On {facts.hostname} the uid {uid}, which the cluster's user has, belongs to another user."
         return True, f"The user {UNIX_USER} has or can have uid {uid}."
 
     return Question("preflight_failed", uid_agrees)

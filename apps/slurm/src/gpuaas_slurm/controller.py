@@ -14,23 +14,24 @@ from gpuaas_sdk import (
     Controller,
     Done,
     Failed,
-    Look,
-    Looks,
-    Seen,
+    Observation,
+    ObserveContext,
+    ObservePolicy,
     ServiceAccount,
     TelemetrySender,
     Work,
 )
-from gpuaas_sdk.telemetry import moment
+from gpuaas_sdk.controller.telemetry import moment
+from gpuaas_sdk.host_steps.journal import Journal
+from gpuaas_sdk.host_steps.outcomes import translate_errors
+from gpuaas_sdk.host_steps.store import place
 
-from gpuaas_slurm import APP_SLUG, __version__, logs
-from gpuaas_slurm.reconcile import keys, members, versions, whole
+from gpuaas_slurm import APP_SLUG, PROGRAM, __version__, logs
+from gpuaas_slurm.reconcile import cluster, keys, members, versions
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.decommission import decommission
 from gpuaas_slurm.reconcile.deploy import deploy
-from gpuaas_slurm.reconcile.ground import Tools, guarded
 from gpuaas_slurm.reconcile.observe import observe
-from gpuaas_slurm.state.journal import Journal
-from gpuaas_slurm.state.store import place
 
 log = structlog.get_logger()
 Outcome = Done | Again | Failed
@@ -39,13 +40,13 @@ Reconcile = Callable[[Work, Tools], Awaitable[Outcome]]
 RECONCILERS: dict[str, Reconcile] = {
     "deploy": deploy,
     "decommission": decommission,
-    "stop": whole.stop,
-    "start": whole.start,
-    "restart": whole.restart,
+    "stop": cluster.stop,
+    "start": cluster.start,
+    "restart": cluster.restart,
     "rotate_keys": keys.rotate,
-    "reconfigure": whole.reconfigure,
-    "upgrade": whole.upgrade,
-    "rollback": whole.upgrade,
+    "reconfigure": cluster.reconfigure,
+    "upgrade": cluster.upgrade,
+    "rollback": cluster.upgrade,
     "add_member": members.add,
     "drain_member": members.drain,
     "undrain_member": members.undrain,
@@ -58,14 +59,14 @@ RECONCILERS: dict[str, Reconcile] = {
 async def run(identities: list[Path], state: str, holder: str, concurrency: int = 16) -> None:
     """Until SIGTERM or SIGINT; the loops then hand back what they hold.
 
-    Operations mostly wait for hosts, so 16 at once per project cost little, and nobody waits behind a slow host.
+    Operations mostly wait for hosts, so 16 at once per project cost little, and a slow host delays no other operation.
     """
     import asyncssh  # noqa: F401  (half a second of import: at start, not when the first operation waits)
 
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    journal = Journal(place(state))
+    journal = Journal(place(state), app=PROGRAM)
     log.info("controller starts", version=__version__, holder=holder, identities=len(identities), state=journal.name)
     try:
         async with asyncio.TaskGroup() as group:
@@ -89,19 +90,19 @@ async def _serve(
             holder=holder,
             reconcilers=reconcilers,
             concurrency=concurrency,
-            observe=_looking(tools),
-            pace_of_looks=Looks(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
+            observe=_bind_observe(tools),
+            observe_policy=ObservePolicy(every_s=float(os.environ.get("GPUAAS_SLURM_OBSERVE_S", "30"))),
         )
-        with logs.told_by(telemetry, client.project_id):
+        with logs.send_to_platform(telemetry, client.project_id):
             await controller.run(stop)
 
 
-def _looking(tools: Tools) -> Callable[[Look], Awaitable[Seen | None]]:
-    async def looking(look: Look) -> Seen | None:
-        with structlog.contextvars.bound_contextvars(instance_id=look.instance.id, project_id=look.project_id):
-            return await observe(look, tools)
+def _bind_observe(tools: Tools) -> Callable[[ObserveContext], Awaitable[Observation | None]]:
+    async def bound(context: ObserveContext) -> Observation | None:
+        with structlog.contextvars.bound_contextvars(instance_id=context.instance.id, project_id=context.project_id):
+            return await observe(context, tools)
 
-    return looking
+    return bound
 
 
 def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outcome]]:
@@ -116,9 +117,9 @@ def _bind(reconcile: Reconcile, tools: Tools) -> Callable[[Work], Awaitable[Outc
         with structlog.contextvars.bound_contextvars(**words):
             log.info("reconcile starts", operation_kind=work.operation.kind)
             started = moment()
-            outcome = await guarded(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
+            outcome = await translate_errors(work, tools, lambda: _before(work, tools)) or await reconcile(work, tools)
             log.info("reconcile ends", outcome=type(outcome).__name__, why=getattr(outcome, "why", ""))
-            _tell_span(tools, work, started, outcome)
+            _send_span(tools, work, started, outcome)
             return outcome
 
     return bound
@@ -129,7 +130,7 @@ async def _before(work: Work, tools: Tools) -> None:
     await versions.check(work)
 
 
-def _tell_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:
+def _send_span(tools: Tools, work: Work, started_at: str, outcome: Outcome) -> None:
     if tools.telemetry is None:
         return
     operation = work.operation

@@ -1,6 +1,6 @@
 """The drift ledger: what is not as the platform made it, who did it as far as can be seen, and what can be done.
 
-`kind`: `person` (somebody did it by hand), `slurm` (Slurm itself), `lost` (it is gone), `pending` (the platform has
+`kind`: `person` (changed by hand), `slurm` (by Slurm itself), `lost` (missing), `pending` (the platform has
 something newer to apply). `revert` puts it back, `adopt` makes it the platform's own; an empty one means that there is
 no such way. Nothing here acts: each entry names the command. Cheap and true rather than complete.
 """
@@ -12,8 +12,9 @@ from typing import Any
 
 from gpuaas_slurm import __version__
 from gpuaas_slurm.health import SLURM_ITSELF, Worker, put_back
-from gpuaas_slurm.looking import HeadSeen
 from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.probes import HeadSeen
+from gpuaas_slurm.slurm import hints
 
 MOST = 50
 COMPARED = ("State", "MaxTime", "DefaultTime", "AllowAccounts", "AllowGroups", "AllowQos")
@@ -26,12 +27,14 @@ class Entry:
     what: str
     where: str
     kind: str
-    said: str
+    sentence: str
     revert: str = ""
     adopt: str = ""
 
     def row(self) -> dict[str, str]:
-        return {name: value for name, value in vars(self).items() if value}
+        """`said` is the name that CLI and console read."""
+        shown = {**vars(self), "said": self.sentence}
+        return {name: shown[name] for name in ("what", "where", "kind", "said", "revert", "adopt") if shown[name]}
 
 
 def ledger(
@@ -48,39 +51,39 @@ def ledger(
 
 
 def _files(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
-    hosts = {plan.controller.host: head} | {one.seat.host: one.host for one in workers if one.host}
+    hosts = {plan.controller.host: head} | {one.slot.host: one.host for one in workers if one.host}
     for host, seen in hosts.items():
         for how, path, when in seen.files:
             kind = "lost" if how == "lost" else "person"
-            said = "The file is gone." if how == "lost" else f"The file was changed by hand ({when})."
-            yield Entry(path, host, kind, said, revert=put_back(name))
+            sentence = "The file is missing." if how == "lost" else f"The file was changed by hand ({when})."
+            yield Entry(path, host, kind, sentence, revert=put_back(name))
 
 
 def _version(name: str, app_version: str) -> Iterator[Entry]:
     if app_version and app_version != __version__:
-        said = f"Its files are of version {app_version} of the app; the controller is {__version__}."
-        yield Entry("version", "cluster", "pending", said, revert=f"`gpuaas instance upgrade {name} {__version__}`")
+        sentence = f"Its files are of version {app_version} of the app; the controller is {__version__}."
+        yield Entry("version", "cluster", "pending", sentence, revert=f"`gpuaas instance upgrade {name} {__version__}`")
 
 
 def _nodes(head: HeadSeen, workers: tuple[Worker, ...]) -> Iterator[Entry]:
-    ours = {one.seat.node for one in workers}
+    ours = {one.slot.node for one in workers}
     for one in workers:
         if one.node is None and not one.in_work:
-            yield Entry(one.seat.node, one.seat.host, "lost", "Slurm has no such node.", revert=one.command("restart"))
+            yield Entry(one.slot.node, one.slot.host, "lost", "Slurm has no such node.", revert=one.command("restart"))
         elif one.node is not None and one.drained and not one.as_asked and not one.ours:
-            who = "Slurm" if one.node.by == SLURM_ITSELF else one.node.by or "somebody"
+            who = "Slurm" if one.node.by == SLURM_ITSELF else one.node.by or "an unknown user"
             since = f" since {one.node.since}" if one.node.since else ""
             yield Entry(
-                one.seat.node,
-                one.seat.host,
+                one.slot.node,
+                one.slot.host,
                 "slurm" if one.node.by == SLURM_ITSELF else "person",
                 f"Drained by {who}{since}: {one.node.reason}.",
-                revert=f"on the controller: scontrol update nodename={one.seat.node} state=undrain",
+                revert=f"on the controller: {hints.undrain(one.slot.node)}",
                 adopt=f"{one.command('drain')}: the platform counts it as drained",
             )
     for other in sorted(head.nodes.keys() - ours):
-        said = "A node that is not a member of this instance."
-        yield Entry(other, "cluster", "person", said, revert=f"stop its slurmd, then: scontrol delete nodename={other}")
+        sentence = "A node that is not a member of this instance."
+        yield Entry(other, "cluster", "person", sentence, revert=f"stop its slurmd, then: {hints.delete_node(other)}")
 
 
 def _partitions(name: str, head: HeadSeen) -> Iterator[Entry]:
@@ -88,31 +91,37 @@ def _partitions(name: str, head: HeadSeen) -> Iterator[Entry]:
     for part in sorted(head.partitions.keys() - head.wanted.keys()):
         yield Entry(part, "cluster", "person", "A partition that slurm.conf does not have.", revert=back)
     for part in sorted(head.wanted.keys() - head.partitions.keys()):
-        yield Entry(part, "cluster", "lost", "The partition is gone from the scheduler.", revert=back)
+        yield Entry(part, "cluster", "lost", "The scheduler does not have the partition.", revert=back)
     for part in sorted(head.wanted.keys() & head.partitions.keys()):
         wanted, seen = head.wanted[part], head.partitions[part]
         for key in COMPARED:
             if key in wanted and key in seen and _same(key, wanted[key]) != _same(key, seen[key]):
-                said = f"{key} is {seen[key]}; slurm.conf says {wanted[key]}."
+                sentence = f"{key} is {seen[key]}; slurm.conf says {wanted[key]}."
                 adopt = "leave it so: nothing but a reconfigure or restart puts it back" if key == "State" else ""
-                yield Entry(part, "cluster", "person", said, revert=back, adopt=adopt)
+                yield Entry(part, "cluster", "person", sentence, revert=back, adopt=adopt)
 
 
 def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
     for account, user, limits in sorted(head.associations):
         whose = f"{account}/{user}" if user else account
         if (account, user) not in head.made:
-            said = (
+            sentence = (
                 f"The user {user} was added to the account {account}." if user else f"The account {account} was added."
             )
-            drop = f"delete user {user} account={account}" if user else f"delete account {account}"
             adopt = "leave it so: the platform does not touch accounts it did not make"
-            yield Entry(whose, "accounting", "person", said, revert=f"on the controller: sacctmgr {drop}", adopt=adopt)
+            yield Entry(
+                whose,
+                "accounting",
+                "person",
+                sentence,
+                revert=f"on the controller: {hints.delete_association(account, user)}",
+                adopt=adopt,
+            )
         elif limits and not LIMITED.search(head.made[(account, user)]):
             yield Entry(whose, "accounting", "person", f"Limits were set: {limits}.", adopt="leave it so")
     if head.accounts and (plan.account, plan.user) not in {(a, u) for a, u, _ in head.associations}:
-        said = f"The user {plan.user} is no longer in the account {plan.account}: jobs are refused."
-        yield Entry(f"{plan.account}/{plan.user}", "accounting", "lost", said, revert=put_back(name))
+        sentence = f"The user {plan.user} is no longer in the account {plan.account}: jobs are refused."
+        yield Entry(f"{plan.account}/{plan.user}", "accounting", "lost", sentence, revert=put_back(name))
 
 
 def _same(key: str, value: str) -> object:

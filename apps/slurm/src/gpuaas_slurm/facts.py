@@ -1,22 +1,24 @@
-"""What a host is like, asked in one round trip before anything is decided. `LOOK` also takes charge of the host."""
+"""The facts of a host, read in one round trip before anything is decided. `LOOK` also takes charge of the host."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gpuaas_sdk.host_steps.host import TAKE_CHARGE, Answer, Host, unit_states
+
 from gpuaas_slurm import validate
-from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.plan import UNIX_USER
+from gpuaas_slurm.profile import UNITS
+from gpuaas_slurm.slurm import accounts
 
 FIRST_UID = 21064  # of the user that jobs run as, unless a host has it already
-UNITS = ("munge", "mariadb", "slurmdbd", "slurmctld", "slurmd")
 PORTS = {6817: "slurmctld", 6818: "slurmd", 6819: "slurmdbd"}
 PROGRAMS = {  # program -> Debian package
     "munged": "munge",
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "slurmdbd": "slurmdbd",
-    "sacctmgr": "slurm-client",
+    accounts.CLIENT: "slurm-client",
     "srun": "slurm-client",
     "mariadbd": "mariadb-server",
     "mariadb": "mariadb-client",
@@ -24,19 +26,8 @@ PROGRAMS = {  # program -> Debian package
     "flock": "util-linux",
 }
 
-# The fence comes first and then waits until no act is running any more, so what follows is the truth.
-CHARGE = """
-fence || { df -kP /var/lib /run | awk 'NR>1 && $4<1024 {print "@full " $6 "|" $4}'; exit 1; }
-alone
-"""
-# Which services run is asked once for everybody: each question would else start a systemctl of its own.
-STATES = f"""
-declare -A state_of
-mapfile -t states < <(systemctl is-active {" ".join(f"{u}.service" for u in UNITS)} 2>/dev/null)
-for u in {" ".join(UNITS)}; do state_of[$u]=${{states[0]-}} states=("${{states[@]:1}}"); done
-active() {{ [ "${{state_of[$1]}}" = active ]; }}
-"""
-LOOK = f"""{CHARGE}{STATES}
+STATES = unit_states(UNITS)
+LOOK = f"""{TAKE_CHARGE}{STATES}
 read -r name </proc/sys/kernel/hostname && say hostname "${{name%%.*}}"
 say now_ms $((${{EPOCHREALTIME/./}} / 1000))
 virt=; read -r virt 2>/dev/null </run/systemd/container || virt=$(systemd-detect-virt --container 2>/dev/null || true)
@@ -53,7 +44,7 @@ for d in /dev/nvidia[0-9]*; do [ -c "$d" ] && say gpu "$d"; done
 for p in {" ".join(PROGRAMS)}; do command -v "$p" >/dev/null || say missing "$p"; done
 df -kP /etc /var/lib /var/log /tmp 2>/dev/null | {{ read -r _
   while read -r _ _ _ free _ where; do say disk "$where|$free"; done; }}
-foreign=  # whose a port is costs a look at every process, so that is asked only if it may be somebody else's
+foreign=  # the owner of a port costs a scan of all processes: read only if it may not be ours
 for p in {" ".join(f"{port}:{unit}" for port, unit in PORTS.items())}; do
   ! port_open ${{p%:*}} || {{ [ -f "$OWN/before" ] && active ${{p#*:}}; }} || foreign=yes
 done
@@ -140,30 +131,30 @@ async def look(host: Host, clock_ms: int, more: str = "") -> tuple[HostFacts | N
 
 
 def read(answer: Answer, clock_ms: int) -> HostFacts:
-    pairs = {key: [line.split("|", 1) for line in answer.said.get(key, [])] for key in ("disk", "port", "unit")}
+    pairs = {key: [line.split("|", 1) for line in answer.lines.get(key, [])] for key in ("disk", "port", "unit")}
     return HostFacts(
-        hostname=validate.word("hostname", answer.one("hostname")),
-        skew_s=(int(answer.one("now_ms", str(clock_ms))) - clock_ms) / 1000,
-        virt=answer.one("virt", "none") or "none",
-        cgroup=answer.one("cgroup"),
-        controllers=tuple(answer.one("controllers").split()),
-        freezer=answer.one("freezer") == "writable",
-        dbus=answer.one("dbus") == "yes",
-        cpus=int(answer.one("cpus", "1")),
-        memory_mb=int(answer.one("memory_mb", "1024")),
-        gpus=tuple(sorted((validate.word("device", d) for d in answer.said.get("gpu", [])), key=_natural)),
-        missing=tuple(answer.said.get("missing", [])),
-        packaged=answer.one("packaged") == "yes",
+        hostname=validate.word("hostname", answer.last("hostname")),
+        skew_s=(int(answer.last("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        virt=answer.last("virt", "none") or "none",
+        cgroup=answer.last("cgroup"),
+        controllers=tuple(answer.last("controllers").split()),
+        freezer=answer.last("freezer") == "writable",
+        dbus=answer.last("dbus") == "yes",
+        cpus=int(answer.last("cpus", "1")),
+        memory_mb=int(answer.last("memory_mb", "1024")),
+        gpus=tuple(sorted((validate.word("device", d) for d in answer.lines.get("gpu", [])), key=_natural)),
+        missing=tuple(answer.lines.get("missing", [])),
+        packaged=answer.last("packaged") == "yes",
         disk_kb={path: int(kb) for path, kb in pairs["disk"]},
         ports={int(port): who for port, who in pairs["port"] if port.isdigit()},
-        conf_instance=answer.one("conf") if "conf" in answer.said else None,
-        conf_cluster=answer.one("conf_cluster"),
-        options=answer.one("options"),
-        schema=answer.one("schema") == "yes",
-        owners=tuple(answer.said.get("owner", [])),
-        key=answer.one("key") if re.fullmatch("[0-9a-f]{64}", answer.one("key")) else "",
-        uid=int(answer.one("uid")) if answer.one("uid").isdigit() else None,
-        taken_uids=frozenset(int(uid) for uid in answer.one("taken").split()),
+        conf_instance=answer.last("conf") if "conf" in answer.lines else None,
+        conf_cluster=answer.last("conf_cluster"),
+        options=answer.last("options"),
+        schema=answer.last("schema") == "yes",
+        owners=tuple(answer.lines.get("owner", [])),
+        key=answer.last("key") if re.fullmatch("[0-9a-f]{64}", answer.last("key")) else "",
+        uid=int(answer.last("uid")) if answer.last("uid").isdigit() else None,
+        taken_uids=frozenset(int(uid) for uid in answer.last("taken").split()),
         units={unit.removesuffix(".service"): state for unit, state in pairs["unit"]},
     )
 

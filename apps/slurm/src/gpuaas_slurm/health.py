@@ -1,16 +1,17 @@
 """How a cluster is: named conditions, each (ok, sentence), and one word and one sentence for the whole.
 
 Pure, from what was seen. The same sight gives the same words, so a sentence holds no duration and no count that
-changes by itself; what does not hold says what to do about it. A person's drain is told and never undone.
+changes by itself; what does not hold says what to do about it. A person's drain is shown and never undone.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
-from gpuaas_slurm.looking import HeadSeen, HostSeen, Node
-from gpuaas_slurm.plan import Plan, Seat
-from gpuaas_slurm.steps.nodes import OURS
+from gpuaas_slurm.plan import Plan, WorkerSlot
+from gpuaas_slurm.probes import HeadSeen, HostSeen, Node
+from gpuaas_slurm.slurm import hints
+from gpuaas_slurm.slurm.node_control import OURS
 
 TAKES_JOBS = ("idle", "busy")
 SLURM_ITSELF = "slurm"
@@ -18,7 +19,7 @@ MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
-    """What writes the files anew and has Slurm read them: the same settings once more."""
+    """The command that rewrites the files and has Slurm read them: an update with the same settings."""
     return f"`gpuaas instance update {name}`"
 
 
@@ -27,7 +28,7 @@ class Worker:
     """A worker as the platform, Slurm and its own host see it."""
 
     instance: str  # its name, for commands
-    seat: Seat
+    slot: WorkerSlot
     member_state: str
     node: Node | None
     host: HostSeen | None  # None: not looked at this time
@@ -36,7 +37,7 @@ class Worker:
     silent: int = 0  # looks in a row at which Slurm heard nothing of it; just given back, it is silent for a moment
 
     def command(self, verb: str) -> str:
-        return f"`gpuaas member {verb} {self.instance} worker/{self.seat.ordinal}`"
+        return f"`gpuaas member {verb} {self.instance} worker/{self.slot.ordinal}`"
 
     @property
     def takes_jobs(self) -> bool:
@@ -57,7 +58,7 @@ class Worker:
     @property
     def trouble(self) -> str:
         """Why it should take jobs and does not, and what to do; empty when all is as it should be."""
-        return "" if self.as_asked else next((said for ask in _TROUBLES if (said := ask(self))), "")
+        return "" if self.as_asked else next((sentence for ask in _TROUBLES if (sentence := ask(self))), "")
 
     @property
     def runtime_state(self) -> str:
@@ -70,8 +71,8 @@ def _unknown(one: Worker) -> str:
     if one.node is not None:
         return ""
     if one.member_state == "failed":
-        return f"The last operation on {one.seat.host} failed: {one.command('retry')}, or {one.command('remove')}."
-    return f"Slurm does not know {one.seat.host} any more. Restart it: {one.command('restart')}."
+        return f"The last operation on {one.slot.host} failed: {one.command('retry')}, or {one.command('remove')}."
+    return f"Slurm does not know {one.slot.host} any more. Restart it: {one.command('restart')}."
 
 
 def _drain(one: Worker) -> str:
@@ -80,19 +81,15 @@ def _drain(one: Worker) -> str:
     since = f" since {one.node.since}" if one.node.since else ""
     if one.ours:
         return (
-            f"{one.seat.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
+            f"{one.slot.host} kept a drain of the platform ({one.node.reason}). Give it back: {one.command('undrain')}."
         )
     if one.node.by == SLURM_ITSELF:
-        said = f"Slurm itself drained {one.seat.host}{since}: {one.node.reason}. Mend that"
-        return f"{said}, then on the controller: {_undrain(one, 'resume')}."
+        sentence = f"Slurm itself drained {one.slot.host}{since}: {one.node.reason}. Fix that"
+        return f"{sentence}, then on the controller: {hints.undrain(one.slot.node, 'resume')}."
     return (
-        f"{one.seat.host} was drained by {one.node.by or 'somebody'}{since}: {one.node.reason}. "
-        f"That is left alone; to take it back, on the controller: {_undrain(one)}."
+        f"{one.slot.host} was drained by {one.node.by or 'an unknown user'}{since}: {one.node.reason}. "
+        f"That is left alone; to take it back, on the controller: {hints.undrain(one.slot.node)}."
     )
-
-
-def _undrain(one: Worker, state: str = "undrain") -> str:
-    return f"scontrol update nodename={one.seat.node} state={state}"
 
 
 def _host_away(one: Worker) -> str:
@@ -100,14 +97,14 @@ def _host_away(one: Worker) -> str:
     if one.host is None or one.host.reached or (heard and one.missed < 2):
         return ""
     way_out = f"Bring it back, or {one.command('replace')}."
-    return f"{one.seat.host} does not answer: it is off, or its network is gone. {way_out}"
+    return f"{one.slot.host} does not answer: it is off, or its network is gone. {way_out}"
 
 
 def _service_dead(one: Worker) -> str:
     if one.host is None or not one.host.reached or one.host.runs("slurmd"):
         return ""
     state = one.host.units.get("slurmd", "gone")
-    return f"slurmd on {one.seat.host} is {state}. Start it: {one.command('restart')}."
+    return f"slurmd on {one.slot.host} is {state}. Start it: {one.command('restart')}."
 
 
 def _not_up(one: Worker) -> str:
@@ -115,7 +112,7 @@ def _not_up(one: Worker) -> str:
         return ""
     why = f": {one.node.reason}" if one.node.reason else ""
     state = "silent" if one.node.silent else one.node.state
-    return f"{one.seat.host} is {state} in Slurm{why}. Try {one.command('restart')}."
+    return f"{one.slot.host} is {state} in Slurm{why}. Try {one.command('restart')}."
 
 
 _TROUBLES: tuple[Callable[[Worker], str], ...] = (_unknown, _drain, _host_away, _service_dead, _not_up)
@@ -124,7 +121,7 @@ _TROUBLES: tuple[Callable[[Worker], str], ...] = (_unknown, _drain, _host_away, 
 @dataclass(frozen=True)
 class Condition:
     key: str
-    ok: bool | None  # None: nobody can see
+    ok: bool | None  # None: unknown
     sentence: str
 
     def row(self) -> dict[str, str]:
@@ -170,7 +167,7 @@ def _status(head: HeadSeen, workers: tuple[Worker, ...], scheduler: Condition) -
 
 def _nobody_knows(plan: Plan, head: HeadSeen) -> Health:
     sentence = (
-        f"{plan.controller.host}, the controller's host, does not answer, so nobody can see how {plan.cluster} is. "
+        f"{plan.controller.host}, the controller's host, does not answer, so the state of {plan.cluster} is unknown. "
         "Bring the host or its network back."
     )
     keys = ("scheduler", "worker", "accounting", "configuration", "clock")
@@ -185,30 +182,30 @@ def _scheduler(name: str, plan: Plan, head: HeadSeen) -> Condition:
     if state == "activating":
         return Condition("scheduler", False, f"slurmctld on {host} is starting.")
     if state != "active":
-        said = f"slurmctld on {host} is {state}: no job starts. Start it: `systemctl start slurmctld` on {host}"
-        return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
-    said = f"slurmctld on {host} runs and does not answer. Read /var/log/slurm/slurmctld.log there"
-    return Condition("scheduler", False, f"{said}, or `gpuaas instance restart {name}`.")
+        sentence = f"slurmctld on {host} is {state}: no job starts. Start it: `systemctl start slurmctld` on {host}"
+        return Condition("scheduler", False, f"{sentence}, or `gpuaas instance restart {name}`.")
+    sentence = f"slurmctld on {host} runs and does not answer. Read /var/log/slurm/slurmctld.log there"
+    return Condition("scheduler", False, f"{sentence}, or `gpuaas instance restart {name}`.")
 
 
 def _accounting(plan: Plan, head: HeadSeen) -> Condition:
     host, wait = plan.controller.host, "Jobs go on and their records wait"
     if not head.runs("mariadb") or not head.database:
         state = "does not answer" if head.runs("mariadb") else f"is {head.units.get('mariadb', 'gone')}"
-        said = f"MariaDB on {host} {state}. {wait}; start it: `systemctl start mariadb` on {host}."
-        return Condition("accounting", False, said)
+        sentence = f"MariaDB on {host} {state}. {wait}; start it: `systemctl start mariadb` on {host}."
+        return Condition("accounting", False, sentence)
     if not head.runs("slurmdbd") or not head.accounts:
         state = "does not answer" if head.runs("slurmdbd") else f"is {head.units.get('slurmdbd', 'gone')}"
-        said = f"slurmdbd on {host} {state}. {wait}; start it: `systemctl start slurmdbd` on {host}."
-        return Condition("accounting", False, said)
+        sentence = f"slurmdbd on {host} {state}. {wait}; start it: `systemctl start slurmdbd` on {host}."
+        return Condition("accounting", False, sentence)
     return Condition("accounting", True, "The accounting service and its database answer.")
 
 
 def _workers(workers: tuple[Worker, ...]) -> Condition:
-    troubles = [said for one in workers if (said := one.trouble)]
+    troubles = [sentence for one in workers if (sentence := one.trouble)]
     usable = sum(one.takes_jobs for one in workers)
-    asked = [one.seat.host for one in workers if one.as_asked and not one.in_work]
-    in_work = [one.seat.host for one in workers if one.in_work]
+    asked = [one.slot.host for one in workers if one.as_asked and not one.in_work]
+    in_work = [one.slot.host for one in workers if one.in_work]
     many = "worker takes" if len(workers) == 1 else "workers take"
     count = f"{usable} of {len(workers)} {many} jobs."
     count += f" Drained, as asked: {', '.join(asked)}." if asked else ""
@@ -222,25 +219,27 @@ def _workers(workers: tuple[Worker, ...]) -> Condition:
 
 
 def _configuration(name: str, plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
-    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    hosts = [(plan.controller.host, head), *((one.slot.host, one.host) for one in workers if one.host)]
     wrong = [f"{path} on {host} was {how} by hand" for host, seen in hosts for how, path, _ in seen.files]
     if wrong:
-        told = "; ".join(dict.fromkeys(wrong))
-        return Condition("configuration", False, f"{told}. To put it back: {put_back(name)}.")
+        faults = "; ".join(dict.fromkeys(wrong))
+        return Condition("configuration", False, f"{faults}. To put it back: {put_back(name)}.")
     if not head.files_known:
-        said = f"Nobody wrote down how the files were. {put_back(name)} does, from now on."
-        return Condition("configuration", None, said)
+        sentence = f"No checksums of the files were recorded. {put_back(name)} records them."
+        return Condition("configuration", None, sentence)
     return Condition("configuration", True, "The files of the cluster are as the platform wrote them.")
 
 
 def _clock(plan: Plan, head: HeadSeen, workers: tuple[Worker, ...]) -> Condition:
-    hosts = [(plan.controller.host, head), *((one.seat.host, one.host) for one in workers if one.host)]
+    hosts = [(plan.controller.host, head), *((one.slot.host, one.host) for one in workers if one.host)]
     for host, seen in hosts:
         if abs(seen.skew_s) > SKEW_ALLOWED_S:
             way = "ahead" if seen.skew_s > 0 else "behind"
             far = (
                 "more than an hour" if abs(seen.skew_s) > 3600 else f"about {max(1, round(abs(seen.skew_s) / 60))} min"
             )
-            said = f"The clock of {host} is {far} {way}; munge refuses that. Set it: `timedatectl set-ntp true` there."
-            return Condition("clock", False, said)
+            sentence = (
+                f"The clock of {host} is {far} {way}; munge refuses that. Set it: `timedatectl set-ntp true` there."
+            )
+            return Condition("clock", False, sentence)
     return Condition("clock", True, "The clocks agree.")

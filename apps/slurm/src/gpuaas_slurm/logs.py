@@ -1,6 +1,6 @@
 """JSON lines on stderr, each with the correlation id of the operation it belongs to. The SDK's own lines join them.
 
-Lines about an operation also go to the platform, for `gpuaas triage`: their event and the few fields named in TOLD.
+Lines about an operation also go to the platform, for `gpuaas triage`: their event and the fields in SENT_FIELDS.
 """
 
 import logging
@@ -19,13 +19,26 @@ SHARED: list[Any] = [
 ]
 
 
-# What may leave this process with a line: a new field stays here until somebody has looked at it.
-TOLD = ("kind", "step", "host", "acted", "ms", "exit", "stderr", "code", "outcome", "why", "attempt", "claim_epoch")
+# What may leave this process with a line: a new field is added only after a review.
+SENT_FIELDS = (
+    "kind",
+    "step",
+    "host",
+    "acted",
+    "ms",
+    "exit",
+    "stderr",
+    "code",
+    "outcome",
+    "why",
+    "attempt",
+    "claim_epoch",
+)
 _senders: dict[str, TelemetrySender] = {}  # by project
 
 
 @contextmanager
-def told_by(sender: TelemetrySender, project_id: str) -> Iterator[None]:
+def send_to_platform(sender: TelemetrySender, project_id: str) -> Iterator[None]:
     """Inside the block, lines about this project's operations go to the platform too."""
     _senders[project_id] = sender
     try:
@@ -34,12 +47,12 @@ def told_by(sender: TelemetrySender, project_id: str) -> Iterator[None]:
         _senders.pop(project_id, None)
 
 
-def tell_platform(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def forward_line(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A structlog processor: passes the line on unchanged, and never waits."""
     sender = _senders.get(str(line.get("project_id", "")))
     if sender is not None and line.get("correlation_id"):
         ids = {"correlation_id": line["correlation_id"], "operation_id": line.get("operation_id")}
-        fields = {name: line[name] for name in TOLD if line.get(name) not in (None, "")}
+        fields = {name: line[name] for name in SENT_FIELDS if line.get(name) not in (None, "")}
         sender.line(_sentence(line), level=str(line.get("level", "info")), **ids, **fields)
     return line
 
@@ -49,8 +62,8 @@ def _sentence(line: MutableMapping[str, Any]) -> str:
     if line.get("kind") == "step":
         return f"{step} on {host}: " + (f"done in {line.get('ms')} ms" if line.get("acted") else "already so")
     if line.get("kind") == "command":
-        said = f": {line['stderr']}" if line.get("stderr") else ""
-        return f"{step} on {host} ended with {line.get('exit')} after {line.get('ms')} ms{said}"
+        error = f": {line['stderr']}" if line.get("stderr") else ""
+        return f"{step} on {host} ended with {line.get('exit')} after {line.get('ms')} ms{error}"
     return ": ".join(str(part) for part in (event, line.get("message"), line.get("why")) if part)
 
 
@@ -69,7 +82,7 @@ def set_up(level: str = "INFO") -> None:
     for noisy in ("asyncssh", "httpx2", "httpcore2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[*SHARED, tell_platform, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*SHARED, forward_line, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level]),
         cache_logger_on_first_use=False,

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gpuaas_sdk.host_steps.validate import BadWord
+
 from gpuaas_slurm import settings, validate
-from gpuaas_slurm.validate import BadWord
+from gpuaas_slurm.errors import BadPlan
 
 UNIX_USER = "gpuaas"
 INPUTS = {
@@ -48,12 +50,8 @@ class MemberLike(Protocol):
     def facts(self) -> Any: ...
 
 
-class BadPlan(ValueError):
-    """The members do not make a cluster this version can build."""
-
-
 @dataclass(frozen=True)
-class Seat:
+class WorkerSlot:
     """One member on its allocation."""
 
     member_id: str
@@ -88,8 +86,8 @@ class Plan:
     account: str
     partition: str
     gpu_type: str
-    controller: Seat
-    workers: tuple[Seat, ...]
+    controller: WorkerSlot
+    workers: tuple[WorkerSlot, ...]
     partitions: tuple[Partition, ...]  # the default one first
     types: tuple[tuple[str, str], ...] = ()  # part of a GPU's model -> what jobs call it
     settings: tuple[tuple[str, str], ...] = ()  # further lines of slurm.conf
@@ -100,9 +98,9 @@ class Plan:
         """Every allocation once, the controller's first."""
         return tuple(dict.fromkeys([self.controller.allocation_id, *(w.allocation_id for w in self.workers)]))
 
-    def type_of(self, seat: Seat, device: str) -> str:
+    def type_of(self, slot: WorkerSlot, device: str) -> str:
         """What jobs call this GPU: the first rule that fits what the machine says of it."""
-        model = dict(seat.models).get(device, "").lower()
+        model = dict(slot.models).get(device, "").lower()
         return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
 
     def gpus_by_type(self, devices: Mapping[str, Iterable[str]]) -> dict[str, int]:
@@ -110,7 +108,7 @@ class Plan:
         kinds = Counter(self.type_of(w, one) for w in self.workers for one in devices.get(w.allocation_id, ()))
         return dict(sorted(kinds.items()))
 
-    def workers_on(self, allocation_id: str) -> tuple[Seat, ...]:
+    def workers_on(self, allocation_id: str) -> tuple[WorkerSlot, ...]:
         return tuple(w for w in self.workers if w.allocation_id == allocation_id)
 
 
@@ -123,7 +121,7 @@ def make(
     project_slug: str | None = None,
 ) -> Plan:
     validate.known_keys(inputs, INPUTS)
-    seats = _seats(members)
+    slots = _slots(members)
     types = _types(inputs.get("gpu_types", []))
     gpu_type = validate.word("gpu_type", inputs.get("gpu_type", "gpu"))
     return Plan(
@@ -132,8 +130,8 @@ def make(
         account=validate.word("account", account_for(project_id, project_slug)),
         partition=validate.word("partition", inputs.get("partition", "main")),
         gpu_type=gpu_type,
-        controller=seats["controller"][0],
-        workers=tuple(seats["worker"]),
+        controller=slots["controller"][0],
+        workers=tuple(slots["worker"]),
         partitions=_partitions(inputs, {gpu_type, *(kind for _, kind in types)}),
         types=types,
         settings=settings.read(inputs.get("slurm_conf", {})),
@@ -161,9 +159,9 @@ def _partition(inputs: dict[str, Any], row: dict[str, Any], gpu_types: set[str])
     minutes = _minutes("default_time_limit_minutes", row, inputs) or 60
     most = _minutes(MAX, row, inputs)
     if most is not None and minutes > most:
-        if any("default_time_limit_minutes" in said for said in (row, inputs if most != row.get(MAX) else {})):
+        if any("default_time_limit_minutes" in given for given in (row, inputs if most != row.get(MAX) else {})):
             raise BadWord("default_time_limit_minutes", minutes, f"at most {most}, the maximum of partition {name}")
-        minutes = most  # nobody asked for more: a maximum alone is enough to say
+        minutes = most  # a maximum alone is enough to give
     kind = row.get("gpu_type")
     if kind is not None and validate.word("gpu_type", kind) not in gpu_types:
         raise BadWord("gpu_type", kind, f"what some GPUs are called here: {', '.join(sorted(gpu_types))}")
@@ -194,22 +192,22 @@ def _cluster_from(name: str, instance_id: str) -> str:
     return validate.slug(name, "slurm-" + validate.word("id", instance_id).rsplit("_", 1)[-1][-8:])
 
 
-def _seats(members: Iterable[MemberLike]) -> dict[str, list[Seat]]:
-    seats: dict[str, list[Seat]] = {"controller": [], "worker": []}
+def _slots(members: Iterable[MemberLike]) -> dict[str, list[WorkerSlot]]:
+    slots: dict[str, list[WorkerSlot]] = {"controller": [], "worker": []}
     for member in sorted(members, key=lambda m: (m.component_key, m.ordinal)):
-        if member.component_key in seats:
-            seats[member.component_key].append(_seat(member))
-    if len(seats["controller"]) != 1:
-        raise BadPlan(f"A cluster has exactly one controller; this instance has {len(seats['controller'])}.")
-    if not seats["worker"]:
+        if member.component_key in slots:
+            slots[member.component_key].append(_slot(member))
+    if len(slots["controller"]) != 1:
+        raise BadPlan(f"A cluster has exactly one controller; this instance has {len(slots['controller'])}.")
+    if not slots["worker"]:
         raise BadPlan("A cluster needs at least one worker; this instance has none.")
-    return seats
+    return slots
 
 
-def _seat(member: MemberLike) -> Seat:
+def _slot(member: MemberLike) -> WorkerSlot:
     if not member.allocation_id or not member.address:
         raise BadPlan(f"Member {member.id} has no machine yet.")
-    return Seat(
+    return WorkerSlot(
         member_id=validate.word("id", member.id),
         allocation_id=validate.word("id", member.allocation_id),
         ordinal=validate.whole("ordinal", member.ordinal, 0, 9999),

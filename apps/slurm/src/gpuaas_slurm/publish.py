@@ -3,7 +3,7 @@
 from typing import Any
 
 from gpuaas_sdk import Client
-from gpuaas_sdk.errors import Conflict, NotFound
+from gpuaas_sdk.client.errors import Conflict, NotFound
 
 from gpuaas_slurm import APP_SLUG, __version__, manifest
 
@@ -30,7 +30,7 @@ def _version(client: Client, words: dict[str, Any]) -> str:
     elif known[__version__].manifest and known[__version__].manifest != words:
         raise SystemExit(f"Version {__version__} is in the catalog with another manifest; raise the app's version.")
     state = getattr(known.get(__version__), "state", "draft")
-    if state != "draft":  # also deprecated or withdrawn: that was somebody's decision, not ours to undo
+    if state != "draft":  # also deprecated or withdrawn: a publisher decided that
         return f"version was {state}"
     try:
         client.publish_version(APP_SLUG, __version__)

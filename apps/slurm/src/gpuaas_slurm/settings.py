@@ -1,7 +1,7 @@
 """The guard list: which further keys of slurm.conf an operator may set, with which values, and what a change does.
 
 A table, so that the manifest's form, the refusals and the restarts all come from the same rows. Each row was tried on
-Slurm 22.05: `pushed` keys are taken up by `scontrol reconfigure`, the others when slurmctld starts. Everything else is
+Slurm 22.05: `pushed` keys are taken up by a reconfigure, the others when slurmctld starts. Everything else is
 refused, with the reason.
 """
 
@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuaas_slurm.validate import BadWord, whole
+from gpuaas_sdk.host_steps.validate import BadWord
+
+from gpuaas_slurm.validate import whole
 
 PUSHED, RESTART = "pushed", "needs_restart"
 SENTENCES = {
@@ -89,7 +91,7 @@ ALLOWED: dict[str, Setting] = {
     "MaxJobCount": Setting("Jobs that the scheduler keeps in mind at most", Number(100, 1_000_000), RESTART),
     "MaxStepCount": Setting("Steps that one job may have", Number(1, 1_000_000)),
     "MessageTimeout": Setting("Seconds that a message may take", Number(5, 100)),
-    "MinJobAge": Setting("Seconds that a finished job stays visible in squeue", Number(2, 86_400)),
+    "MinJobAge": Setting("Seconds that a finished job stays visible in the queue", Number(2, 86_400)),
     "OverTimeLimit": Setting("Minutes that a job may overrun its time limit", Number(0, 1440)),
     "PreemptExemptTime": Setting("How long a job runs before it can be preempted", SPAN),
     "PreemptMode": Setting("What happens to a preempted job", OneOf(("OFF", "CANCEL", "REQUEUE")), RESTART),
@@ -144,7 +146,7 @@ REFUSALS = {
     DANGEROUS: "{name} can run programs as root, or open the cluster to others; the app does not pass it on.",
 }
 UNKNOWN = (
-    "{name} is not on this app's list: Slurm 22.05 has no such setting, or nobody has tried what changing it does."
+    "{name} is not on this app's list: Slurm 22.05 has no such setting, or the effect of changing it is untested."
     " Names are written as in slurm.conf(5)."
 )
 

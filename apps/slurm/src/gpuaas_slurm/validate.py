@@ -1,4 +1,4 @@
-"""Every string that reaches slurm.conf, sacctmgr or a shell passes here first.
+"""Every string that reaches slurm.conf, the accounting database or a shell passes here first.
 
 A newline in a partition name would add a line to slurm.conf; a quote would leave a shell word. So each kind of word
 has one pattern, matched whole (`fullmatch`: `$` would let a trailing newline through). Called by plan, render, hosts.
@@ -8,16 +8,14 @@ import ipaddress
 import re
 from typing import Any
 
+from gpuaas_sdk.host_steps import validate
+from gpuaas_sdk.host_steps.validate import BadWord, Pattern, whole
 
-class BadWord(ValueError):
-    """A value that must not reach a config file, sacctmgr or a shell."""
-
-    def __init__(self, what: str, value: object, expected: str) -> None:
-        super().__init__(f"{what} is {value!r}; it must be {expected}.")
-        self.what = what
+__all__ = ["BadWord", "address", "known_keys", "plain", "rows", "slug", "text", "whole", "word"]
 
 
-PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
+PATTERNS: dict[str, Pattern] = {
+    **validate.PATTERNS,
     "cluster_name": (
         re.compile(r"[a-z][a-z0-9_-]{0,38}[a-z0-9]"),
         "2 to 40 lower-case letters, digits, '-' or '_', starting with a letter",
@@ -32,23 +30,18 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
         "a host name",
     ),
     "device": (re.compile(r"/dev/[A-Za-z0-9][A-Za-z0-9_/-]{0,60}"), "a device file below /dev"),
-    "id": (re.compile(r"[a-z]{2,8}_[a-z0-9]{8,40}"), "a platform id"),
     "feature": (re.compile(r"[a-z][a-z0-9_]{0,30}(,[a-z][a-z0-9_]{0,30}){0,7}"), "GPU types with commas between them"),
     "sha256": (re.compile(r"[0-9a-f]{64}"), "a SHA-256 digest in hex"),
-    "step": (re.compile(r"[a-z][a-z_]{1,40}"), "a step name"),
-    "unit": (re.compile(r"[a-z]{2,20}"), "a service name"),
 }
 RESERVED = {"partition": {"all", "default"}, "user": {"root"}, "account": {"root"}}
 
 
 def word(what: str, value: object) -> str:
     """The value itself when it is a word of that kind, else BadWord."""
-    pattern, expected = PATTERNS[what]
-    if not isinstance(value, str) or not pattern.fullmatch(value) or ".." in value:
-        raise BadWord(what, value, expected)
-    if value in RESERVED.get(what, ()):
+    matched = validate.match(what, value, PATTERNS[what])
+    if matched in RESERVED.get(what, ()):
         raise BadWord(what, value, "another word; this one is reserved by Slurm")
-    return value
+    return matched
 
 
 def plain(text: str) -> str:
@@ -64,15 +57,8 @@ def address(value: object) -> str:
         return word("hostname", value)
 
 
-def whole(what: str, value: object, low: int, high: int) -> int:
-    """A whole number in a range (True is not a number here)."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise BadWord(what, value, f"a whole number from {low} to {high}")
-    return value
-
-
 def known_keys(inputs: dict[str, Any], allowed: set[str]) -> None:
-    """The manifest says additionalProperties false; the app does not rely on somebody else having checked."""
+    """The manifest says additionalProperties false; the app checks it too."""
     for key in inputs:
         if key not in allowed:
             raise BadWord("inputs", key, f"one of {', '.join(sorted(allowed))}")

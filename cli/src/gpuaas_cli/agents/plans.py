@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuaas_sdk.errors import ApiError
-from gpuaas_sdk.request import Request
+from gpuaas_sdk.client.errors import ApiError
+from gpuaas_sdk.client.request import Request
 
 from .. import failures
 from ..failures import CliError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
@@ -17,9 +17,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import gpuaas_sdk as sdk
 import msgspec
-from gpuaas_sdk.call import call
-from gpuaas_sdk.models import PlannedView
-from gpuaas_sdk.request import Page, Request
+from gpuaas_sdk.client.call import call
+from gpuaas_sdk.client.models import PlannedView
+from gpuaas_sdk.client.request import Page, Request
 
 LIST, READ, CHANGE = "list", "read", "change"
 SECRET = re.compile(
@@ -44,8 +44,9 @@ PLANNERS = {
     "add_members": "plan_members",
     "remove_member": "plan_remove_member",
 }
-EXAMPLES: dict[Any, Any] = {str: "x", int: 1, bool: True, float: 1.0, dict: {}, list: []}
-TYPES = {str: "string", int: "integer", bool: "boolean", float: "number", dict: "object", list: "array"}
+EXAMPLES: dict[Any, Any] = {str: "x", int: 1, bool: True, float: 1.0, dict: {}, list: [], Mapping: {}, Sequence: []}
+TYPES: dict[Any, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
+TYPES |= {dict: "object", Mapping: "object", list: "array", Sequence: "array"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Operation:
     parameters: dict[str, dict[str, Any]]
     required: tuple[str, ...]
     positional: tuple[str, ...]
-    call: Any  # a gpuaas_sdk.call; Any, because type checkers misread a descriptor in a field
+    call: Any  # a gpuaas_sdk.client.call; Any, because type checkers misread a descriptor in a field
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
         """The request. The caller has validated the arguments."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import anyio
 import msgspec
-from gpuaas_sdk.errors import GpuaasError
-from gpuaas_sdk.trail import correlation
+from gpuaas_sdk.client.correlation import correlation
+from gpuaas_sdk.client.errors import GpuaasError
 from mcp import types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from gpuaas_sdk.errors import Denied, NotFound
+from gpuaas_sdk.client.errors import Denied, NotFound
 
 from .. import failures
 from ..error_codes import explained

@@ -16,7 +16,7 @@ from ..options import Changing, Common, Destroying, Flag, Looking, Reason, Tenan
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import ArtifactView, ProjectArtifactView, SourceView
+    from gpuaas_sdk.client.models import ArtifactView, ProjectArtifactView, SourceView
 
 app = App(name="artifact", help="Content for machines, verified by digest.")
 source = App(name="artifact-source", help="The sources of artifacts.")
@@ -158,7 +158,7 @@ def push(
     level
         `platform`: for all tenants.
     """
-    from gpuaas_sdk.artifacts import push_file, sha256_of
+    from gpuaas_sdk.client.artifacts import push_file, sha256_of
 
     if not file.is_file():
         raise CliError(f"{file} is not a file.", "Give the path of the file to push.", failures.USAGE)

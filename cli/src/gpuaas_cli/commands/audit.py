@@ -13,7 +13,7 @@ from ..session import session
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.models import AuditView
+    from gpuaas_sdk.client.models import AuditView
 
 app = App(name="audit", help="Who did or tried what, and a check that the trail was not altered.")
 PAGE = 1000

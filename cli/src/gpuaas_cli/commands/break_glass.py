@@ -12,7 +12,7 @@ from ..options import Changing, Common, Looking
 from ..session import session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import BreakGlassView
+    from gpuaas_sdk.client.models import BreakGlassView
 
 app = App(
     name="break-glass", help="Platform administrators: temporary, announced access to a tenant, one hour at most."

@@ -15,7 +15,7 @@ from ..options import Changing, Common, Destroying, Flag, Instance, Looking
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import CredentialDetail
+    from gpuaas_sdk.client.models import CredentialDetail
 
 app = App(name="credential", help="Key pairs of a project. Only controllers get the private key.")
 STDIN = Path("-")

@@ -14,8 +14,8 @@ from ..session import session
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
-    from gpuaas_sdk.errors import GpuaasError
-    from gpuaas_sdk.models import EventView
+    from gpuaas_sdk.client.errors import GpuaasError
+    from gpuaas_sdk.client.models import EventView
 
 RECENT = 50
 

@@ -16,7 +16,7 @@ from ..session import Session, pick, session
 from .tenant_iam import add_commands
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import ExplainView
+    from gpuaas_sdk.client.models import ExplainView
 
 app = App(name="iam", help="Roles and permissions.")
 add_commands(app)

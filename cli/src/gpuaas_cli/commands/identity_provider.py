@@ -13,7 +13,7 @@ from ..options import Changing, Destroying, Flag, Looking, Tenant
 from ..session import pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import ProviderView
+    from gpuaas_sdk.client.models import ProviderView
 
     from ..session import Session
 

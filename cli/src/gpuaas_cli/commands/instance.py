@@ -19,7 +19,7 @@ from ..session import Session, pick, session
 from ..wait import print_next, print_result, wait_for_end
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import AcceptedView, InstanceView, PlannedHost, PlannedView
+    from gpuaas_sdk.client.models import AcceptedView, InstanceView, PlannedHost, PlannedView
 
 app = App(name="instance", help="Deploy, manage and decommission instances of apps.")
 

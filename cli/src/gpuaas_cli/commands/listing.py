@@ -12,7 +12,7 @@ from ..options import Common, Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import AllocationView
+    from gpuaas_sdk.client.models import AllocationView
 
 allocation = App(name="allocation", help="The machines allocated to a project.")
 node = App(name="node", help="The machines of a tenant.")

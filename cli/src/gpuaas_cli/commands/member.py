@@ -18,7 +18,7 @@ from ..wait import print_next
 from .instance import follow, show_plan
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import AcceptedView, MemberView
+    from gpuaas_sdk.client.models import AcceptedView, MemberView
 
 AtDeadline = Literal["give_back", "requeue"]
 app = App(name="member", help="The members of an instance: add, drain, replace, remove, mend.")

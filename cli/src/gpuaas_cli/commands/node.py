@@ -12,7 +12,7 @@ from ..session import Session, pick, session
 from .listing import node
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import NodeView
+    from gpuaas_sdk.client.models import NodeView
 
 
 @node.command(name="show")

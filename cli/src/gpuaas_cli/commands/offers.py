@@ -12,7 +12,7 @@ from ..options import Changing, Destroying, Looking, Tenant
 from ..session import session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import QuotaView, SkuView
+    from gpuaas_sdk.client.models import QuotaView, SkuView
 
 sku = App(name="sku", help="The machine types of the platform.")
 region = App(name="region", help="The regions of the platform.")

@@ -16,7 +16,7 @@ from ..wait import print_next
 from .instance import follow
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import OperationView
+    from gpuaas_sdk.client.models import OperationView
 
 app = App(name="operation", help="Operations on instances and members: progress, errors, retry.")
 

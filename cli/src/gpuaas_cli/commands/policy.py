@@ -17,7 +17,7 @@ from ..options import Changing, Destroying, Looking, Many
 from ..session import Session, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import EffectiveView, FieldView, PolicyView
+    from gpuaas_sdk.client.models import EffectiveView, FieldView, PolicyView
 
 app = App(name="policy", help="What may be deployed where.")
 Level = Literal["platform", "tenant", "project"]

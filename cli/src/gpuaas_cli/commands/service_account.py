@@ -15,7 +15,7 @@ from ..options import Changing, Common, Destroying, Looking, Many
 from ..session import Session, pick, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import ServiceAccountView
+    from gpuaas_sdk.client.models import ServiceAccountView
 
 app = App(name="service-account", help="The project's service accounts and their keys.")
 

@@ -68,7 +68,7 @@ def ssh(
 
 def _revoke(common: Changing, project_id: str, grant: str) -> None:
     """Revoke the certificate of a closed session. If that fails, it expires by itself."""
-    from gpuaas_sdk.errors import GpuaasError
+    from gpuaas_sdk.client.errors import GpuaasError
 
     asked = sdk.Calls.revoke_access_grant.request(project_id, grant, reason="its session was closed")
     with suppress(GpuaasError, CliError), session(replace(common, idempotency_key=None)) as at:

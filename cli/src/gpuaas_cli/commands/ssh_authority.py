@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from cyclopts import App
-from gpuaas_sdk.models import AuthoritiesView
+from gpuaas_sdk.client.models import AuthoritiesView
 
 from .. import show
 from ..options import Changing, Common, Flag, Looking, Tenant

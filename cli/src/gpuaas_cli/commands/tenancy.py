@@ -17,7 +17,7 @@ from ..session import Session, connect, pick, session
 from ..wait import print_next
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import PrincipalView, TenantView
+    from gpuaas_sdk.client.models import PrincipalView, TenantView
 
 tenant_app = App(name="tenant", help="The tenants of the platform.")
 project_app = App(name="project", help="The projects of a tenant.")
@@ -62,7 +62,7 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 def _tenants(at: Session) -> list[TenantView]:
     """All tenants for platform administrators, the caller's own tenants for others."""
-    from gpuaas_sdk.errors import Denied
+    from gpuaas_sdk.client.errors import Denied
 
     try:
         return list(at.client.every(sdk.Calls.list_tenants))

@@ -12,7 +12,7 @@ from ..options import Looking
 from ..session import Session, session
 
 if TYPE_CHECKING:
-    from gpuaas_sdk.models import EntryView, TriageView
+    from gpuaas_sdk.client.models import EntryView, TriageView
 
 COLOURS = {"error": "red", "warning": "yellow", "debug": "dim"}
 
@@ -40,7 +40,7 @@ def triage(what: str, /, *, common: Looking = Looking()) -> None:
 
 def _find(at: Session, what: str) -> TriageView:
     """A caller can choose any text as correlation id, so it is tried as an id before it is tried as a name."""
-    from gpuaas_sdk.errors import NotFound
+    from gpuaas_sdk.client.errors import NotFound
 
     if what.startswith(("op_", "inst_")):
         return at.client.read_triage(at.operation(what).correlation_id)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuaas_sdk import Bearer, Client
-from gpuaas_sdk.errors import GpuaasError
+from gpuaas_sdk.client.errors import GpuaasError
 
 from gpuaas_lab.errors import LabError
 from gpuaas_lab.stack import supervisor

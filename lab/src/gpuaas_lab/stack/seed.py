@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuaas_sdk import Bearer, Calls, Client, ServiceAccount
-from gpuaas_sdk.errors import Conflict
+from gpuaas_sdk.client.errors import Conflict
 
 from gpuaas_lab.stack.credentials import ADMIN, BOSS, USER, Credentials
 

@@ -26,7 +26,7 @@ FETCH_S = 1200
 
 
 class BuildFailed(Exception):
-    """apt or dpkg said no; the sentence ends with what they said."""
+    """apt or dpkg failed; the sentence ends with their last line."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,6 @@ def _run(argv: Sequence[str]) -> str:
     except FileNotFoundError as error:
         raise BuildFailed(f"{argv[0]} is missing: a package set is built on a Debian machine.") from error
     if done.returncode != 0:
-        words = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        words = [line for line in done.stderr.splitlines() if line.strip()] or ["no output"]
         raise BuildFailed(f"{argv[0]} did not work: {words[-1][:300]}")
     return done.stdout

@@ -4,30 +4,33 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host, take_charge
+from gpuaas_sdk.host_steps.journal import Key
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, validate
-from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.hosts import Answer, Host
-from gpuaas_slurm.plan import Seat
-from gpuaas_slurm.reconcile.ground import Tools, guarded, paused, pausing, reach, reporter, take_charge
-from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.state.journal import Key
-from gpuaas_slurm.steps import nodes, teardown
+from gpuaas_slurm.plan import WorkerSlot
+from gpuaas_slurm.reconcile.context import Tools
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import teardown
 
 
 async def decommission(work: Work, tools: Tools) -> Done | Again | Failed:
-    return await guarded(work, tools, lambda: _decommission(work, tools))
+    return await translate_errors(work, tools, lambda: _decommission(work, tools))
 
 
 async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
-    async with reach(work, tools, allocations(work)) as hosts, reporter(work) as said:
+    async with reach_hosts(work, tools, allocations(work)) as hosts, start_reporter(work) as reporter:
         await take_charge(hosts)
         tools.forget(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work), found={"prove_clean": checks})
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work), results={"prove_clean": checks})
         if not await runner.run(teardown.stages(list(hosts.values()))):
             return paused(work)
         evidence: dict[str, Any] = {allocation_id: proven(tools, host) for allocation_id, host in hosts.items()}
-        await said.sent()
+        await reporter.sent()
         return Done(
             f"Nothing of the cluster is left on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             evidence=evidence,
@@ -44,7 +47,7 @@ def allocations(work: Work) -> list[str]:
 
 
 def checks(answer: Answer) -> dict[str, Any]:
-    rows = [line.split("|", 2) for line in answer.said.get("check", [])]
+    rows = [line.split("|", 2) for line in answer.lines.get("check", [])]
     made = [{"check": name, "ok": ok == "yes", "detail": detail} for name, ok, detail in rows]
     if bad := [row for row in made if not row["ok"]]:
         words = "; ".join(f"{row['check']}: {row['detail'].strip()}" for row in bad)
@@ -63,12 +66,12 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
     return {"host": host.name, "app_version": __version__, "checks": [*best["checks"], notes], "at": best["at"]}
 
 
-async def departed(tools: Tools, host: Host, head: Host, seat: Seat) -> dict[str, Any]:
+async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
     """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
-    standing = await nodes.standing(head, seat)
-    if standing.known:
-        words = f"Slurm still shows the node {seat.node} ({standing.state}): its slurmd came back while it was removed."
-        raise StepFailed("teardown_incomplete", words, {"node": seat.node, "host": host.name})
+    status = await node_control.read_node(head, slot)
+    if status.known:
+        words = f"Slurm still shows the node {slot.node} ({status.state}): its slurmd came back while it was removed."
+        raise StepFailed("teardown_incomplete", words, {"node": slot.node, "host": host.name})
     evidence = proven(tools, host)
-    gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {seat.node}"}
-    return evidence | {"node": seat.node, "checks": [*evidence["checks"], gone]}
+    gone = {"check": "node", "ok": True, "detail": f"the scheduler knows no node {slot.node}"}
+    return evidence | {"node": slot.node, "checks": [*evidence["checks"], gone]}

@@ -4,50 +4,42 @@ from dataclasses import replace
 from typing import Any
 
 from gpuaas_sdk import Again, Done, Failed, MemberReport, Work
-from gpuaas_sdk.models import MemberView
+from gpuaas_sdk.client.models import MemberView
+from gpuaas_sdk.host_steps.breaker import with_circuit_breaker
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
 
 from gpuaas_slurm import __version__, conditions, plan
 from gpuaas_slurm.access import Proof, bundle
 from gpuaas_slurm.conditions import PREFLIGHT, Question, names_apart, same_uid
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import HostFacts, common_uid
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.reconcile import packages
-from gpuaas_slurm.reconcile.breaker import tried
-from gpuaas_slurm.reconcile.ground import (
-    Tools,
-    declared_gpus,
-    facts_of,
-    guarded,
-    paused,
-    pausing,
-    reach,
-    reporter,
-    untouched,
-)
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.reconcile.context import Tools, declared_gpus, read_facts, untouched
 from gpuaas_slurm.steps import deploy as recipe
 from gpuaas_slurm.steps.proof import COLLECT
 
 
 async def deploy(work: Work, tools: Tools) -> Done | Again | Failed:
-    return await guarded(work, tools, lambda: tried(work, tools, lambda: _deploy(work, tools)))
+    return await translate_errors(work, tools, lambda: with_circuit_breaker(work, tools, lambda: _deploy(work, tools)))
 
 
 async def _deploy(work: Work, tools: Tools) -> Done | Again | Failed:
     wanted = await make_plan(work, tools)
-    async with reach(work, tools, wanted.allocations) as hosts, reporter(work) as said:
-        facts = await facts_of(hosts)
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+    async with reach_hosts(work, tools, wanted.allocations) as hosts, start_reporter(work) as reporter:
+        facts = await read_facts(hosts)
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work))
         await check_hosts(work, hosts, facts, later=await _to_be_brought(work, tools, facts))
         if await packages.provide(work, tools, hosts, facts, runner):
-            facts = await facts_of(hosts)
+            facts = await read_facts(hosts)
             await check_hosts(work, hosts, facts)
         runner.untouched = untouched(work, facts)
         tools.facts.update(facts)
         whole = await runner.run(recipe.stages(wanted, hosts, facts))
-        await said.sent()
+        await reporter.sent()
         if not whole:
             return paused(work)
         return await _done(work, wanted, hosts, facts, runner)
@@ -61,7 +53,7 @@ async def make_plan(work: Work, tools: Tools) -> Plan:
 
 
 def takes_part(work: Work, member: MemberView) -> bool:
-    """A worker that was never accepted is nobody's concern but its own operation's; it stays closed to jobs."""
+    """A worker that was never accepted concerns only its own operation; it stays closed to jobs."""
     concerned = member.id in (work.operation.member_id, work.operation.old_member_id)
     return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
@@ -81,8 +73,8 @@ async def check_hosts(
     known = {a: replace(facts[a], declared_gpus=declared_gpus(work, a)) for a in hosts}
     more = (same_uid(common_uid(facts.values())), names_apart([one.hostname for one in facts.values()]))
     matrix = [_asked(hosts[a], known[a], more) for a in hosts]
-    said = "Checked the host" + ("s" if len(hosts) > 1 else "")
-    await work.progress("checking", 0, 0, said, adapter_detail={"preflight": matrix})
+    message = "Checked the host" + ("s" if len(hosts) > 1 else "")
+    await work.progress("checking", 0, 0, message, adapter_detail={"preflight": matrix})
     refuse(matrix, later)
 
 
@@ -112,7 +104,7 @@ def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) ->
 async def _done(work: Work, wanted: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner) -> Done:
     proof = Proof.read(await hosts[wanted.controller.allocation_id].script(COLLECT))
     many = "worker is" if len(wanted.workers) == 1 else "workers are"
-    sentence = f"{len(wanted.workers)} {many} ready, a job ran."  # whoever shows it has said whose it is
+    sentence = f"{len(wanted.workers)} {many} ready, a job ran."
     return Done(
         sentence,
         access=bundle(wanted, facts, proof),

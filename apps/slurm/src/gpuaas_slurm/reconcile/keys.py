@@ -3,33 +3,36 @@
 from collections.abc import Sequence
 
 from gpuaas_sdk import Again, Done, Failed, Work
+from gpuaas_sdk.host_steps.context import reach_hosts, start_reporter
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.outcomes import paused, should_pause, translate_errors
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Task
 
-from gpuaas_slurm.hosts import Host
+from gpuaas_slurm.reconcile.cluster import reports
+from gpuaas_slurm.reconcile.context import Tools, read_facts
 from gpuaas_slurm.reconcile.deploy import make_plan
-from gpuaas_slurm.reconcile.ground import Tools, facts_of, guarded, paused, pausing, reach, reporter
-from gpuaas_slurm.reconcile.whole import reports
-from gpuaas_slurm.runner import Runner
-from gpuaas_slurm.steps import keys, nodes
-from gpuaas_slurm.steps.base import Task
+from gpuaas_slurm.slurm import node_control
+from gpuaas_slurm.steps import keys
 
 Outcome = Done | Again | Failed
 
 
 async def rotate(work: Work, tools: Tools) -> Outcome:
-    return await guarded(work, tools, lambda: _rotate(work, tools))
+    return await translate_errors(work, tools, lambda: _rotate(work, tools))
 
 
 async def _rotate(work: Work, tools: Tools) -> Outcome:
     """Every host is reached and looked at before the first one changes."""
     plan = await make_plan(work, tools)
-    async with reach(work, tools, plan.allocations) as hosts, reporter(work) as said:
-        await facts_of(hosts)
+    async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
+        await read_facts(hosts)
         head = hosts[plan.controller.allocation_id]
-        runner = Runner(tools.journal, said, pause=lambda: pausing(work))
+        runner = Runner(tools.journal, reporter, pause=lambda: should_pause(work))
         if not await renew(runner, head, [host for host in hosts.values() if host is not head]):
             return paused(work)
-        await said.sent()
-        seen = await nodes.states(head, plan.workers)
+        await reporter.sent()
+        seen = await node_control.read_states(head, plan.workers)
         return Done(
             f"The cluster has a new munge key on {len(hosts)} host{'s' if len(hosts) != 1 else ''}.",
             members=reports(work, {m.id: seen.get(m.id, "running") for m in work.members()}),
@@ -38,7 +41,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def renew(runner: Runner, head: Host, others: Sequence[Host]) -> bool:
-    """False when asked to pause. Whoever goes on after a crash finds the key on the controller's host."""
+    """False when asked to pause. After a crash the new key is found on the controller's host."""
     if not await runner.run([(Task(head, keys.make()),)]):
         return False
     return await runner.run(keys.stages(head, others, await keys.made(head)))

@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Sequence
 
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.runner import Runner
+from gpuaas_sdk.host_steps.step import Step, Task
 
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.reconcile.ground import Tools
-from gpuaas_slurm.runner import Runner
+from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.steps.base import Step, Task
 
 
 async def provide(

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuaas_sdk import Work
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host
 
 from gpuaas_slurm import __version__
-from gpuaas_slurm.errors import StepFailed
 from gpuaas_slurm.facts import STATES
-from gpuaas_slurm.hosts import Answer, Host
 from gpuaas_slurm.slurm import parse
 
 PROGRAMS = {"controller": "slurmctld", "worker": "slurmd"}
@@ -24,10 +24,10 @@ dpkg-query -W -f='@package ${{Package}}|${{Version}}\\n' slurmctld slurmdbd slur
 
 @dataclass(frozen=True)
 class Versions:
-    said: dict[str, str]  # program -> what it prints of itself; package:NAME -> the package's version
+    printed: dict[str, str]  # program -> its version line; package:NAME -> the package's version
 
     def slurm(self, program: str) -> str | None:
-        return parse.version(self.said.get(program, ""))
+        return parse.version(self.printed.get(program, ""))
 
     def of_component(self, component: str) -> str | None:
         return self.slurm(PROGRAMS.get(component, "slurmctld"))
@@ -41,8 +41,8 @@ async def of(hosts: Mapping[str, Host]) -> dict[str, Versions]:
 
 def read(answer: Answer) -> Versions:
     return Versions(
-        {program: answer.one(program) for program in ("slurmctld", "slurmdbd", "slurmd") if answer.one(program)}
-        | {f"package:{line.partition('|')[0]}": line.partition("|")[2] for line in answer.said.get("package", [])}
+        {program: answer.last(program) for program in ("slurmctld", "slurmdbd", "slurmd") if answer.last(program)}
+        | {f"package:{line.partition('|')[0]}": line.partition("|")[2] for line in answer.lines.get("package", [])}
     )
 
 
@@ -55,8 +55,10 @@ def wanted(work: Work) -> str | None:
 
 
 async def check(work: Work) -> None:
-    """A deploy, an upgrade or a rollback is done by the version it names, or it is said that this is not it."""
+    """A deploy, an upgrade or a rollback is done by the version it names; any other controller refuses it."""
     version = wanted(work)
     if version not in (None, __version__):
-        said = f"The {work.operation.kind} is to {version}, and this controller is gpuaas-slurm {__version__}."
-        raise StepFailed("controller_version", said, {"controller": __version__, "wanted": version})
+        sentence = (
+            f"The {work.operation.kind} needs version {version}, and this controller is gpuaas-slurm {__version__}."
+        )
+        raise StepFailed("controller_version", sentence, {"controller": __version__, "wanted": version})

@@ -1,5 +1,6 @@
 """A checker for the candidate slurm.conf: 22.05 has no test flag and slurmctld dies of a bad file, so we look first."""
 
+from gpuaas_slurm.errors import BadConfig
 from gpuaas_slurm.settings import ALLOWED
 from gpuaas_slurm.slurm.parse import fields
 
@@ -15,10 +16,6 @@ KNOWN = frozenset(
     for word in line.split()
 ) | frozenset(ALLOWED)
 SEVERAL = ("NodeSet", "PartitionName")
-
-
-class BadConfig(ValueError):
-    """The rendered file would not be understood as meant."""
 
 
 def slurm_conf(text: str) -> None:

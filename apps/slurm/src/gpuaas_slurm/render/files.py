@@ -40,14 +40,14 @@ def joining_files(plan: Plan, allocation_id: str, facts: HostFacts, shared: Mapp
 
 
 def _of_host(plan: Plan, allocation_id: str, facts: HostFacts) -> list[File]:
-    seats = plan.workers_on(allocation_id)
+    slots = plan.workers_on(allocation_id)
     made = [
-        File("/etc/slurm/gres.conf", other_conf.gres_conf(plan, seats, facts.gpus)),
+        File("/etc/slurm/gres.conf", other_conf.gres_conf(plan, slots, facts.gpus)),
         File(_dropin("munge"), units.unit_dropin(plan)),
     ]
-    for seat in seats:
-        made.append(File("/etc/gpuaas-slurm/slurmd.env", units.slurmd_env(plan, seat, facts)))
-        made.append(File(_dropin("slurmd"), units.slurmd_dropin(plan, seat)))
+    for slot in slots:
+        made.append(File("/etc/gpuaas-slurm/slurmd.env", units.slurmd_env(plan, slot, facts)))
+        made.append(File(_dropin("slurmd"), units.slurmd_dropin(plan, slot)))
     return made
 
 

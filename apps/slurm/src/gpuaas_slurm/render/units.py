@@ -1,7 +1,7 @@
 """systemd drop-ins for Debian's own units, which have no Restart= worth the name, and the worker's options."""
 
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.other_conf import slurmd_options
 from gpuaas_slurm.render.slurm_conf import header
 
@@ -16,7 +16,7 @@ ANSWERS_THERE = "(exec 3<>/dev/tcp/{address}/{port}) 2>/dev/null"
 
 
 # Slurm sends every message in two pieces, and the kernel holds the answer to the first back for 40 ms (Nagle's rule
-# meeting delayed acknowledgement). One sacctmgr call has a dozen of them: 0.55 s, against 0.02 s with this.
+# meeting delayed acknowledgement). A call of the accounting client has a dozen: 0.55 s, against 0.02 s with this.
 QUICKACK = """\
 #!/bin/sh
 {header}# quickack on|off: acknowledge at once what this host sends to itself. Best effort; only speed depends on it.
@@ -49,12 +49,12 @@ def slurmctld_dropin(plan: Plan) -> str:
 
 
 def started_with(plan: Plan) -> str:
-    """The settings that the running slurmctld started with, whoever started it: some keys count only then."""
+    """The settings that the running slurmctld started with: some keys are read only at its start."""
     return f"/var/lib/gpuaas-slurm/{plan.instance_id}/started.conf"
 
 
-def slurmd_dropin(plan: Plan, seat: Seat) -> str:
-    local = seat.allocation_id == plan.controller.allocation_id
+def slurmd_dropin(plan: Plan, slot: WorkerSlot) -> str:
+    local = slot.allocation_id == plan.controller.allocation_id
     test = (LISTENS_HERE if local else ANSWERS_THERE).format(address=plan.controller.address, port=6817)
     return (
         unit_dropin(plan, "munge.service slurmctld.service")
@@ -64,5 +64,5 @@ def slurmd_dropin(plan: Plan, seat: Seat) -> str:
     )
 
 
-def slurmd_env(plan: Plan, seat: Seat, facts: HostFacts) -> str:
-    return header(plan.instance_id) + f"SLURMD_OPTIONS='{slurmd_options(plan, seat, facts)}'\n"
+def slurmd_env(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> str:
+    return header(plan.instance_id) + f"SLURMD_OPTIONS='{slurmd_options(plan, slot, facts)}'\n"

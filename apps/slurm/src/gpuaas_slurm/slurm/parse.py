@@ -1,6 +1,7 @@
 """Reading what Slurm's commands print (22.05: no --json for scontrol and sacctmgr, so fixed formats)."""
 
 import re
+from dataclasses import dataclass
 
 VERSION = re.compile(r"slurm(?:-wlm)?\s+(\d+\.\d+(?:\.\d+)?)")
 STATES = {
@@ -31,3 +32,36 @@ def node_state(text: str) -> str:
 def fields(text: str) -> dict[str, str]:
     """`A=1 B=two C(x)=3` lines of scontrol as a dict (values without blanks)."""
     return dict(re.findall(r"(\S+?)=(\S*)", text))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as Slurm shows it."""
+
+    name: str
+    state: str  # in the words of members' runtime_state
+    silent: bool  # it does not answer Slurm's pings
+    version: str
+    gpus: dict[str, int]  # by type
+    by: str
+    since: str
+    reason: str
+
+
+def read_node(line: str) -> Node | None:
+    parts = line.split("|", 6)
+    if len(parts) < 7 or not parts[0]:
+        return None
+    name, state, version, gres, by, since, reason = (part.strip() for part in parts)
+    gpus = re.findall(r"\bgpu:(?:([a-z][a-z0-9_]*):)?(\d+)", gres)
+    shown = "" if reason in ("", "none") else reason
+    return Node(
+        name=name,
+        state=node_state(state),
+        silent=state.endswith("*"),
+        version=version,
+        gpus={kind: int(many) for kind, many in gpus},
+        by=by if shown else "",
+        since=since if shown and since != "Unknown" else "",
+        reason=shown,
+    )

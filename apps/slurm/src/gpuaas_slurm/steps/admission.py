@@ -1,35 +1,36 @@
-"""A worker comes into a running cluster behind a closed door, and works only after it has shown that it can.
+"""Admission of a worker to a running cluster: it takes jobs only after an acceptance job has run on it.
 
-It joins drained (`State=DRAIN` in what slurmd says of itself: no job can be quicker), the drain gets a reason that
-names the operation, and a reservation keeps everybody else away while the drain is off and the acceptance job runs on
-exactly it; then the reservation goes. `take_off` undoes all of it when the operation ends in another way.
+It joins drained (`State=DRAIN` in its own registration, so that no job can be faster). The drain gets a reason that
+names the operation. A reservation keeps other jobs away while the drain is off and the acceptance job runs on exactly
+this worker; then the reservation is deleted. `take_off` undoes all of it when the operation fails or is canceled.
 """
 
-from typing import Any
+from gpuaas_sdk.host_steps.errors import Diagnosis, diagnosis
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Step
 
-from gpuaas_slurm.errors import explain, seen
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.errors import FAILURES
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.files import File
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
-from gpuaas_slurm.steps.nodes import OURS, REGISTERED, reservation
+from gpuaas_slurm.slurm import daemons, jobs, nodes
+from gpuaas_slurm.slurm.node_control import OURS
+from gpuaas_slurm.steps.nodes import reservation
 
 OPTIONS, DOOR = "/etc/gpuaas-slurm/slurmd.env", "/etc/gpuaas-slurm/admission.env"
-LONGEST_MINUTES = 60  # of the reservation: it ends by itself if nobody ever comes back to it
+LONGEST_MINUTES = 60  # of the reservation: it ends by itself if the operation is never resumed
 
 
-def opened(seat: Seat) -> str:
+def opened(slot: WorkerSlot) -> str:
     """On the worker, by node: its host may have been another member's before."""
-    return f'"$OWN/open_door.{seat.node}"'
+    return f'"$OWN/open_door.{slot.node}"'
 
 
-def accepted(seat: Seat) -> str:
+def accepted(slot: WorkerSlot) -> str:
     """On the controller's host, for as long as the node is in Slurm: a later try does not try it out again."""
-    return f'"$OWN/accepted.{seat.node}"'
+    return f'"$OWN/accepted.{slot.node}"'
 
 
-def close_door(seat: Seat, options: File) -> Step:
+def close_door(slot: WorkerSlot, options: File) -> Step:
     """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
@@ -38,15 +39,15 @@ def close_door(seat: Seat, options: File) -> Step:
         name="close_door",
         title="Closing the worker to jobs until it is accepted",
         phase="preparing",
-        probe=f"grep -qs -- '-N {seat.node} ' {DOOR} || [ -f {opened(seat)} ]",
+        probe=f"grep -qs -- '-N {slot.node} ' {DOOR} || [ -f {opened(slot)} ]",
         act=f"cat >{DOOR}.new\nmv {DOOR}.new {DOOR}",
         data=closed.encode(),
         undo="remove_files",
     )
 
 
-def join(seat: Seat) -> Step:
-    there = f"{shell.node_state(seat)} | grep -Eqx '{REGISTERED}'"
+def join(slot: WorkerSlot) -> Step:
+    there = nodes.is_registered(slot.node)
     return Step(
         name="join",
         title="Starting the worker, closed to jobs",
@@ -55,7 +56,7 @@ def join(seat: Seat) -> Step:
         act=f"""
 restart slurmd
 there() {{ {there}; }}
-wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
+wait_until 10 there || {nodes.describe(slot.node)}
 """,
         within=15,
         unit="slurmd",
@@ -63,57 +64,56 @@ wait_until 10 there || timeout 5 sinfo -h -n {seat.node} -o '%t %E'
     )
 
 
-def admit(plan: Plan, seat: Seat) -> Step:
+def admit(plan: Plan, slot: WorkerSlot) -> Step:
     """A person who drained it meanwhile stays the owner of that drain."""
-    name = reservation(seat)
-    held = f"timeout 5 scontrol show reservation {name} >/dev/null 2>&1"
+    name = reservation(slot)
+    held = nodes.reservation_exists(name)
     return Step(
         name="admit",
-        title="Keeping everybody else off the worker",
+        title="Reserving the worker for its acceptance job",
         phase="proving",
-        probe=f"[ -s {accepted(seat)} ] || {held}",
+        probe=f"[ -s {accepted(slot)} ] || {held}",
         act=f"""
-case $({shell.node_standing(seat)}) in
-  drain*\\|none) timeout 5 scontrol update nodename={seat.node} state=drain reason="{OURS}$OPERATION: admission" ;;
+case $({nodes.show_state_and_reason(slot.node)}) in
+  drain*\\|none) {nodes.drain(slot.node, f'"{OURS}$OPERATION: admission"')} ;;
 esac
-{held} || timeout 5 scontrol create reservation reservationname={name} flags=maint,ignore_jobs starttime=now \\
-  duration={LONGEST_MINUTES} nodes={seat.node} users={plan.user}
+{held} || {nodes.create_reservation(name, node=slot.node, user=plan.user, minutes=LONGEST_MINUTES)}
 """,
         unit="slurmctld",
         undo="stop_services",
     )
 
 
-def accept(plan: Plan, seat: Seat, gpus: int) -> Step:
+def accept(plan: Plan, slot: WorkerSlot, gpus: int) -> Step:
     """A job of the ordinary user on exactly this worker, with all of its GPUs. If it fails, the door closes again.
 
     `state=idle` and not `undrain`: after that the node counts as not responding until the next round of pings, and a
     job that comes in between waits for seconds.
     """
-    options = f"{shell.job_options(plan)} -w {seat.node} --reservation={reservation(seat)} -J gpuaas-proof"
+    options = f"{jobs.options(plan)} -w {slot.node} --reservation={reservation(slot)} -J gpuaas-proof"
     say = "hostname" + ("; printenv CUDA_VISIBLE_DEVICES" if gpus else "")
-    job = shell.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
+    job = jobs.as_user(plan, f"timeout 20 srun {options} {f'--gres=gpu:{gpus} ' if gpus else ''}sh -c '{say}'")
     return Step(
         name="accept",
         title="Running a job on the worker" + (f" with its {gpus} GPU{'s' if gpus > 1 else ''}" if gpus else ""),
         phase="proving",
-        probe=f"[ -s {accepted(seat)} ]",
+        probe=f"[ -s {accepted(slot)} ]",
         act=f"""
-drained() {{ {shell.node_state(seat)} | grep -Eq '^dr'; }}
-stands=$({shell.node_standing(seat)})
+drained() {{ {nodes.show_state(slot.node)} | grep -Eq '^dr'; }}
+stands=$({nodes.show_state_and_reason(slot.node)})
 case $stands in
-  dr*\\|none|dr*\\|{OURS}*) timeout 5 scontrol update nodename={seat.node} state=idle ;;
-  dr*) say fail "drained_by_somebody|${{stands#*|}}"; exit 1 ;;
+  dr*\\|none|dr*\\|{OURS}*) {nodes.set_state(slot.node, "idle")} ;;
+  dr*) say fail "drained_by_person|${{stands#*|}}"; exit 1 ;;
 esac
 why="{OURS}$OPERATION: not accepted"
-close() {{ drained || timeout 5 scontrol update nodename={seat.node} state=drain reason="$why"; }}
-said=$({job}) || {{ close; exit 1; }}
-mapfile -t lines <<<"$said"
+close() {{ drained || {nodes.drain(slot.node, '"$why"')}; }}
+output=$({job}) || {{ close; exit 1; }}
+mapfile -t lines <<<"$output"
 IFS=, read -r -a seen <<<"${{lines[1]-}}"
 saw=${{#seen[@]}}
-[ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $said"; exit 1; }}
-timeout 5 scontrol delete reservationname={reservation(seat)}
-printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
+[ "$saw" = {gpus} ] || {{ close; echo "the job saw $saw of {gpus} GPUs: $output"; exit 1; }}
+{nodes.delete_reservation(reservation(slot))}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >{accepted(slot)}
 """,
         unit="slurmctld",
         code="job_proof_failed",
@@ -121,23 +121,17 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >{accepted(seat)}
     )
 
 
-def open_door(seat: Seat) -> Step:
+def open_door(slot: WorkerSlot) -> Step:
     return Step(
         name="open_door",
         title="Opening the worker to jobs",
         phase="proving",
-        probe=f"[ ! -e {DOOR} ] && [ -f {opened(seat)} ]",
-        act=f"date >{opened(seat)}\nrm -f {DOOR}",
+        probe=f"[ ! -e {DOOR} ] && [ -f {opened(slot)} ]",
+        act=f"date >{opened(slot)}\nrm -f {DOOR}",
         undo="forget",
     )
 
 
-OUTSIDE = """
-fence || exit 1
-port_open 6817 || refuse step_failed 'The scheduler does not answer.'
-[ -s {accepted} ] || [ -z "$(timeout 5 sinfo -h -n {node} -o %N)" ] || say outside yes
-exit 0
-"""
 # What a person needs to see of it is looked at before it is stopped.
 STOP = """
 fence || exit 1
@@ -145,35 +139,43 @@ fence || exit 1
 systemctl stop slurmd.service || true
 exit 0
 """
-# A node that a person drained keeps that drain; its slurmd is stopped, so nothing starts there either.
-TAKE_OFF = """
+
+
+async def outside(head: Host, slot: WorkerSlot) -> bool:
+    """Slurm knows it, but it was not accepted yet."""
+    script = f"""
 fence || exit 1
-timeout 5 scontrol delete reservationname={reservation} 2>/dev/null || true
-reason=$(timeout 5 sinfo -h -n {node} -o %E | head -1)
+{daemons.CTLD_LISTENS} || refuse step_failed 'The scheduler does not answer.'
+[ -s {accepted(slot)} ] || {nodes.is_missing(slot.node)} || say outside yes
+exit 0
+"""
+    answer = await head.script(script, step="look", within=15)
+    if answer.exit != 0:
+        raise FAILURES.explain(
+            answer, host=head.name, step="look", title="Reading the scheduler's state", code="step_failed"
+        )
+    return answer.last("outside") == "yes"
+
+
+async def stop(host: Host) -> Diagnosis:
+    """How its services were, and the last words of slurmd."""
+    answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
+    return diagnosis(answer)
+
+
+async def take_off(head: Host, slot: WorkerSlot) -> None:
+    """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
+    script = f"""
+fence || exit 1
+{nodes.delete_reservation(reservation(slot))} 2>/dev/null || true
+reason=$({nodes.show_reason(slot.node)})
 case $reason in
-  none|{ours}*) timeout 10 scontrol delete nodename={node} || exit 1 ;;
+  none|{OURS}*) {nodes.delete(slot.node)} || exit 1 ;;
 esac
 exit 0
 """
-
-
-async def outside(head: Host, seat: Seat) -> bool:
-    """Slurm knows it, but it was not accepted yet."""
-    answer = await head.script(OUTSIDE.format(node=seat.node, accepted=accepted(seat)), step="look", within=15)
+    answer = await head.script(script, step="take_off", within=30)
     if answer.exit != 0:
-        raise explain(answer, host=head.name, step="look", title="Asking the scheduler", code="step_failed")
-    return answer.one("outside") == "yes"
-
-
-async def stop(host: Host) -> dict[str, Any]:
-    """How its services were, and the last words of slurmd."""
-    answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
-    return seen(answer)
-
-
-async def take_off(head: Host, seat: Seat) -> None:
-    """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
-    words = TAKE_OFF.format(reservation=reservation(seat), node=seat.node, ours=OURS)
-    answer = await head.script(words, step="take_off", within=30)
-    if answer.exit != 0:
-        raise explain(answer, host=head.name, step="take_off", title="Taking the worker off", code="step_failed")
+        raise FAILURES.explain(
+            answer, host=head.name, step="take_off", title="Removing the worker from Slurm", code="step_failed"
+        )

@@ -2,67 +2,68 @@
 
 slurmctld 22.05 has no test flag and dies of a bad file, so a client of Slurm's own reads the candidate, written aside.
 A partition that goes takes its jobs with it (they end as NODE_FAIL), and a worker learns another GPU type only by
-joining anew: both are refused while jobs are there. A refusal leaves everything as it was.
+rejoining: both are refused while jobs are there. A refusal leaves everything as it was.
 """
 
 from collections.abc import Mapping
 
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
+
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.files import SLURM_CONF, File
 from gpuaas_slurm.render.other_conf import features, gres
 from gpuaas_slurm.render.units import started_with
 from gpuaas_slurm.settings import NEEDS_RESTART
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_slurm.slurm import daemons, jobs, nodes, partitions
 
-# Whatever was held back for a change that does not come: workers that we drained, partitions that were to go.
-GIVE_BACK = """
+# Releases what was held back for a change that does not come: workers drained by us, partitions to be removed.
+GIVE_BACK = f"""
 OURS='other GPU types'
-there() { timeout 5 scontrol -o show partition | sed -n 's/^PartitionName=\\([^ ]*\\).*/\\1/p'; }
-give_back() {
-  timeout 5 sinfo -h -N -o '%N|%E' | sort -u | while IFS='|' read -r n why; do
-    case $why in gpuaas:*": $OURS") timeout 5 scontrol update nodename=$n state=undrain || true ;; esac
+there() {{ {partitions.list_names()}; }}
+give_back() {{
+  {nodes.list_reasons()} | sort -u | while IFS='|' read -r n why; do
+    case $why in gpuaas:*": $OURS") {nodes.set_state("$n", "undrain")} || true ;; esac
   done
   for p in $(there); do
-    case " $PARTITIONS " in *" $p "*) ;; *) timeout 5 scontrol update partitionname=$p state=up || true ;; esac
+    case " $PARTITIONS " in *" $p "*) ;; *) {partitions.set_state("$p", "up")} || true ;; esac
   done
-}
+}}
 """
 
-# NODES and PARTITIONS: those that join anew, and all that shall be there afterwards.
-WEIGH = """
+# NODES: workers that rejoin. PARTITIONS: all partitions of the new settings.
+WEIGH = f"""
 install -d -m 0700 "$OWN/candidate"
 cat >"$OWN/candidate/slurm.conf"
-said=$(SLURM_CONF="$OWN/candidate/slurm.conf" timeout 10 scontrol show hostnames x 2>&1 >/dev/null) || {
-  why=$(sed -n 's/^scontrol: error: //p' <<<"$said" | tail -1)
-  refuse settings_refused "Slurm does not take the new settings: ${why:-it gave no reason}. The former are in force."
-}
+printed=$({daemons.parse_conf('"$OWN/candidate/slurm.conf"')} 2>&1 >/dev/null) || {{
+  why=$({daemons.keep_conf_errors()} <<<"$printed" | tail -1)
+  refuse settings_refused "Slurm rejects the new settings: ${{why:-it gave no reason}}. The former ones stay in force."
+}}
 known= kept=
-refused() { give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }
-if port_open 6817; then
+refused() {{ give_back; for n in $kept; do rm -f "$OWN/drained.$n"; done; refuse "$1" "$2"; }}
+if {daemons.CTLD_LISTENS}; then
   for n in $NODES; do
-    IFS='|' read -r state why < <(timeout 5 sinfo -h -n $n -o '%t|%E') || continue  # Slurm does not know it
+    IFS='|' read -r state why < <({nodes.show_states_and_reasons("$n")}) || continue  # Slurm has no such node
     known="$known $n"
     case $state in
       dr*) case $why in
              gpuaas:*": $OURS" | gres/gpu* | 'Low '*) ;;  # ours, or Slurm's own that ends with its cause
              *) kept="$kept $n"; printf '%s\\n' "$why" >"$OWN/drained.$n" ;;
            esac ;;
-      *) timeout 5 scontrol update nodename=$n state=drain reason="gpuaas:$OPERATION: $OURS" ;;
+      *) {nodes.drain("$n", '"gpuaas:$OPERATION: $OURS"')} ;;
     esac
   done
   for n in $known; do
-    jobs=$(timeout 5 squeue -h -w $n -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    jobs=$({jobs.name_some_on("$n")})
     [ -z "$jobs" ] || refused workers_busy "Jobs run on a worker whose GPUs get another type: $jobs."
-    empty() { [[ ! $(timeout 5 sinfo -h -n $n -o %t) =~ ^(drng|comp|mix|alloc) ]]; }
+    empty() {{ [[ ! $({nodes.show_state("$n")}) =~ ^(drng|comp|mix|alloc) ]]; }}
     wait_until 10 empty || refused workers_busy "A job is still being cleaned up on the worker $n."
   done
   for p in $(there); do
     case " $PARTITIONS " in *" $p "*) continue ;; esac
-    timeout 5 scontrol update partitionname=$p state=inactive
-    jobs=$(timeout 5 squeue -h -p $p -o '%A of %u' | awk 'NR<4' | paste -sd, -)
+    {partitions.set_state("$p", "inactive")}
+    jobs=$({jobs.name_some_in("$p")})
     [ -z "$jobs" ] || refused partition_in_use "Partition $p has jobs that would be lost with it: $jobs."
   done
 fi
@@ -77,23 +78,23 @@ if [ "$(chosen {started})" != "$(chosen {conf})" ]; then
   systemctl restart slurmctld.service
   answers() {{ {answers}; }}
   wait_until 20 answers
-  settled() {{ ! timeout 5 sinfo -h -N -o %t | grep -qE 'unk|\\*'; }}
-  wait_until 15 settled || true  # a worker that is really away is told as such by whoever looks next
+  settled() {{ ! {list_short_states} | grep -qE 'unk|\\*'; }}
+  wait_until 15 settled || true  # a worker that is really away shows in the next observation
   echo slurmctld >"$REPORT/restarted"
 fi
 while read -r node kinds; do
-  [ -n "$node" ] && [ "$(timeout 5 sinfo -h -n $node -o %f)" = '(null)' ] || continue
-  timeout 5 scontrol update nodename=$node features=$kinds
+  [ -n "$node" ] && [ "$({show_features})" = '(null)' ] || continue
+  {set_features}
 done <<'FEATURES'
 {features}
 FEATURES
-timeout 20 scontrol reconfigure
+{reconfigure}
 {give_back}
 knows() {{ [ "$(there | sort)" = "$(printf '%s\\n' {names} | sort)" ]; }}
 wait_until 10 knows
-for kept in "$OWN"/drained.*; do  # somebody's drain outlives our change
+for kept in "$OWN"/drained.*; do  # a person's drain outlives our change
   [ -f "$kept" ] || continue
-  timeout 5 scontrol update nodename="${{kept##*/drained.}}" state=drain reason="$(cat "$kept")"
+  {drain_kept}
   rm -f "$kept"
 done
 as_read >{taken_up}.new
@@ -110,43 +111,43 @@ for file in /etc/slurm/*.conf; do [ ! "$file" -nt {taken_up} ] || return 1; done
 ! compgen -G "$OWN/drained.*" || return 1
 cmp -s {started} {conf} || [ "$(chosen {started})" = "$(chosen {conf})" ] || return 1
 as_read | cmp -s - {taken_up} || return 1
-nodes=$(timeout 5 sinfo -h -N -o '%N|%f|%E') || return 1
+nodes=$({list_features}) || return 1
 ! grep -Eq '^({nodes})[|][(]null[)][|]|: other GPU types$' <<<"$nodes"
 """
 
 
-def joins_anew(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[Seat, ...]:
+def must_rejoin(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
     """Workers whose GPUs are to be called otherwise than their slurmd says now."""
-    return tuple(seat for seat in plan.workers if _differs(plan, seat, facts[seat.allocation_id]))
+    return tuple(slot for slot in plan.workers if _differs(plan, slot, facts[slot.allocation_id]))
 
 
-def _differs(plan: Plan, seat: Seat, facts: HostFacts) -> bool:
+def _differs(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> bool:
     words = facts.options.replace('"', " ").replace("'", " ").split()
     now = next((word.removeprefix("Gres=") for word in words if word.startswith("Gres=")), "")
-    return bool(facts.options) and now != (gres(plan, seat, facts) if facts.gpus else "")
+    return bool(facts.options) and now != (gres(plan, slot, facts) if facts.gpus else "")
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
     """Before any file is written."""
-    head, anew = hosts[plan.controller.allocation_id], joins_anew(plan, facts)
-    made: list[Stage] = [(Task(head, weigh(plan, conf, anew)),)]
-    if anew:
-        made.append(tuple(Task(hosts[seat.allocation_id], set_aside()) for seat in anew))
-        made.append((Task(head, forget_nodes(anew)),))
+    head, rejoining = hosts[plan.controller.allocation_id], must_rejoin(plan, facts)
+    made: list[Stage] = [(Task(head, weigh(plan, conf, rejoining)),)]
+    if rejoining:
+        made.append(tuple(Task(hosts[slot.allocation_id], set_aside()) for slot in rejoining))
+        made.append((Task(head, forget_nodes(rejoining)),))
     return made
 
 
-def weigh(plan: Plan, conf: File, anew: tuple[Seat, ...] = ()) -> Step:
-    nodes, names = " ".join(seat.node for seat in anew), " ".join(one.name for one in plan.partitions)
-    mark = f"{conf.sha256} {nodes}"
+def weigh(plan: Plan, conf: File, rejoining: tuple[WorkerSlot, ...] = ()) -> Step:
+    joining, names = " ".join(slot.node for slot in rejoining), " ".join(one.name for one in plan.partitions)
+    mark = f"{conf.sha256} {joining}"
     in_place = f"sha256sum --status -c <<<'{conf.sha256}  {SLURM_CONF}'"
     return Step(
         name="candidate",
-        title="Having Slurm look at the new settings",
+        title="Checking the new settings with Slurm",
         phase="checking",
-        probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if anew else f" || {in_place}"),
-        act=f"NODES='{nodes}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
-        f"rm -f {shell.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
+        probe=f'[ "$(cat "$REPORT/candidate" 2>/dev/null)" = "{mark}" ]' + ("" if rejoining else f" || {in_place}"),
+        act=f"NODES='{joining}' PARTITIONS='{names}'\n{GIVE_BACK}{WEIGH}\n"
+        f"rm -f {partitions.TAKEN_UP}\necho '{mark}' >\"$REPORT/candidate\"",
         data=conf.text.encode(),
         unit="slurmctld",
         code="settings_refused",
@@ -159,14 +160,15 @@ async def let_go(plan: Plan, head: Host) -> None:
     """After a change that was called off or failed on its way: nothing of ours is held back any longer."""
     names = " ".join(one.name for one in plan.partitions)
     await head.script(
-        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! port_open 6817 || give_back\nexit 0\n", step="let_go"
+        f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! {daemons.CTLD_LISTENS} || give_back\nexit 0\n",
+        step="let_go",
     )
 
 
 def set_aside() -> Step:
     return Step(
         name="set_aside",
-        title="Stopping the worker, which is empty",
+        title="Stopping the empty worker",
         phase="stopping",
         probe="off slurmd",
         act="systemctl stop slurmd.service",
@@ -174,16 +176,16 @@ def set_aside() -> Step:
     )
 
 
-def forget_nodes(seats: tuple[Seat, ...]) -> Step:
-    nodes = " ".join(seat.node for seat in seats)
+def forget_nodes(slots: tuple[WorkerSlot, ...]) -> Step:
+    names = " ".join(slot.node for slot in slots)
     return Step(
         name="forget_nodes",
-        title="Having Slurm forget the worker's former GPUs",
+        title="Removing the worker's former GPUs from Slurm",
         phase="stopping",
-        probe=f'[ -z "$(for n in {nodes}; do timeout 5 sinfo -h -n $n -o %N; done)" ]',
+        probe=f'[ -z "$(for n in {names}; do {nodes.show_name("$n")}; done)" ]',
         act=f"""
-for n in {nodes}; do
-  [ -z "$(timeout 5 sinfo -h -n $n -o %N)" ] || timeout 10 scontrol delete nodename=$n
+for n in {names}; do
+  {nodes.is_missing("$n")} || {nodes.delete("$n")}
 done
 """,
         unit="slurmctld",
@@ -197,24 +199,34 @@ def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFact
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
     """Files that were about to change are no longer those that Slurm has taken up: `weigh` says so beforehand."""
-    known = [(seat.node, features(plan, seat, facts[seat.allocation_id])) for seat in plan.workers]
+    known = [(slot.node, features(plan, slot, facts[slot.allocation_id])) for slot in plan.workers]
     words = {
         "restart": "|".join(NEEDS_RESTART),
         "started": started_with(plan),
         "conf": SLURM_CONF,
-        "taken_up": shell.TAKEN_UP,
+        "taken_up": partitions.TAKEN_UP,
     }
-    settled = SETTLED.format(**words, nodes="|".join(node for node, kinds in known if kinds) or "none of them")
+    settled = SETTLED.format(
+        **words,
+        nodes="|".join(node for node, kinds in known if kinds) or "none of them",
+        list_features=nodes.list_features_and_reasons(),
+    )
     return Step(
         name="reread",
-        title="Having Slurm read its new settings",
+        title="Applying the new settings in Slurm",
         phase="starting",
-        probe=f'if [ -f "$REPORT/reread" ]; then {shell.CTLD_ANSWERS}; return; fi\n{shell.PARTITIONS}{settled}',
-        act=shell.PARTITIONS
+        probe=f"""if [ -f "$REPORT/reread" ]; then {daemons.CTLD_ANSWERS}; return; fi
+{partitions.DEFINE_AS_READ}{settled}""",
+        act=partitions.DEFINE_AS_READ
         + REREAD.format(
             **words,
-            answers=shell.CTLD_ANSWERS,
+            answers=daemons.CTLD_ANSWERS,
             give_back=GIVE_BACK,
+            list_short_states=nodes.list_short_states(),
+            show_features=nodes.show_features("$node"),
+            set_features=nodes.set_features("$node", "$kinds"),
+            reconfigure=daemons.reconfigure(),
+            drain_kept=nodes.drain('"${kept##*/drained.}"', '"$(cat "$kept")"'),
             features="\n".join(f"{node} {kinds}" for node, kinds in known if kinds),
             names=" ".join(one.name for one in plan.partitions),
         ),

@@ -6,11 +6,13 @@ The order does not depend on the plan, so an example plan is enough to ask the r
 from dataclasses import dataclass
 from typing import Any
 
+from gpuaas_sdk.host_steps.host import Claim, Host, MachineLike, ResultLike
+from gpuaas_sdk.host_steps.step import Stage, Task
+
 from gpuaas_slurm import plan
 from gpuaas_slurm.facts import HostFacts
-from gpuaas_slurm.hosts import Claim, Host, MachineLike, ResultLike
+from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.steps import deploy, keys, packages, teardown
-from gpuaas_slurm.steps.base import Stage, Task
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def example_plan() -> plan.Plan:
 
 
 def example_host() -> Host:
-    return Host(NoMachine(), Claim("inst_00000001", "op_00000001", 1), "alloc_00000001", "gpu1", "10.88.0.11")
+    return Host(NoMachine(), Claim("inst_00000001", "op_00000001", 1), "alloc_00000001", "gpu1", "10.88.0.11", PROFILE)
 
 
 def listing() -> dict[str, list[dict[str, Any]]]:

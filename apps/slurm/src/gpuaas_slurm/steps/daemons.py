@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from gpuaas_slurm.plan import Plan, Seat
+from gpuaas_sdk.host_steps.step import Step
+
+from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE, DATABASE_USER
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
+from gpuaas_slurm.slurm import accounts as accounting_db
+from gpuaas_slurm.slurm import daemons, nodes, partitions
 
 OUR_KEY = (
     """[ -s /etc/munge/munge.key ] && [ "$(sha256sum </etc/munge/munge.key)" = "$(cat "$OWN/munge.key.sha256")" ]"""
@@ -69,7 +71,7 @@ SQL
 def identity() -> Step:
     return Step(
         name="identity",
-        title="Making the cluster's key and starting munge",
+        title="Creating the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && active munge && munge -n </dev/null | unmunge",
         act=MAKE_KEY,
@@ -78,19 +80,19 @@ def identity() -> Step:
     )
 
 
-def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", seat: Seat | None = None) -> Step:
+def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", slot: WorkerSlot | None = None) -> Step:
     """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere.
 
     `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
-    `seat`: of a worker that joins a running cluster.
+    `slot`: of a worker that joins a running cluster.
     """
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
         name="join_key",
-        title="Bringing the cluster's key and starting munge",
+        title="Copying the cluster's key and starting munge",
         phase="preparing",
         probe=f"{OUR_KEY} && {same} && active munge && munge -n </dev/null | unmunge",
-        act=(NO_OTHER_NODE.format(node=seat.node) if seat else "") + TAKE_KEY,
+        act=(NO_OTHER_NODE.format(node=slot.node) if slot else "") + TAKE_KEY,
         unit="munge",
         data=share,
         undo="remove_key",
@@ -102,7 +104,7 @@ def database() -> Step:
         name="database",
         title="Starting the accounting database",
         phase="starting",
-        probe=f"active mariadb && {shell.AS_SLURM} mariadb {DATABASE} -e 'SELECT 1' </dev/null",
+        probe=f"active mariadb && {daemons.AS_SLURM} mariadb {DATABASE} -e 'SELECT 1' </dev/null",
         act=START_DATABASE,
         within=20,
         unit="mariadb",
@@ -116,7 +118,7 @@ def accounting() -> Step:
         name="accounting",
         title="Starting the accounting service",
         phase="starting",
-        probe=shell.DBD_ANSWERS,
+        probe=daemons.DBD_ANSWERS,
         act=_restart("slurmdbd", 6819, 20),
         within=20,
         unit="slurmdbd",
@@ -128,14 +130,14 @@ def accounting() -> Step:
 def accounts(plan: Plan) -> Step:
     """Before the scheduler starts: it then reads them with everything else, and no later push can be lost.
 
-    Every sacctmgr call costs up to half a second, so the success of the load counts as its verification.
+    Every call of the accounting client takes up to half a second, so a successful load counts as verified.
     """
     return Step(
         name="accounts",
-        title="Opening the project's account",
+        title="Creating the project's account",
         phase="starting",
-        probe=f'[ -f "$REPORT/accounts.$EPOCH" ] || {{ {shell.association_stored(plan)}; }}',
-        act=f'{shell.load_accounts(ACCOUNTS)}\ndate >"$REPORT/accounts.$EPOCH"',
+        probe=f'[ -f "$REPORT/accounts.$EPOCH" ] || {{ {accounting_db.is_stored(plan)}; }}',
+        act=f'{accounting_db.load(ACCOUNTS)}\ndate >"$REPORT/accounts.$EPOCH"',
         unit="slurmdbd",
         code="accounting_not_ready",
         undo="drop_accounting",
@@ -147,12 +149,12 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
 
     `fresh`: no worker runs yet, so from its start on the whole cluster has the settings that are there.
     """
-    noted = f"{shell.PARTITIONS}as_read >{shell.TAKEN_UP}\n" if fresh else ""
+    noted = f"{partitions.DEFINE_AS_READ}as_read >{partitions.TAKEN_UP}\n" if fresh else ""
     return Step(
         name="scheduler",
         title="Starting the scheduler",
         phase="starting",
-        probe=f"active slurmctld && {shell.association_known(plan)}",
+        probe=f"active slurmctld && {accounting_db.is_known(plan)}",
         act=_restart("slurmctld", 6817, 20) + noted,
         within=20,
         unit="slurmctld",
@@ -160,12 +162,12 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
     )
 
 
-def worker(seat: Seat, *, beside_scheduler: bool) -> Step:
+def worker(slot: WorkerSlot, *, beside_scheduler: bool) -> Step:
     """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it.
 
     slurmd listens when it has read its files: Slurm shows a node as idle for a while after its slurmd has died.
     """
-    ready = f"port_open 6818 && {shell.node_ready(seat, beside_scheduler=beside_scheduler)}"
+    ready = f"port_open 6818 && {nodes.is_ready(slot.node, beside_scheduler=beside_scheduler)}"
     return Step(
         name="worker",
         title="Starting the worker and waiting until it is idle",
@@ -176,9 +178,9 @@ restart slurmd
 ready() {{ {ready}; }}
 wait_until 5 ready || {{
   active slurmd || {{ echo "slurmd does not stay up"; exit 1; }}
-  timeout 5 sinfo -h -n {seat.node} -o '%t %E'
-  if timeout 5 sinfo -h -n {seat.node} -o %E | grep -Eq '^(gres/gpu|Low )'; then
-    scontrol update nodename={seat.node} state=resume
+  {nodes.describe(slot.node)}
+  if {nodes.was_drained_by_slurm(slot.node)}; then
+    {nodes.resume(slot.node)}
   fi
 }}
 """,

@@ -9,13 +9,14 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuaas_slurm.errors import StepFailed
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
+
 from gpuaas_slurm.facts import UNITS, HostFacts, common_uid
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.plan import UNIX_USER, Plan, Seat
+from gpuaas_slurm.plan import UNIX_USER, Plan, WorkerSlot
 from gpuaas_slurm.render.files import SHARED, SLURM_CONF, cluster_files
 from gpuaas_slurm.steps import candidate, daemons, prepare, proof
-from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 
 KEY = "/etc/munge/munge.key"
 HEAD_UNITS = tuple(unit for unit in UNITS if unit != "slurmd")
@@ -33,14 +34,14 @@ def without_proofs(
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
     apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
-    anew = candidate.joins_anew(plan, facts) if running else ()
+    rejoining = candidate.must_rejoin(plan, facts) if running else ()
     first = tuple(Task(hosts[a], prepare.preflight()) for a in plan.allocations)
     *weighed, files = files_only(plan, hosts, facts, running=running)
     then = tuple(task for a in plan.allocations for task in prepared(plan, hosts[a], uid))
     up = [daemons.accounting(), daemons.accounts(plan), daemons.scheduler(plan, fresh=not running)]
     control: list[Stage] = [(Task(head, step),) for step in up]
     keyed = tuple(Task(host, daemons.join_key(share, key)) for host in apart)
-    work = tuple(_worker(plan, hosts[w.allocation_id], w, anew=w in anew) for w in plan.workers)
+    work = tuple(_worker(plan, hosts[w.allocation_id], w, rejoining=w in rejoining) for w in plan.workers)
     return [
         *([first, *weighed] if weighed else []),
         in_one_go(*([] if weighed else [first]), files, then, *control),
@@ -48,10 +49,10 @@ def without_proofs(
     ]
 
 
-def _worker(plan: Plan, host: Host, seat: Seat, *, anew: bool) -> Task:
-    """One that joins anew was there when the hosts were looked at, so its start is asked for."""
-    task = started(plan, host, seat)
-    return Task(host, daemons.restarted(task.step)) if anew else task
+def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Task:
+    """A worker that rejoins was running when the facts were read, so it is restarted."""
+    task = started(plan, host, slot)
+    return Task(host, daemons.restarted(task.step)) if rejoining else task
 
 
 def files_only(
@@ -88,7 +89,7 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
 
 
 def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
-    """munged anew on every host, with the key of the controller's host, whatever somebody put there meanwhile."""
+    """Restarts munged on every host with the key of the controller's host, even if it was changed there."""
     made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
     share = KeyOf(head)
     if others := tuple(rekeyed(share, host) for host in apart):
@@ -100,8 +101,8 @@ def rekeyed(share: "KeyOf", host: Host) -> Task:
     return Task(host, daemons.restarted(daemons.join_key(share)))
 
 
-def started(plan: Plan, host: Host, seat: Seat) -> Task:
-    return Task(host, daemons.worker(seat, beside_scheduler=seat.allocation_id == plan.controller.allocation_id))
+def started(plan: Plan, host: Host, slot: WorkerSlot) -> Task:
+    return Task(host, daemons.worker(slot, beside_scheduler=slot.allocation_id == plan.controller.allocation_id))
 
 
 class KeyOf:
@@ -133,8 +134,8 @@ async def shared(head: Host) -> Shared:
         raise StepFailed(
             "keys_differ", f"The munge key on {head.name} is not the one of the cluster.", {"host": head.name}
         )
-    found = {path: base64.b64decode(answer.one(path)) for path in (KEY, *SHARED)}
+    found = {path: base64.b64decode(answer.last(path)) for path in (KEY, *SHARED)}
     if answer.exit != 0 or not all(found.values()):
         raise StepFailed("step_failed", f"The files of the cluster on {head.name} cannot be read.", {"host": head.name})
-    uid = int(answer.one("uid")) if answer.one("uid").isdigit() else None
+    uid = int(answer.last("uid")) if answer.last("uid").isdigit() else None
     return Shared(found[KEY], {path: found[path].decode() for path in SHARED}, uid)

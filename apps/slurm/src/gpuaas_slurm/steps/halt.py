@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
+
 from gpuaas_slurm.facts import UNITS
-from gpuaas_slurm.hosts import Host
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.other_conf import DATABASE
+from gpuaas_slurm.slurm import daemons as slurm_daemons
+from gpuaas_slurm.slurm import jobs
 from gpuaas_slurm.steps import daemons, teardown
-from gpuaas_slurm.steps.base import Stage, Step, Task
 from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
 
 
@@ -17,12 +20,12 @@ def requeue() -> Step:
         name="requeue",
         title="Putting running jobs back into the queue",
         phase="stopping",
-        probe='[ -f "$REPORT/requeue" ] || ! port_open 6817',
-        act="""
-running() { timeout 5 squeue -h -t R,CG,CF -o %A; }
-none() { [ -z "$(running)" ]; }
+        probe=f'[ -f "$REPORT/requeue" ] || ! {slurm_daemons.CTLD_LISTENS}',
+        act=f"""
+running() {{ {jobs.list_running()}; }}
+none() {{ [ -z "$(running)" ]; }}
 for round in 1 2 3 4 5; do
-  for job in $(running); do timeout 5 scontrol requeue "$job" || timeout 5 scancel "$job" || true; done
+  for job in $(running); do {jobs.requeue('"$job"')} || timeout 5 scancel "$job" || true; done
   if wait_until 4 none; then break; fi
 done
 date >"$REPORT/requeue"

@@ -3,7 +3,7 @@ every host, then switched to on all of them at once.
 
 munged reads its key only when it starts, and one key is all it has: between the first and the last host that switch,
 they refuse each other. Everything slow happens before that moment, so it lasts as long as munged needs to restart.
-Daemons and jobs ask munged anew for every message; they go on and are not restarted.
+Daemons and jobs call munged for every message; they continue and are not restarted.
 """
 
 import base64
@@ -11,9 +11,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuaas_slurm.errors import StepFailed
-from gpuaas_slurm.hosts import Host
-from gpuaas_slurm.steps.base import Stage, Step, Task
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task
+
+from gpuaas_slurm.slurm import nodes
 
 KEY, NEXT = "/etc/munge/munge.key", "/etc/munge/.munge.key.new"
 NEVER_HAD_ONE = '[ ! -e "$OWN/munge.key.sha256" ]'  # a worker that failed before it got the key
@@ -60,7 +62,7 @@ class NewKey:
 def make() -> Step:
     return Step(
         name="new_key",
-        title="Making a new key",
+        title="Creating a new key",
         phase="preparing",
         probe='[ -s "$REPORT/new_key" ]',
         act=MAKE,
@@ -70,15 +72,15 @@ def make() -> Step:
 
 async def made(head: Host) -> NewKey:
     answer = await head.script(READ, step="share")
-    if answer.exit != 0 or not answer.one("key"):
+    if answer.exit != 0 or not answer.last("key"):
         raise StepFailed("step_failed", f"The new key on {head.name} cannot be read.", {"host": head.name})
-    return NewKey(base64.b64decode(answer.one("key")))
+    return NewKey(base64.b64decode(answer.last("key")))
 
 
 def bring(key: NewKey) -> Step:
     return Step(
         name="bring_key",
-        title="Bringing the new key",
+        title="Copying the new key to the host",
         phase="preparing",
         probe=f"{NEVER_HAD_ONE} || {key.is_in(NEXT)} || {key.is_in(KEY)}",
         act=f"umask 077\ncat >{NEXT}\n{LAY_DOWN}",
@@ -112,10 +114,10 @@ date >"$REPORT/switch_key"
 
 def agree() -> Step:
     """The scheduler understands this host. The key is the same for both ways, so one way proves both."""
-    asked = "timeout 5 sinfo -h -o %N"
+    asked = nodes.list_names()
     return Step(
         name="keys_agree",
-        title="Trying the new key with the scheduler",
+        title="Testing the new key with the scheduler",
         phase="proving",
         probe=f'{NEVER_HAD_ONE} || {{ [ -f "$REPORT/keys_agree" ] && {asked}; }}',
         act=f"""

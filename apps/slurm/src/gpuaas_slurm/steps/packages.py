@@ -4,10 +4,11 @@ apt sees nothing but the set: no other source, no other list. What was there bef
 decommission takes away exactly what came with us, also after a crash in the middle.
 """
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm import validate
 from gpuaas_slurm.facts import PROGRAMS, UNITS
 from gpuaas_slurm.packages.build import WANTED
-from gpuaas_slurm.steps.base import Step
 from gpuaas_slurm.steps.prepare import WANTS
 
 FOLDER = "/opt/gpuaas/slurm"  # where the platform's agent may put files of apps

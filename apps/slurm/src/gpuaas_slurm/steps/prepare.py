@@ -1,9 +1,10 @@
 """The first steps on a host: remember how it was, bring files, user and services into place. Nothing runs yet."""
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm.facts import UNITS
 from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.render.files import File, archive
-from gpuaas_slurm.steps.base import Step
 
 WANTS = "/etc/systemd/system/multi-user.target.wants"
 WORKER_UNITS = ("munge", "slurmd")
@@ -50,7 +51,7 @@ def preflight() -> Step:
 
 
 def files(made: tuple[File, ...]) -> Step:
-    """The host keeps the list of what was written, so that a look can tell what somebody changed since."""
+    """The host keeps checksums of the files, so that an observation can show which were changed by hand."""
     sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
     modes = "\n".join(
         f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644
@@ -86,7 +87,7 @@ unread() {{
 """
     return Step(
         name="services",
-        title="Setting the services up to start with the host",
+        title="Enabling the services at boot",
         phase="preparing",
         probe=f"""
 [ -f {mark} ] || return 1
@@ -116,7 +117,7 @@ date >{mark}
 def mpi() -> Step:
     return Step(
         name="mpi",
-        title="Leaving out the MPI plugins that cannot load",
+        title="Disabling MPI plugins that cannot load",
         phase="preparing",
         probe=PMIX_PROBE,
         act=PMIX_ACT,

@@ -1,23 +1,16 @@
-"""The steps that prove the cluster: an ordinary user really runs jobs before anybody is told that it is ready.
+"""The steps that prove the cluster: an ordinary user really runs jobs before the cluster is reported ready.
 
 What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
 """
 
 from collections.abc import Iterable
 
+from gpuaas_sdk.host_steps.step import Step
+
 from gpuaas_slurm import validate
 from gpuaas_slurm.plan import Plan
-from gpuaas_slurm.slurm import shell
-from gpuaas_slurm.steps.base import Step
-
-HEALTH = ("scontrol ping", "sinfo -N", "sinfo -R")  # shown as: how to see how the cluster is
-COMMANDS = (
-    *HEALTH,
-    "sinfo",
-    "squeue",
-    "sacct -X -n -P -o JobID,JobName,State",
-    "sacctmgr -nP show assoc format=cluster,account,user",
-)
+from gpuaas_slurm.slurm import jobs, nodes
+from gpuaas_slurm.slurm.hints import COMMANDS
 
 
 def header(plan: Plan, partition: str, gpu: str | None) -> str:
@@ -43,16 +36,16 @@ say header "{words[0]}|{words[1]}|$code"
 
 def first_job(plan: Plan) -> Step:
     workers = len(plan.workers)
-    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan, workers)} -J gpuaas-proof hostname")
+    job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan, workers)} -J gpuaas-proof hostname")
     return Step(
         name="first_job",
         title="Running the first job",
         phase="proving",
         probe='[ -s "$REPORT/first_job" ]',
         act=f"""
-said=$({job})
-[ "$(wc -l <<<"$said")" = {workers} ] || {{ echo "the job said: $said"; exit 1; }}
-printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >"$REPORT/first_job"
+output=$({job})
+[ "$(wc -l <<<"$output")" = {workers} ] || {{ echo "the job printed: $output"; exit 1; }}
+printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >"$REPORT/first_job"
 """,
         unit="slurmctld",
         code="job_proof_failed",
@@ -63,11 +56,11 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $said)" >"$REPORT/first_job"
 def batch_job(plan: Plan) -> Step:
     """slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then).
 
-    The job itself checks who it is: it may run on a host whose files nobody here can see.
+    The job itself checks who it is: it may run on a host whose files cannot be read from here.
     """
     check = f'[ "$SLURM_JOB_ACCOUNT $(id -un)" = "{plan.account} {plan.user}" ]'
     wrap = f"--wrap '{check}' --output /dev/null -J gpuaas-proof"
-    submit = shell.as_user(plan, f"timeout 20 sbatch --parsable {shell.job_options(plan)} {wrap}")
+    submit = jobs.as_user(plan, f"timeout 20 sbatch --parsable {jobs.options(plan)} {wrap}")
     return Step(
         name="batch_job",
         title="Running a batch job and reading its accounting record",
@@ -75,9 +68,9 @@ def batch_job(plan: Plan) -> Step:
         probe='[ -s "$REPORT/batch_job" ]',
         act=f"""
 job=$({submit})
-recorded() {{ timeout 5 sacct -X -n -P -j "$job" -o State | grep -Eqx '(COMPLETED|FAILED)'; }}
-wait_until 40 recorded || {{ squeue -h -j "$job"; timeout 5 sacct -X -n -P -j "$job" -o JobID,State,Account; exit 1; }}
-timeout 5 sacct -X -n -P -j "$job" -o State | grep -qx COMPLETED
+recorded() {{ {jobs.show_record_state('"$job"')} | grep -Eqx '(COMPLETED|FAILED)'; }}
+wait_until 40 recorded || {{ {jobs.show('"$job"')}; {jobs.show_record('"$job"')}; exit 1; }}
+{jobs.show_record_state('"$job"')} | grep -qx COMPLETED
 printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 """,
         within=5,
@@ -90,14 +83,14 @@ printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 def gpu_job(plan: Plan, gpus: int) -> Step:
     """On a host without GPUs there is nothing to prove, and the report says so."""
     ask = "--gres=gpu:1 -J gpuaas-proof"
-    job = shell.as_user(plan, f"timeout 20 srun {shell.job_options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
-    proof = f'said=$({job})\n[[ "$said" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $said"; exit 1; }}'
+    job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
+    proof = f'output=$({job})\n[[ "$output" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $output"; exit 1; }}'
     return Step(
         name="gpu_job",
         title="Running a job on a GPU" if gpus else "Noting that the host has no GPU",
         phase="proving",
         probe='[ -s "$REPORT/gpu_job" ]',
-        act=(proof if gpus else "said=none") + f'\nprintf \'%s|%s\\n\' {gpus} "$said" >"$REPORT/gpu_job"',
+        act=(proof if gpus else "output=none") + f'\nprintf \'%s|%s\\n\' {gpus} "$output" >"$REPORT/gpu_job"',
         unit="slurmd",
         code="job_proof_failed",
         undo="forget",
@@ -109,12 +102,12 @@ def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
     tries = [try_header(plan, plan.partition, gpu) for gpu in (None, *gpu_types)]
     headers = "".join(f"({one}) | sed 's/^@header /header|/' &\n" for one in tries)
     runs = "\n".join(
-        f"(code=0; {shell.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
+        f"(code=0; {jobs.as_user(plan, 'timeout 10 ' + c)} >/dev/null 2>&1 || code=$?; echo 'command|{c}|'$code) &"
         for c in COMMANDS
     )
     return Step(
         name="access",
-        title="Trying every command of the access bundle",
+        title="Testing every command of the access bundle",
         phase="proving",
         probe='[ -s "$REPORT/access" ]',
         act=f"""
@@ -125,7 +118,7 @@ def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
   {runs}
   {headers}
   wait
-  printf 'nodes|%s\\n' "$(sinfo -h -N -o '%N=%t' | tr '\\n' ' ')"
+  printf 'nodes|%s\\n' "$({nodes.list_names_and_states()} | tr '\\n' ' ')"
 }} >"$REPORT/access.new"
 ! grep -E '^(command|header)\\|.*\\|[1-9][0-9]*$' "$REPORT/access.new" || exit 1
 mv "$REPORT/access.new" "$REPORT/access"

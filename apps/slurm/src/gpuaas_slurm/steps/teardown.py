@@ -7,11 +7,13 @@ says were not there. `before` was written by the first deploy step; without it w
 from collections.abc import Sequence
 from typing import Any
 
-from gpuaas_slurm.hosts import Host
+from gpuaas_sdk.host_steps.host import Host
+from gpuaas_sdk.host_steps.step import Stage, Step, Task, in_one_go
+
 from gpuaas_slurm.plan import UNIX_USER
 from gpuaas_slurm.render.other_conf import DATABASE, DATABASE_USER
+from gpuaas_slurm.slurm import jobs
 from gpuaas_slurm.steps import packages
-from gpuaas_slurm.steps.base import Stage, Step, Task, in_one_go
 from gpuaas_slurm.steps.prepare import WANTS
 
 SLURM_UNITS = "slurmd slurmctld slurmdbd"
@@ -40,7 +42,7 @@ strays() {{
 strays_named() {{
   local p
   for p in $(strays | sort -u); do
-    echo "$(cat "/proc/$p/comm") of $(grep -oEm1 '[^/]*[.](service|scope)' "/proc/$p/cgroup" || echo nobody);"
+    echo "$(cat "/proc/$p/comm") of $(grep -oEm1 '[^/]*[.](service|scope)' "/proc/$p/cgroup" || echo 'no service');"
   done 2>/dev/null | tr '\\n' ' '
 }}
 """
@@ -57,9 +59,9 @@ def stop_jobs() -> Step:
         title="Stopping the jobs that still run",
         phase="stopping",
         probe='! touched || [ -f "$REPORT/stop_jobs" ] || ! port_open 6817',
-        act="""
-none() { [ -z "$(timeout 5 squeue -h -o %A)" ]; }
-timeout 5 squeue -h -o %A | xargs -r timeout 10 scancel || true
+        act=f"""
+none() {{ [ -z "$({jobs.list_ids()})" ]; }}
+{jobs.list_ids()} | xargs -r timeout 10 scancel || true
 wait_until 5 none || true
 date >"$REPORT/stop_jobs"
 """,
@@ -201,7 +203,7 @@ def forget() -> Step:
         title="Removing the app's own notes from the host",
         phase="removing",
         probe='[ ! -e "$OWN" ]',
-        act='rm -rf "$OWN"\nold_marks_go\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
+        act='rm -rf "$OWN"\ndelete_old_marks\n[ -n "$(ls -d "$BASE"/*/ 2>/dev/null)" ] || rm -rf "$BASE"',
     )
 
 
@@ -262,7 +264,7 @@ def stages(hosts: Sequence[Host]) -> list[Stage]:
 
 
 def emptied(hosts: Sequence[Host]) -> list[Stage]:
-    """What comes after the services, which nobody needs any more. The notes go in a command of their own: without them
+    """What comes after the services. The notes are removed by a command of their own: without them
     nothing can be proven again, so the evidence must have arrived here before."""
     *after, last = [tuple(Task(host, step()) for host in hosts) for step in ORDER[ORDER.index(stop_services) + 1 :]]
     return [in_one_go(*after), last]

@@ -1,0 +1,83 @@
+"""One question to each host of a cluster that is probably as it was: what it is like, what is done there, what runs.
+
+What is to be asked about steps follows from what a host is like, so it takes two rounds. A controller that knows a host
+from before asks both at once, as if it were still the same; whatever turns out to be another question is asked again.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from gpuaas_sdk.host_steps.errors import StepFailed
+from gpuaas_sdk.host_steps.host import Answer, Host, together
+from gpuaas_sdk.host_steps.runner import Prefetched, Runner
+from gpuaas_sdk.host_steps.step import Stage, Step, questions
+
+from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.plan import Plan
+from gpuaas_slurm.reconcile import versions
+from gpuaas_slurm.reconcile.context import Tools, read_facts, read_facts_and_more
+from gpuaas_slurm.reconcile.versions import Versions
+from gpuaas_slurm.slurm import node_control
+
+Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`answers`: of each host, if more than its facts was asked."""
+
+    facts: dict[str, HostFacts]
+    prefetched: dict[str, Prefetched] = field(default_factory=dict)
+    answers: dict[str, Answer] = field(default_factory=dict)
+
+
+async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> Seen:
+    """Takes charge of every host."""
+    asked = _foreseen(plan, hosts, tools, recipe)
+    if not asked:
+        return _kept(Seen(await read_facts(hosts)), tools)
+    head = plan.controller.allocation_id
+    more = {
+        a: f"{questions(steps)}{versions.RUNNING}{node_control.LIST_STATES_IF_UP if a == head else ''}"
+        for a, steps in asked.items()
+    }
+    found = dict(zip(hosts, await together(*(read_facts_and_more(hosts[a], more[a]) for a in hosts)), strict=True))
+    answers = {a: answer for a, (_, answer) in found.items()}
+    foreseen = {
+        a: Prefetched({step.name: step.probe for step in steps}, frozenset(answers[a].lines.get("done", [])))
+        for a, steps in asked.items()
+    }
+    return _kept(Seen({a: facts for a, (facts, _) in found.items()}, foreseen, answers), tools)
+
+
+async def how_it_runs(
+    plan: Plan, hosts: dict[str, Host], seen: Seen, runner: Runner
+) -> tuple[dict[str, str], dict[str, Versions]]:
+    """The workers in the words of members' runtime_state, and the versions on each host. What was seen at the beginning
+    is still so if nothing was done since."""
+    where = plan.controller.allocation_id
+    answer = seen.answers.get(where)
+    if answer is None or "node" not in answer.lines or any(row["acted"] for row in runner.timeline):
+        states, running = await together(node_control.read_states(hosts[where], plan.workers), versions.of(hosts))
+        return states, running
+    return node_control.states_of(answer, plan.workers), {a: versions.read(one) for a, one in seen.answers.items()}
+
+
+def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:
+    """By allocation: the steps, if every host is as it was. Nothing if one of them is not known."""
+    if not hosts.keys() <= tools.facts.keys():
+        return {}
+    try:
+        stages = recipe(plan, hosts, {a: tools.facts[a] for a in hosts})
+    except StepFailed:
+        return {}
+    return {a: _steps(stages, a) for a in hosts}
+
+
+def _steps(stages: Iterable[Stage], allocation_id: str) -> list[Step]:
+    return [task.step for stage in stages for task in stage if task.host.allocation_id == allocation_id]
+
+
+def _kept(seen: Seen, tools: Tools) -> Seen:
+    tools.facts.update(seen.facts)
+    return seen

@@ -1,0 +1,204 @@
+"""Node control for reconcilers: read a node with its jobs, drain it, undrain it, requeue its jobs. Typed results.
+
+Every function runs one fenced script on the controller's host. A drain of the platform names its operation in the
+reason (`gpuaas:OPERATION: text`). Any other drain belongs to a person: it is shown and left alone. A drain without a
+reason is a worker that has just joined (steps/admission.py), since Slurm lets no one drain without a reason.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpuaas_sdk.host_steps.host import Answer, Host
+
+from gpuaas_slurm import validate
+from gpuaas_slurm.errors import FAILURES
+from gpuaas_slurm.plan import WorkerSlot
+from gpuaas_slurm.slurm import daemons, jobs, nodes, parse
+
+OURS = "gpuaas:"
+MOST_JOBS = 50  # of the jobs on a node that are listed one by one
+LEAVING = ("drained", "draining")
+# A scheduler that does not answer is an error, never a node without jobs.
+BEGIN = f"""
+fence || exit 1
+silent() {{ refuse step_failed 'The scheduler does not answer.'; }}
+{daemons.CTLD_LISTENS} || silent
+"""
+LIST_STATES = f"""
+nodes=$({nodes.list_states()}) || silent
+sed 's/^/@node /' <<<"$nodes"
+"""
+LIST_STATES_IF_UP = f"silent() {{ :; }}\nif {daemons.CTLD_LISTENS}; then {LIST_STATES} fi\n"
+
+
+def _read_script(node: str) -> str:
+    """The node as Slurm shows it, and the jobs on it, each with the time it ends at the latest."""
+    return f"""
+node=$({nodes.show_state_user_and_reason(node)}) || silent
+say node "$(head -1 <<<"$node")"
+[ -n "$node" ] || exit 0
+jobs=$({jobs.list_on(node)}) || silent
+[ -z "$jobs" ] || sed 's/^/@job /' <<<"$jobs"
+exit 0
+"""
+
+
+def _drain_script(node: str, reason: str, stays: str) -> str:
+    """Reads the state right before the drain, in one command: an empty node is drained at once."""
+    return f"""
+state=$({nodes.show_state(node)}) || silent
+case ${{state%%[^a-z]*}} in
+  {stays}) ;;
+  *) {nodes.drain(node, f"'{reason}'")} || exit 1 ;;
+esac
+"""
+
+
+def _undrain_script(node: str, whose: str) -> str:
+    """Reads the reason once more, since a person may have drained it meanwhile. `whose`: how a reason begins that may
+    be undone. After `undrain` a node counts as not responding until the next round of pings, and a job that arrives in
+    between can wait for half a minute; after `idle`, which is right for a node without jobs, it does not."""
+    return f"""
+fence || exit 1
+how=undrain
+seen=$({nodes.show_state_and_reason(node)})
+case ${{seen%%|*}} in drain|drain$) how=idle ;; esac
+case ${{seen#*|}} in {whose}*|none) {nodes.set_state(node, "$how")} || exit 1 ;; esac
+exit 0
+"""
+
+
+def _requeue_script(ids: str) -> str:
+    return f"""
+fence || exit 1
+for job in {ids}; do
+  if why=$({jobs.requeue("$job")} 2>&1); then say back $job; else say stays "$job|$why"; fi
+done
+exit 0
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    id: str
+    user: str
+    account: str
+    left: str
+    state: str
+    ends_at: str | None  # at the latest; None for a job without a time limit
+
+    @property
+    def ending(self) -> bool:
+        return self.state == "COMPLETING"
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """A node as Slurm shows it, with the jobs on it. `known` is False when Slurm has no such node."""
+
+    known: bool
+    state: str  # in the words of members' runtime_state
+    reason: str
+    by: str
+    jobs: tuple[Job, ...] = ()
+
+    @property
+    def ours(self) -> bool:
+        return self.reason.startswith(OURS) or (self.state in LEAVING and not self.reason)
+
+    def drained_for(self, operation_id: str) -> bool:
+        return self.reason.startswith(f"{OURS}{operation_id}:")
+
+    @property
+    def drained_by_person(self) -> bool:
+        return self.state in LEAVING and not self.ours
+
+    @property
+    def is_drained(self) -> bool:
+        """No job runs on it and none will start. Slurm shows `drain` only for a node without jobs."""
+        return self.state == "drained" and not self.jobs
+
+    @property
+    def free_at(self) -> str | None:
+        """When the last of its jobs ends at the latest, if all of them have a time limit."""
+        ends = [job.ends_at for job in self.jobs]
+        return max((end for end in ends if end), default=None) if all(ends) else None
+
+    @property
+    def forecast(self) -> dict[str, Any]:
+        jobs = [asdict(job) for job in self.jobs[:MOST_JOBS]]
+        for job in jobs:
+            del job["left"]  # changes every second; `ends_at` has the same information
+        return {"free_at": self.free_at, "jobs": jobs, "jobs_total": len(self.jobs)}
+
+    @property
+    def waits_for(self) -> str:
+        if not self.jobs:
+            return f"the node to become drained (it is {self.state})"
+        first, more = self.jobs[0], len(self.jobs) - 1
+        left = "with no time limit" if first.left == "UNLIMITED" else f"at most {first.left} left"
+        others = f" and {more} other job{'s' if more > 1 else ''}" if more else ""
+        return f"job {first.id} of {first.user} ({left}){others}"
+
+
+def read(answer: Answer) -> NodeStatus:
+    state, by, reason = [*answer.last("node").split("|", 2), "", "", ""][:3]
+    on_node = tuple(_job(line) for line in answer.lines.get("job", []) if line.count("|") >= 5)
+    shown = "" if reason.strip() in ("", "none") else reason.strip()
+    return NodeStatus(bool(state.strip()), parse.node_state(state), shown, by.strip(), on_node)
+
+
+def _job(line: str) -> Job:
+    *columns, ends = line.split("|", 5)
+    return Job(*columns, ends_at=f"{ends.strip()}Z" if ends.strip()[:1].isdigit() else None)
+
+
+async def read_node(head: Host, slot: WorkerSlot) -> NodeStatus:
+    script = BEGIN + _read_script(validate.word("node", slot.node))
+    return read(_checked(await head.script(script, step="look", within=15), head, "look"))
+
+
+async def read_states(head: Host, slots: Iterable[WorkerSlot]) -> dict[str, str]:
+    """The state of each worker by member id, in the words of members' runtime_state."""
+    answer = await head.script(f"{BEGIN}{LIST_STATES}exit 0\n", step="look", within=15)
+    return states_of(_checked(answer, head, "look"), slots)
+
+
+def states_of(answer: Answer, slots: Iterable[WorkerSlot]) -> dict[str, str]:
+    known = dict(line.split("|", 1) for line in answer.lines.get("node", []) if "|" in line)
+    return {slot.member_id: parse.node_state(known.get(slot.node, "")) for slot in slots}
+
+
+async def drain(head: Host, slot: WorkerSlot, why: str, *, again: bool = False) -> NodeStatus:
+    """Drains a node that takes jobs (`again`: also one that is drained already) and reads it. The reason names the
+    operation, so that it is not taken for a person's drain."""
+    operation = validate.word("id", head.claim.operation_id)
+    text = validate.plain(why)[:80] or "asked for by the platform"
+    stays = "''" if again else "'' | drain | drng"
+    node = validate.word("node", slot.node)
+    script = BEGIN + _drain_script(node, f"{OURS}{operation}: {text}", stays) + _read_script(node)
+    return read(_checked(await head.script(script, step="drain", within=15), head, "drain"))
+
+
+async def undrain(head: Host, slot: WorkerSlot, operation_id: str = "") -> None:
+    """Reverts a drain of the platform (of one operation, if it is named), never a person's."""
+    whose = f"{OURS}{validate.word('id', operation_id)}:" if operation_id else OURS
+    script = _undrain_script(validate.word("node", slot.node), whose)
+    _checked(await head.script(script, step="undrain", within=15), head, "undrain")
+
+
+async def requeue(head: Host, waiting: Iterable[Job]) -> tuple[list[str], dict[str, str]]:
+    """The jobs that are back in the queue, and why others are not: Slurm requeues only batch jobs that allow it."""
+    ids = " ".join(str(validate.whole("job", int(job.id), 1, 2**32)) for job in waiting)
+    answer = _checked(await head.script(_requeue_script(ids), step="requeue", within=60), head, "requeue")
+    stays = (line.partition("|") for line in answer.lines.get("stays", []))
+    return answer.lines.get("back", []), {job: why for job, _, why in stays}
+
+
+def _checked(answer: Answer, head: Host, step: str) -> Answer:
+    if answer.exit != 0:
+        raise FAILURES.explain(
+            answer, host=head.name, step=step, title="Reading the scheduler's state", code="step_failed"
+        )
+    return answer

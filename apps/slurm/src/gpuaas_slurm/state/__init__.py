@@ -1,1 +1,0 @@
-"""What the app itself remembers between two breaths."""

@@ -1,0 +1,94 @@
+"""What may be deployed where. For administrators who set policies, and for callers who want to know what they allow.
+
+Rules are per field (`regions`, `skus`, `apps`, …) `{"only": […]}`, `{"deny": […]}` or both. Policies only narrow.
+"""
+
+from __future__ import annotations
+
+from ..call import call
+from ..models import EffectiveView, PolicyView, RulingView
+from ..request import JsonObject, Page, Request, delete, get, put
+
+
+class PolicyCalls:
+    @call
+    def set_platform_policy(
+        self,
+        name: str,
+        *,
+        rules: JsonObject,
+        reason: str | None = None,
+        enables: JsonObject | None = None,
+        etag: str | None = None,
+    ) -> Request[PolicyView]:
+        """Makes a policy, or replaces the one whose `etag` was read. `enables={"platform_managed": [apps]}`."""
+        body = {"rules": rules, "reason": reason, "enables": enables}
+        return put(PolicyView, "/v1/policies/{}", name, etag=etag, **body)
+
+    @call
+    def list_platform_policies(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[PolicyView]]:
+        return get(Page[PolicyView], "/v1/policies", limit=limit, cursor=cursor)
+
+    @call
+    def get_platform_policy(self, name: str) -> Request[PolicyView]:
+        return get(PolicyView, "/v1/policies/{}", name)
+
+    @call
+    def remove_platform_policy(self, name: str, *, etag: str) -> Request[PolicyView]:
+        return delete(PolicyView, "/v1/policies/{}", name, etag=etag)
+
+    @call
+    def set_tenant_policy(
+        self, tenant_id: str, name: str, *, rules: JsonObject, reason: str | None = None, etag: str | None = None
+    ) -> Request[PolicyView]:
+        where = "/v1/tenants/{}/policies/{}"
+        return put(PolicyView, where, tenant_id, name, etag=etag, rules=rules, reason=reason)
+
+    @call
+    def list_tenant_policies(
+        self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[PolicyView]]:
+        return get(Page[PolicyView], "/v1/tenants/{}/policies", tenant_id, limit=limit, cursor=cursor)
+
+    @call
+    def get_tenant_policy(self, tenant_id: str, name: str) -> Request[PolicyView]:
+        return get(PolicyView, "/v1/tenants/{}/policies/{}", tenant_id, name)
+
+    @call
+    def remove_tenant_policy(self, tenant_id: str, name: str, *, etag: str) -> Request[PolicyView]:
+        return delete(PolicyView, "/v1/tenants/{}/policies/{}", tenant_id, name, etag=etag)
+
+    @call
+    def set_project_policy(
+        self, project_id: str, name: str, *, rules: JsonObject, reason: str | None = None, etag: str | None = None
+    ) -> Request[PolicyView]:
+        where = "/v1/projects/{}/policies/{}"
+        return put(PolicyView, where, project_id, name, etag=etag, rules=rules, reason=reason)
+
+    @call
+    def list_project_policies(
+        self, project_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Request[Page[PolicyView]]:
+        return get(Page[PolicyView], "/v1/projects/{}/policies", project_id, limit=limit, cursor=cursor)
+
+    @call
+    def get_project_policy(self, project_id: str, name: str) -> Request[PolicyView]:
+        return get(PolicyView, "/v1/projects/{}/policies/{}", project_id, name)
+
+    @call
+    def remove_project_policy(self, project_id: str, name: str, *, etag: str) -> Request[PolicyView]:
+        return delete(PolicyView, "/v1/projects/{}/policies/{}", project_id, name, etag=etag)
+
+    @call
+    def get_effective_policy(self, project_id: str, *, app_slug: str | None = None) -> Request[EffectiveView]:
+        """What all levels together leave, and for each value where it was narrowed."""
+        return get(EffectiveView, "/v1/projects/{}/policy/effective", project_id, app_slug=app_slug)
+
+    @call
+    def explain_policy(
+        self, project_id: str, *, field: str, value: str, app_slug: str | None = None
+    ) -> Request[RulingView]:
+        where = "/v1/projects/{}/policy/explain"
+        return get(RulingView, where, project_id, field=field, value=value, app_slug=app_slug)

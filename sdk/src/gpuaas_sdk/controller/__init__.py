@@ -1,0 +1,1 @@
+"""The controller loop of an app: claim operations, reconcile them, observe running instances, report."""
