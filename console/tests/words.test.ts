@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { instanceOffers, memberOffers } from "../src/actions/offers";
 import { csrfToken } from "../src/api/csrf";
+import { STATES } from "../src/api/facts.gen";
 import type { Manifest } from "../src/catalog/manifest";
 import { hostsOf, type Member, machineBlocks } from "../src/instances/members";
 import { type PlatformEvent, stepsOf } from "../src/operations/kinds";
+import { displayName, roleName } from "../src/parts/names";
 import { ago, lasted } from "../src/parts/time";
-import { toneOf, words } from "../src/parts/tone";
+import { hasTone, toneOf } from "../src/parts/tone";
+import { leastRole } from "../src/session/grants";
 
 const manifest = {
   components: [{ key: "hub", title: "Hub" }],
@@ -84,7 +87,32 @@ test("an operation that runs is on its way, an instance that runs has arrived", 
     "busy",
     "still",
   ]);
-  expect(words("needs_attention")).toBe("Needs attention");
+});
+
+test("keys have display names, and a tenant's own role keeps its name", () => {
+  expect(["needs_attention", "cpus", "memory_mb", "gpu_uuid", "multi_node", "add_member"].map(displayName)).toEqual([
+    "Needs attention",
+    "CPUs",
+    "Memory (MB)",
+    "GPU UUID",
+    "Multi-node",
+    "Add member",
+  ]);
+  expect([roleName("tenant_admin"), roleName("night-shift")]).toEqual(["Tenant admin", "night-shift"]);
+});
+
+test("every state of every lifecycle has a tone on purpose", () => {
+  const missing = Object.entries(STATES).flatMap(([kind, { live, terminal }]) =>
+    [...live, ...terminal].filter((state) => !hasTone(state)).map((state) => `${kind}: ${state}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("a missing permission names the smallest role that has it", () => {
+  expect(
+    ["apps.instance.read", "apps.instance.operate", "tenancy.user.create", "platform.tenant.create"].map(leastRole),
+  ).toEqual(["project_viewer", "project_admin", "tenant_admin", "platform_admin"]);
+  expect(leastRole("no.such.permission")).toBeUndefined();
 });
 
 test("moments and durations read like speech", () => {

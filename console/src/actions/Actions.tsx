@@ -1,8 +1,9 @@
-// The actions of a thing: the main ones as buttons, all of them in a menu, each with its reason if it is not possible.
+// The actions of a resource: the main ones as buttons, the rest in a menu, each with its reason if it is not possible.
 
 import { ActionIcon, Box, Button, Menu, Text } from "@mantine/core";
 import { IconChevronDown, IconDots, IconLock } from "@tabler/icons-react";
 import { lazy, Suspense, useState } from "react";
+import { useNeeded } from "../session/roles";
 import { useMay } from "../session/session";
 import type { Target } from "./ask";
 import type { Offer } from "./offers";
@@ -13,13 +14,14 @@ interface Props {
   offers: Offer[];
   target: Target;
   kind: "instance" | "member" | "operation";
-  name: string; // of the thing, to be typed where it is dangerous
+  name: string; // of the resource, to be typed where the action cannot be undone
   compact?: boolean;
 }
 
 export function Actions({ offers, target, kind, name, compact }: Props) {
   const [chosen, choose] = useState<Offer | null>(null);
   const may = useMay({ project_id: target.projectId });
+  const needed = useNeeded(target.projectId);
   const shown = offers.map((offer) => ({ ...offer, mine: may(offer.permission) }));
   const main = compact ? [] : shown.filter((offer) => offer.allowed && offer.mine && offer.main);
   const rest = shown.filter((offer) => !main.includes(offer)).sort((a, b) => rank(a) - rank(b));
@@ -49,7 +51,7 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
           </Menu.Target>
           <Menu.Dropdown>
             {rest.map((offer) => (
-              <Item key={offer.key} offer={offer} choose={() => choose(offer)} />
+              <Item key={offer.key} offer={offer} needed={needed} choose={() => choose(offer)} />
             ))}
           </Menu.Dropdown>
         </Menu>
@@ -63,14 +65,15 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
   );
 }
 
-/** What can be done comes first, what cannot be taken back after it, what is not possible last. */
+/** What is possible comes first, what cannot be undone after it, what is not possible last. */
 function rank(offer: Offer & { mine: boolean }): number {
   return offer.allowed && offer.mine ? Number(offer.danger ?? false) : 2;
 }
 
-function Item({ offer, choose }: { offer: Offer & { mine: boolean }; choose: () => void }) {
+function Item(props: { offer: Offer & { mine: boolean }; needed: (permission: string) => string; choose: () => void }) {
+  const { offer, needed, choose } = props;
   const open = offer.allowed && offer.mine;
-  const why = offer.mine ? offer.reason : `You may not: it needs ${offer.permission}.`;
+  const why = offer.mine ? offer.reason : needed(offer.permission);
   return (
     <Menu.Item
       onClick={open ? choose : undefined}

@@ -1,4 +1,4 @@
-// An error as people should meet it: the sentence, the way out, and the id that leads to its cause.
+// An error: what failed, what to do, and the trace ID.
 
 import { Anchor, Box, Button, Group, List, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
@@ -47,13 +47,13 @@ export function CorrelationLine({ id, bare = false }: { id: string; bare?: boole
     <Group gap={4} wrap="nowrap" style={{ minWidth: 0 }}>
       {!bare && (
         <Text size="xs" c="dimmed">
-          Correlation
+          Trace ID
         </Text>
       )}
       <Anchor component={Link} to={`/triage/${id}`} size="xs" className="mono" truncate>
         {id}
       </Anchor>
-      <Copy value={id} what="the correlation id" />
+      <Copy value={id} what="the trace ID" />
     </Group>
   );
 }
