@@ -1,4 +1,4 @@
-// The tenant's machines: whether they are heard, what was decided about them, what they are made of.
+// The machines of the tenant: state, last contact, hardware and location.
 
 import { ActionIcon, Menu, Table, Text, TextInput } from "@mantine/core";
 import { IconDots, IconLock, IconServer2 } from "@tabler/icons-react";

@@ -13,7 +13,7 @@ export interface Draft {
 
 export const NAME = /^[a-z][a-z0-9-]{1,38}[a-z0-9]$/;
 
-/** The first free name, such as slurm-2. */
+/** The first free name: the app's with a number. */
 export function suggestedName(manifest: Manifest, taken: string[]): string {
   let number = 1;
   while (taken.includes(`${manifest.app_slug}-${number}`)) number++;

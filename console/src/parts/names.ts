@@ -8,15 +8,9 @@ const WHOLE: Record<string, string> = {
   memory_gb: "Memory (GB)",
   disk_gb: "Disk (GB)",
   os: "Operating system",
-  slurmctld: "Slurm controller",
-  slurmd: "Slurm worker",
-  slurmdbd: "Slurm accounting",
-  munge: "MUNGE",
-  munged: "MUNGE",
-  sshd: "SSH",
   node_agent: "Machine agent",
   node_name: "Machine",
-  node: "Slurm node",
+  node: "Node",
   rotate_keys: "Rotate keys",
   reconfigure: "Update settings",
   release_claim: "Release claim",
@@ -56,9 +50,11 @@ const PARTS: Record<string, string> = {
   uuid: "UUID",
 };
 
+const DAEMON = /^[a-z]+(ctld|dbd|shd)$/; // services are spelled as they are
+
 /** A key as people read it: `add_member` is "Add member", `gpu_uuid` is "GPU UUID". */
 export function displayName(key: string): string {
-  const whole = WHOLE[key];
+  const whole = WHOLE[key] ?? (DAEMON.test(key) ? key : undefined);
   if (whole) return whole;
   const plain = key
     .split("_")

@@ -42,7 +42,7 @@ export async function addKey(projectId: string, account: { id: string; name: str
   if (data) save(account.name, projectId, account.id, data.id, privateJwk);
 }
 
-/** The file that the SDK, the CLI and controllers read. */
+/** The file that the SDK, the CLI and operators read. */
 function save(name: string, projectId: string, id: string, keyId: string, privateJwk: JsonWebKey): void {
   const identity = {
     private_jwk: privateJwk,

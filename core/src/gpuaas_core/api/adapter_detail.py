@@ -30,7 +30,7 @@ class HostChecks(_Part):
 class Unit(_Part):
     """A service as systemd reports it."""
 
-    unit: str | None = Field(None, description="e.g. `slurmd.service`")
+    unit: str | None = Field(None, description="e.g. `sshd.service`")
     active: str | None = Field(None, description="`active`, `inactive`, `failed`, …")
     sub: str | None = None
     result: str | None = None
