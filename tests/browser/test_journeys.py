@@ -176,9 +176,9 @@ def test_a_user_without_a_permission_reads_which_role_has_it(visit: Visit, stage
     visit.go("instances", "Instances")
     visit.page.get_by_role("link", name="meanwhile").click()
     visit.page.get_by_role("button", name="Actions").first.click()
-    expect(
-        visit.page.get_by_role("menuitem", name="Decommission").get_by_text("You need the Project admin role.")
-    ).to_be_visible()
+    expect(visit.page.get_by_text("You need the Project admin role.")).to_be_visible()
+    expect(visit.page.get_by_role("menuitem", name="Decommission")).to_have_attribute("aria-disabled", "true")
+    visit.check()
 
 
 def test_a_wrong_password_is_said_and_signing_out_leaves_nothing(visit: Visit) -> None:

@@ -131,9 +131,7 @@ def test_a_user_without_a_permission_reads_which_role_has_it(browser: Browser, d
         sam.page.get_by_role("link", name=NAME).click()
         sam.at(NAME)
         sam.page.get_by_role("button", name="Actions", exact=True).click()
-        expect(
-            sam.page.get_by_role("menuitem", name="Decommission").get_by_text("You need the Project admin role.")
-        ).to_be_visible()
+        expect(sam.page.get_by_text("You need the Project admin role.")).to_be_visible()
         look(sam, "d2-instance")
         sam.page.keyboard.press("Escape")
         actions_of(sam, FIRST)

@@ -2,7 +2,7 @@
 
 import { ActionIcon, Box, Button, Menu, Text } from "@mantine/core";
 import { IconChevronDown, IconDots, IconLock } from "@tabler/icons-react";
-import { lazy, Suspense, useState } from "react";
+import { Fragment, lazy, Suspense, useState } from "react";
 import { useNeeded } from "../session/roles";
 import { useMay } from "../session/session";
 import type { Target } from "./ask";
@@ -25,6 +25,10 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
   const shown = offers.map((offer) => ({ ...offer, mine: may(offer.permission) }));
   const main = compact ? [] : shown.filter((offer) => offer.allowed && offer.mine && offer.main);
   const rest = shown.filter((offer) => !main.includes(offer)).sort((a, b) => rank(a) - rank(b));
+  const missing = rest.filter((offer) => !offer.mine).map((offer) => needed(offer.permission));
+  const shared = missing.length > 1 && missing.every((one) => one === missing[0]) ? missing[0] : undefined;
+  const firstLocked = shared ? rest.find((offer) => !offer.mine) : undefined;
+  const reasonOf = (offer: Known) => (offer.mine ? offer.reason : shared ? "" : needed(offer.permission));
   return (
     <>
       {main.map((offer, place) => (
@@ -51,7 +55,10 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
           </Menu.Target>
           <Menu.Dropdown>
             {rest.map((offer) => (
-              <Item key={offer.key} offer={offer} needed={needed} choose={() => choose(offer)} />
+              <Fragment key={offer.key}>
+                {offer === firstLocked && <Menu.Label>{shared}</Menu.Label>}
+                <Item offer={offer} why={reasonOf(offer)} choose={() => choose(offer)} />
+              </Fragment>
             ))}
           </Menu.Dropdown>
         </Menu>
@@ -65,15 +72,16 @@ export function Actions({ offers, target, kind, name, compact }: Props) {
   );
 }
 
-/** What is possible comes first, what cannot be undone after it, what is not possible last. */
-function rank(offer: Offer & { mine: boolean }): number {
-  return offer.allowed && offer.mine ? Number(offer.danger ?? false) : 2;
+type Known = Offer & { mine: boolean }; // whether the user has the permission
+
+/** What is possible comes first, what cannot be undone after it, then what is not possible, then what is not permitted. */
+function rank(offer: Known): number {
+  if (!offer.mine) return 3;
+  return offer.allowed ? Number(offer.danger ?? false) : 2;
 }
 
-function Item(props: { offer: Offer & { mine: boolean }; needed: (permission: string) => string; choose: () => void }) {
-  const { offer, needed, choose } = props;
+function Item({ offer, why, choose }: { offer: Known; why: string; choose: () => void }) {
   const open = offer.allowed && offer.mine;
-  const why = offer.mine ? offer.reason : needed(offer.permission);
   return (
     <Menu.Item
       onClick={open ? choose : undefined}
@@ -86,7 +94,7 @@ function Item(props: { offer: Offer & { mine: boolean }; needed: (permission: st
         <Text size="sm" c={open ? (offer.danger ? "var(--bad)" : undefined) : "dimmed"} fw={500}>
           {offer.title}
         </Text>
-        {!open && (
+        {!open && why && (
           <Text size="xs" c="dimmed">
             {why}
           </Text>

@@ -105,7 +105,7 @@ function Row({ row, name }: { row: Schemas["AuditView"]; name: string | undefine
         <State state={row.outcome} />
       </Table.Td>
       <Table.Td>
-        <Text size="sm" className="mono" style={{ overflowWrap: "anywhere" }}>
+        <Text size="sm" className="mono" style={{ whiteSpace: "nowrap" }}>
           {row.permission}
         </Text>
       </Table.Td>
@@ -121,7 +121,7 @@ function Row({ row, name }: { row: Schemas["AuditView"]; name: string | undefine
         )}
       </Table.Td>
       <Table.Td visibleFrom="lg">
-        <Text size="sm" c="dimmed" lineClamp={1}>
+        <Text size="sm" c="dimmed" lineClamp={1} style={{ overflowWrap: "anywhere" }}>
           {row.reason}
         </Text>
       </Table.Td>

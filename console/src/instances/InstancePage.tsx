@@ -1,6 +1,7 @@
 // One instance: health, members, actions and access.
 
 import { Anchor, Card, Group, Stack, Tabs, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { Actions } from "../actions/Actions";
@@ -112,11 +113,12 @@ function Body({ instance, manifest, crumb }: Shape & { crumb: React.ReactNode })
 }
 
 function Overview({ instance, manifest }: Shape) {
+  const phone = useMediaQuery("(max-width: 36em)", false, { getInitialValueInEffect: false });
   if (instance.state === "deleted")
     return <Certificates projectId={instance.project_id} of={{ instance_id: instance.id }} />;
   return (
     <Stack gap="lg">
-      {instance.members_total > 0 && (
+      {instance.members_total > 0 && !phone && (
         <Suspense fallback={<Waiting lines={3} />}>
           <Topology instance={instance} manifest={manifest} />
         </Suspense>

@@ -80,6 +80,9 @@ export function MemberPage() {
         <Card>
           <Heading>Machine</Heading>
           <Stack gap="sm">
+            <Text size="xs" c="dimmed">
+              Connect over SSH
+            </Text>
             <CopyLine value={connects} what="the SSH command" />
             <Value value={one.facts} />
           </Stack>

@@ -35,13 +35,10 @@ export function Topology({ instance, manifest }: { instance: Instance; manifest:
   return <Drawing blocks={blocks} at={`/projects/${instance.project_id}/instances/${instance.id}/members`} />;
 }
 
-const NARROW = 520; // px; below it blocks would stand under each other, which the table says better
-
 function Drawing({ blocks, at }: { blocks: Block[]; at: string }) {
   const { ref, width } = useWidth();
   const go = useNavigate();
   const drawn = useMemo(() => draw(blocks, width), [blocks, width]);
-  if (width > 0 && width < NARROW && blocks.length > 2) return null;
   return (
     <Card p={0} ref={ref} style={{ overflow: "hidden" }}>
       <Box h={drawn.height} role="img" aria-label={describe(blocks)} data-topology>

@@ -5,9 +5,9 @@ export type Tone = "good" | "busy" | "warn" | "bad" | "still";
 const BY_TONE: Record<Tone, string> = {
   good: "running ready healthy succeeded active published allowed accepted True done enabled registered received",
   busy: "requested provisioning starting stopping updating upgrading deleting queued progressing pending removing draining enrolling releasing rotating awaiting_approval open leased next retiring offered",
-  warn: "degraded drained cordoned stopped deprecated needs_attention unknown Unknown draft canceled superseded expired interrupted not_enabled",
+  warn: "degraded drained cordoned stopped deprecated needs_attention unknown Unknown draft canceled superseded expired interrupted",
   bad: "failed unhealthy lost down suspended revoked withdrawn denied False refused",
-  still: "deleted removed released retired closed disabled ended",
+  still: "deleted removed released retired closed disabled ended not_enabled",
 };
 
 const TONES = new Map(
