@@ -82,9 +82,9 @@ function Row({ one, projectId, named }: { one: Operation; projectId: string; nam
         >
           {kindName(one.kind)}
         </Anchor>
-        {instance && (
+        {named && (
           <Text size="xs" c="dimmed">
-            {instance.name}
+            {instance?.name ?? "\u00a0"}
           </Text>
         )}
       </Table.Td>

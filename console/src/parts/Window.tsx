@@ -21,5 +21,6 @@ export function Window({ title, close, children, ...more }: Props) {
 }
 
 function dropdownIsOpen(): boolean {
-  return document.querySelector('[aria-haspopup="listbox"][aria-expanded="true"]') !== null;
+  const lists = document.querySelectorAll<HTMLElement>('[role="listbox"]');
+  return [...lists].some((list) => list.checkVisibility());
 }

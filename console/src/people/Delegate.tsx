@@ -32,7 +32,7 @@ export function Delegate({ projectId, close }: { projectId: string; close: () =>
     <Asking
       title="Delegate"
       size="lg"
-      verb="Delegate them"
+      verb="Delegate"
       ready={Boolean(who && keys.length && reason.trim().length >= 3)}
       act={() =>
         api.POST("/v1/projects/{project_id}/delegations", {
