@@ -233,7 +233,7 @@ TOUCHED: dict[str, tuple[str, ...]] = {
     "tenancy.invitation.": ("invitation", "user", "role_binding"),
     "tenancy.identity.": ("user",),
     "tenancy.identity_provider.": ("identity_provider",),
-    "tenancy.binding.": ("role_binding", "service_account", "permission"),
+    "tenancy.binding.": ("role_binding", "service_account", "project", "permission"),
     "tenancy.role.": ("role", "permission"),
     "tenancy.deny.": ("deny_rule", "permission"),
     "tenancy.delegation.": ("delegation", "permission"),
