@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { instanceOffers, memberOffers } from "../src/actions/offers";
 import { csrfToken } from "../src/api/csrf";
 import { STATES } from "../src/api/facts.gen";
+import { wayOutOf } from "../src/api/waysOut";
 import type { Manifest } from "../src/catalog/manifest";
 import { hostsOf, type Member, machineBlocks } from "../src/instances/members";
 import { type PlatformEvent, stepsOf } from "../src/operations/kinds";
@@ -121,6 +122,15 @@ test("moments and durations read like speech", () => {
   expect(ago(at, Date.parse(at) + 3 * 60_000)).toBe("3 minutes ago");
   expect(ago(at, Date.parse(at) - 2 * 86_400_000)).toBe("in 2 days");
   expect([lasted(at, "2026-01-01T12:00:01.5Z"), lasted(at, "2026-01-01T12:02:05Z")]).toEqual(["1.5 s", "2 min 5 s"]);
+});
+
+test("what to do about an error names no command and no field of the API", () => {
+  expect(wayOutOf("sign_in_refused", "Check both, with `tenant` too.")).toBe(
+    "Check your e-mail address and password and try again.",
+  );
+  expect(wayOutOf("not_listed", "Wait for its end (`gpuaas task list NODE`); then read `detail`.")).toBe(
+    "Wait for its end; then read detail.",
+  );
 });
 
 test("the CSRF token is read from either cookie, and from no other", () => {

@@ -4,6 +4,7 @@ import { Anchor, Box, Button, Group, List, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
 import { asProblem } from "../api/problem";
+import { wayOutOf } from "../api/waysOut";
 import { Copy } from "./Copy";
 
 export function ProblemNote({ error, again }: { error: unknown; again?: () => void }) {
@@ -18,7 +19,7 @@ export function ProblemNote({ error, again }: { error: unknown; again?: () => vo
         <IconAlertTriangle size={20} color="var(--bad)" style={{ flex: "none", marginTop: 2 }} aria-hidden />
         <Stack gap={4} style={{ minWidth: 0 }}>
           <Text fw={600}>{problem.sentence}</Text>
-          <Text size="sm">{problem.wayOut}</Text>
+          <Text size="sm">{wayOutOf(problem.code, problem.wayOut)}</Text>
           {problem.fields.length > 0 && (
             <List size="sm">
               {problem.fields.map((field) => (

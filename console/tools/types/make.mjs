@@ -32,18 +32,20 @@ const actions = read("actions.json");
 const lifecycles = read("lifecycles.json");
 const { events, reads } = read("events.json");
 const { roles } = read("permissions.json");
+const errors = Object.keys(read("errors.json"));
 const states = Object.fromEntries(
   Object.entries(lifecycles).map(([kind, { live, terminal }]) => [kind, { live, terminal }]),
 );
 const constant = (name, value) => `export const ${name} = ${JSON.stringify(value, null, 2)} as const;\n`;
 write(
   "facts.gen.ts",
-  "contracts/actions.json, lifecycles.json, events.json and permissions.json",
+  "contracts/actions.json, lifecycles.json, events.json, permissions.json and errors.json",
   [
     constant("ACTIONS", actions),
     constant("STATES", states),
     constant("EVENTS", events),
     constant("READS", reads),
     constant("ROLES", roles),
+    `export type ErrorCode =\n${errors.map((code) => `  | ${JSON.stringify(code)}`).join("\n")};\n`,
   ].join("\n"),
 );
