@@ -47,7 +47,7 @@ export function CorrelationLine({ id, bare = false }: { id: string; bare?: boole
   return (
     <Group gap={4} wrap="nowrap" style={{ minWidth: 0 }}>
       {!bare && (
-        <Text size="xs" c="dimmed">
+        <Text size="xs" c="dimmed" style={{ whiteSpace: "nowrap" }}>
           Trace ID
         </Text>
       )}
