@@ -9,9 +9,9 @@ from gpuaas_core.api import facts
 from gpuaas_core.api.adapter_detail import AdapterDetail
 from gpuaas_core.api.contracts import _routes_only
 from gpuaas_core.capacity.states import DECISIONS
-from gpuaas_core.instances.states import OPERATION
-from gpuaas_core.instances.views import _OF_INSTANCE, _OF_MEMBER, KINDS
+from gpuaas_core.instances.states import KINDS, OF_INSTANCE, OF_MEMBER
 from gpuaas_core.ledger.events import TYPES
+from gpuaas_core.operations.states import OPERATION
 
 LIFE_OF = {
     kind: kind for kind in ("instance", "member", "operation", "node", "allocation", "credential", "app_version")
@@ -27,9 +27,11 @@ def app() -> Any:
 
 def test_every_action_that_a_resource_shows_has_a_permission_and_a_route(app: Any) -> None:
     known = facts.actions(app)
-    shown = {KINDS[kind].key or kind for kind in _OF_INSTANCE} | {"retry", "add_{component}"}
+    shown = {kind.key or name for name, kind in KINDS.items() if kind.target == OF_INSTANCE and kind.ask}
+    shown |= {"retry", "add_{component}"}
     assert set(known["instance"]) == shown
-    assert set(known["member"]) >= {KINDS[kind].key for kind in _OF_MEMBER} | {"tombstone"}
+    of_member = {kind.key for kind in KINDS.values() if kind.target == OF_MEMBER and kind.key != "add"}
+    assert set(known["member"]) == of_member | {"retry", "tombstone"}
     assert set(known["operation"]) == {"retry", "cancel", "release_claim", "abandon"}
     assert set(known["node"]) == set(DECISIONS)
     for of_kind in known.values():

@@ -185,7 +185,7 @@ export const ACTIONS = {
     "release_claim": {
       "permission": "apps.operation.release",
       "method": "POST",
-      "path": "/v1/projects/{project_id}/operations/{operation_id}/take-claim",
+      "path": "/v1/projects/{project_id}/operations/{operation_id}/release-claim",
       "states": [
         "running"
       ]
@@ -1822,6 +1822,7 @@ export type ErrorCode =
   | "public_key_not_accepted"
   | "public_key_taken"
   | "quota_exceeded"
+  | "report_not_of_target"
   | "role_in_use"
   | "role_not_bindable"
   | "role_taken"
