@@ -147,7 +147,7 @@ def _life(title: str, life: Lifecycle) -> Life:
 
 # A kind of resource, and the collections it is read from. An item is read below its collection.
 COLLECTIONS: dict[str, tuple[str, ...]] = {
-    "operation": ("/v1/projects/{project_id}/operations",),
+    "operation": ("/v1/projects/{project_id}/operations", "/v1/operations"),
     "instance": ("/v1/projects/{project_id}/instances",),
     "member": (f"{INSTANCE_URL}/members",),
     "departure_certificate": ("/v1/projects/{project_id}/departure-certificates",),
