@@ -136,7 +136,7 @@ $(PNPM):
 	@command -v npm >/dev/null || { echo "npm is missing: install Node 20 or newer" >&2; exit 1; }
 	@npm install --silent --no-fund --no-audit --prefix var/pnpm pnpm@10
 
-$(CONSOLE): console/node_modules/ready console/index.html console/vite.config.ts contracts/openapi.json $(shell find console/src console/public -type f ! -name '*.gen.ts')
+$(CONSOLE): console/node_modules/ready console/index.html console/vite.config.ts contracts/openapi.json contracts/actions.json contracts/lifecycles.json contracts/events.json contracts/adapter-detail.schema.json contracts/permissions.json contracts/errors.json $(shell find console/src console/public -type f ! -name '*.gen.ts')
 	@echo "Building the console…"
 	@cd console && node tools/types/make.mjs && node_modules/.bin/vite build --logLevel warn
 

@@ -1,4 +1,4 @@
-// The console begins here: styles, theme, what was read, and the pages.
+// Starts the console: styles, theme, query cache and routes.
 
 import "@mantine/core/styles.css";
 import "@mantine/notifications/styles.css";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Manifest, Topology } from "../src/catalog/manifest";
-import { howMany, missing, takenBy } from "../src/deploy/draft";
+import { howMany, missing, suggestedName, takenBy } from "../src/deploy/draft";
 import { type Allocation, inOrder, whyNot } from "../src/deploy/machines";
 import { check } from "../src/deploy/schema";
 
@@ -39,11 +39,11 @@ describe("a draft", () => {
   });
 
   test.each([
-    [{ name: "Farm 1" }, "Give it a name."],
+    [{ name: "Farm 1" }, "Enter a name."],
     [{ placement: { hand: ["b", "c"] } }, "Choose a machine for the head."],
     [{ placement: { head: ["a"], hand: ["b"] } }, "Choose at least 2 machines for the hand."],
     [{ placement: { head: ["a"], hand: ["b", "c", "d", "e", "f"] } }, "Choose at most 4 machines for the hand."],
-    [{ inputs: {} }, "A setting is missing or does not fit yet."],
+    [{ inputs: {} }, "A setting is missing or invalid."],
   ])("says what is missing first: %o", (change, sentence) => {
     expect(missing({ ...draft, ...change }, wide, manifest)).toBe(sentence);
   });
@@ -57,19 +57,37 @@ describe("a draft", () => {
   });
 });
 
+test("the proposed name is not taken", () => {
+  expect(suggestedName(manifest, [])).toBe(`${manifest.app_slug}-1`);
+  expect(
+    suggestedName(
+      manifest,
+      [1, 2, 4].map((number) => `${manifest.app_slug}-${number}`),
+    ),
+  ).toBe(`${manifest.app_slug}-3`);
+});
+
+test("a machine can be selected for both components where the manifest lets them share", () => {
+  const shared = { ...wide, components: { ...wide.components, hand: { min: 1, may_share_with: "head" } } };
+  const placement = { head: ["a"], hand: [] };
+  expect(takenBy(placement, "hand", wide, manifest)).toEqual({ a: "head" });
+  expect(takenBy(placement, "hand", shared, manifest)).toEqual({});
+  expect(takenBy({ head: [], hand: ["a"] }, "head", shared, manifest)).toEqual({});
+});
+
 describe("a machine", () => {
   test.each([
     [machine("free"), null],
     [machine("used", { in_use_by: { instance_id: "i", instance_name: "other" } }), "Used by other"],
-    [machine("leaving", { state: "releasing" }), "The allocation is releasing"],
-    [machine("kept", { scheduler_type: "ray" }), "Kept for ray"],
-    [machine("away", { node_state: "lost" }), "The machine is lost"],
-    [machine("b"), "Chosen as hand"],
-  ])("can be chosen, or says why not", (one, reason) => {
-    expect(whyNot(one, "bare_metal", takenBy({ head: ["a"], hand: ["b"] }, "head", manifest))).toBe(reason);
+    [machine("leaving", { state: "releasing" }), "Being released"],
+    [machine("kept", { scheduler_type: "ray" }), "Reserved for ray"],
+    [machine("away", { node_state: "lost" }), "Machine is lost"],
+    [machine("b"), "Selected as hand"],
+  ])("is available, or the reason is given", (one, reason) => {
+    expect(whyNot(one, "bare_metal", takenBy({ head: ["a"], hand: ["b"] }, "head", wide, manifest))).toBe(reason);
   });
 
-  test("that nobody can choose comes last", () => {
+  test("that is not available comes last", () => {
     const order = inOrder([machine("a", { state: "releasing" }), machine("c"), machine("b")], "bare_metal");
     expect(order.map((one) => one.name)).toEqual(["b", "c", "a"]);
   });

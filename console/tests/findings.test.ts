@@ -20,9 +20,9 @@ describe("what apps say of a failure", () => {
       output: "one\ntwo\n",
       log: ["three"],
     });
-    expect(seen.noes.map((row) => row.sentence)).toEqual(["Port 1 is taken.", "It does not answer."]);
+    expect(seen.failed.map((row) => row.sentence)).toEqual(["Port 1 is taken.", "It does not answer."]);
     expect(seen.services.map((unit) => unit.unit)).toEqual(["x.service"]);
-    expect([seen.held, seen.said, seen.log]).toEqual([1, ["one", "two"], ["three"]]);
+    expect([seen.held, seen.output, seen.log]).toEqual([1, ["one", "two"], ["three"]]);
   });
 
   test("is what was seen the last time, where nothing was tried", () => {
@@ -33,7 +33,7 @@ describe("what apps say of a failure", () => {
   test("is passed over where it has another shape than expected", () => {
     expect(preflightOf({ preflight: "fine" })).toEqual([]);
     expect(preflightOf({ preflight: [null, { host: 7, checks: "none" }] })).toEqual([]);
-    expect(evidenceOf(null).noes).toEqual([]);
+    expect(evidenceOf(null).failed).toEqual([]);
     expect(evidenceOf({ units: [3], output: { a: 1 }, log: [1, "line"] }).log).toEqual(["line"]);
   });
 });

@@ -17,9 +17,20 @@ describe("a stream of events", () => {
     expect(new SseReader().feed(": at 17\n\n")).toEqual([]);
   });
 
-  test("makes old what it is about, and always the list of events", () => {
-    expect(affectedBy("apps.operation.progressed")).toContain("/operations");
-    expect(affectedBy("capacity.node.lost")).toContain("/allocations");
-    expect(affectedBy("something.new.happened")).toEqual(["/events"]);
+  test("refreshes what it is about, and always the list of events", () => {
+    expect(affectedBy("apps.operation.progressed")).toContain("/v1/projects/{project_id}/operations/{operation_id}");
+    expect(affectedBy("capacity.node.lost")).toContain("/v1/projects/{project_id}/allocations");
+    expect(affectedBy("tenancy.invitation.accepted")).toContain("/v1/tenants/{tenant_id}/users");
+    for (const paths of [affectedBy("apps.member.added"), affectedBy("something.new.happened")])
+      expect(paths).toContain("/v1/projects/{project_id}/events");
+  });
+
+  test("of another project refreshes what is read from the tenant only", () => {
+    expect(affectedBy("capacity.allocation.released", true)).toEqual([
+      "/v1/tenants/{tenant_id}/allocations",
+      "/v1/tenants/{tenant_id}/events",
+      "/v1/nodes/{node_id}",
+      "/v1/tenants/{tenant_id}/nodes",
+    ]);
   });
 });

@@ -1,11 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { instanceOffers, memberOffers } from "../src/actions/offers";
 import { csrfToken } from "../src/api/csrf";
+import { STATES } from "../src/api/facts.gen";
+import { wayOutOf } from "../src/api/waysOut";
 import type { Manifest } from "../src/catalog/manifest";
 import { hostsOf, type Member, machineBlocks } from "../src/instances/members";
 import { type PlatformEvent, stepsOf } from "../src/operations/kinds";
+import { displayName, roleName } from "../src/parts/names";
 import { ago, lasted } from "../src/parts/time";
-import { toneOf, words } from "../src/parts/tone";
+import { hasTone, toneOf } from "../src/parts/tone";
+import { leastRole } from "../src/session/grants";
 
 const manifest = {
   components: [{ key: "hub", title: "Hub" }],
@@ -84,7 +88,32 @@ test("an operation that runs is on its way, an instance that runs has arrived", 
     "busy",
     "still",
   ]);
-  expect(words("needs_attention")).toBe("Needs attention");
+});
+
+test("keys have display names, and a tenant's own role keeps its name", () => {
+  expect(["needs_attention", "cpus", "memory_mb", "gpu_uuid", "multi_node", "add_member"].map(displayName)).toEqual([
+    "Needs attention",
+    "CPUs",
+    "Memory (MB)",
+    "GPU UUID",
+    "Multi-node",
+    "Add member",
+  ]);
+  expect([roleName("tenant_admin"), roleName("night-shift")]).toEqual(["Tenant admin", "night-shift"]);
+});
+
+test("every state of every lifecycle has a tone on purpose", () => {
+  const missing = Object.entries(STATES).flatMap(([kind, { live, terminal }]) =>
+    [...live, ...terminal].filter((state) => !hasTone(state)).map((state) => `${kind}: ${state}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("a missing permission names the smallest role that has it", () => {
+  expect(
+    ["apps.instance.read", "apps.instance.operate", "tenancy.user.create", "platform.tenant.create"].map(leastRole),
+  ).toEqual(["project_viewer", "project_admin", "tenant_admin", "platform_admin"]);
+  expect(leastRole("no.such.permission")).toBeUndefined();
 });
 
 test("moments and durations read like speech", () => {
@@ -93,6 +122,15 @@ test("moments and durations read like speech", () => {
   expect(ago(at, Date.parse(at) + 3 * 60_000)).toBe("3 minutes ago");
   expect(ago(at, Date.parse(at) - 2 * 86_400_000)).toBe("in 2 days");
   expect([lasted(at, "2026-01-01T12:00:01.5Z"), lasted(at, "2026-01-01T12:02:05Z")]).toEqual(["1.5 s", "2 min 5 s"]);
+});
+
+test("what to do about an error names no command and no field of the API", () => {
+  expect(wayOutOf("sign_in_refused", "Check both, with `tenant` too.")).toBe(
+    "Check your e-mail address and password and try again.",
+  );
+  expect(wayOutOf("not_listed", "Wait for its end (`gpuaas task list NODE`); then read `detail`.")).toBe(
+    "Wait for its end; then read detail.",
+  );
 });
 
 test("the CSRF token is read from either cookie, and from no other", () => {

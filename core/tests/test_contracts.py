@@ -33,7 +33,7 @@ def test_the_committed_contracts_are_fresh() -> None:
 
 def test_writing_makes_them_fresh_and_checking_touches_nothing(tmp_path: Path) -> None:
     folder, docs = tmp_path / "contracts", tmp_path / "docs"
-    assert len(write_contracts(folder, docs, check=True)) == 12
+    assert len(write_contracts(folder, docs, check=True)) == 16
     assert list(tmp_path.iterdir()) == []
     assert write_contracts(folder, docs, check=False) == []
     assert write_contracts(folder, docs, check=True) == []

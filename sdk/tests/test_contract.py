@@ -12,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 from gpuaas_sdk import Calls, errors, generate, models
+from gpuaas_sdk.client import generated_facts
 from gpuaas_sdk.client.call import call
 from gpuaas_sdk.client.request import Page, Request
 
@@ -144,6 +145,13 @@ def test_the_sdk_knows_every_error_code_of_the_platform() -> None:
     contract = json.loads(generate.CONTRACT.with_name("errors.json").read_text())
     known = {code: msgspec.to_builtins(one) for code, one in errors.known_problems().items()}
     assert known == contract, "run python -m gpuaas_sdk.generate"
+
+
+def test_the_generated_facts_are_fresh_and_name_the_final_states_of_an_operation() -> None:
+    assert generate.facts(generate.CONTRACT.parent) == generate.FACTS.read_text(), "run python -m gpuaas_sdk.generate"
+    assert "succeeded" in generated_facts.TERMINAL_STATES["operation"]
+    assert generated_facts.LIVE_STATES["operation"] == ("queued", "running")
+    assert generated_facts.ACTION_PERMISSIONS["member"]["drain"] == "apps.member.operate"
 
 
 def test_every_model_can_be_decoded() -> None:

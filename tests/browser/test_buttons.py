@@ -12,7 +12,8 @@ from scene import Scene
 from test_journeys import actions_of, row, succeeded
 
 NAME, NEWER = "pressed", "1.5.0"
-GONE = "Its machine is gone"
+GONE, GONE_VERB = "Machine is lost…", "Remove member"
+CLOSE, CLOSE_VERB = "Force-close (cleanup not verified)", "Force-close"
 MENU = re.compile("^(Actions|More)$")
 PLACES = {"hub": ["gpu-a1"], "runner": ["gpu-a2", "gpu-a3"]}
 
@@ -66,14 +67,15 @@ def press(visit: Visit, title: str) -> None:
 def answer(visit: Visit, title: str, chosen: str | None = None) -> None:
     """In the dialog: a version or a machine if one is asked for, the name where it is dangerous, then the button."""
     dialog = visit.page.get_by_role("dialog")
+    title = {GONE: GONE_VERB, CLOSE: CLOSE_VERB}.get(title, title)
     expect(dialog.get_by_role("button", name=title, exact=True)).to_be_visible()
     if chosen and dialog.get_by_role("combobox", name="Version").count():
         dialog.get_by_role("combobox", name="Version").click()
         visit.page.get_by_role("option", name=chosen, exact=True).click()
     elif chosen:
         dialog.get_by_role("radio", name=re.compile(f"^{chosen}")).click()
-    if dialog.get_by_label("Why").count():
-        dialog.get_by_label("Why").fill("The test wants it so.")
+    if dialog.get_by_label("Reason").count():
+        dialog.get_by_label("Reason").fill("The test wants it so.")
     asked = dialog.get_by_text(re.compile("^Type .* to confirm$"))
     if asked.count():
         expect(dialog.get_by_role("button", name=title)).to_be_disabled()
@@ -125,7 +127,7 @@ def test_what_does_not_let_go_is_called_off_taken_away_and_given_up(visit: Visit
     expect(page.get_by_role("alert")).to_contain_text("does not let go of its notebooks")
     page.goto(address)
     visit.at(NAME)
-    of_member(visit, "gpu-b1", "Give up without evidence")
+    of_member(visit, "gpu-b1", CLOSE)
     expect(row(visit, "gpu-b1")).to_have_count(0)
 
     for ending in ("cancel", "abandon"):
@@ -134,17 +136,17 @@ def test_what_does_not_let_go_is_called_off_taken_away_and_given_up(visit: Visit
         visit.at(f"Restart {NAME}")
         expect(page.locator("[data-steps]").get_by_text("Waiting for every notebook to end")).to_be_visible()
         if ending == "cancel":
-            press(visit, "Cancel")
-            answer(visit, "Cancel")
+            press(visit, "Cancel operation")
+            answer(visit, "Cancel operation")
             expect(page.get_by_text("Canceled", exact=True)).to_be_visible()
             page.goto(address)
             visit.at(NAME)
             continue
-        press(visit, "Take it from its controller")
-        answer(visit, "Take it from its controller")
+        press(visit, "Release claim")
+        answer(visit, "Release claim")
         expect(page.get_by_text(re.compile(r"notebooks-1 \(claim [2-9]"))).to_be_visible()  # another epoch
-        press(visit, "Give up without evidence")
-        answer(visit, "Give up without evidence")
+        press(visit, CLOSE)
+        answer(visit, CLOSE)
         expect(page.get_by_text("Needs attention", exact=True)).to_be_visible()
         visit.check()
 
@@ -155,11 +157,11 @@ def _is_refused_while_it_reports(visit: Visit, machine: str) -> None:
     visit.page.get_by_role("menuitem", name=GONE, exact=True).click()
     dialog = visit.page.get_by_role("dialog")
     expect(dialog.get_by_role("alert")).to_contain_text("its agent reports")
-    dialog.get_by_label("Why").fill("It burned.")
-    expect(dialog.get_by_role("button", name=GONE, exact=True)).to_be_disabled()
+    dialog.get_by_label("Reason").fill("It burned.")
+    expect(dialog.get_by_role("button", name=GONE_VERB, exact=True)).to_be_disabled()
     dialog.get_by_label(f"Type {name} to confirm").fill(name)
     visit.check()
-    dialog.get_by_role("button", name="Leave it").click()
+    dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
 
 

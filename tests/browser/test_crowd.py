@@ -33,7 +33,7 @@ def test_an_instance_of_two_hundred_members_is_read_in_pages(visit: Visit, addre
     page.goto(address)
     visit.at(NAME)
     expect(page.get_by_role("img", name=re.compile(f"Members by component.*Runner × {MEMBERS - 1}"))).to_be_visible()
-    expect(page.get_by_text(f"{MEMBERS} in all")).to_be_visible()
+    expect(page.get_by_text(f"{MEMBERS} in total")).to_be_visible()
     pager = page.get_by_role("navigation", name="Pages of this list")
     steady(watch)
     visit.check()
@@ -43,7 +43,7 @@ def test_an_instance_of_two_hundred_members_is_read_in_pages(visit: Visit, addre
     steady(watch)
 
     page.get_by_role("button", name="Add runners").click()
-    page.get_by_role("textbox", name=re.compile("^Find: Machines to add")).fill("big-19")
+    page.get_by_role("textbox", name=re.compile("^Search: Machines")).fill("big-19")
     expect(page.get_by_role("checkbox")).to_have_count(10)
     steady(watch)
 

@@ -22,7 +22,7 @@ def deploy(visit: Visit, name: str, hub: str, *runners: str, trouble: str = "non
     visit.go("catalog", "Catalog")
     page.get_by_role("link", name="Deploy").click()
     visit.at("Deploy Notebooks")
-    expect(page.get_by_role("button", name="Check the plan")).to_be_disabled()
+    expect(page.get_by_role("button", name="Check plan")).to_be_disabled()
     page.get_by_label("Name", exact=True).fill(name)
     if runners:
         page.get_by_label("A hub, and runners on machines of their own").check()
@@ -31,11 +31,11 @@ def deploy(visit: Visit, name: str, hub: str, *runners: str, trouble: str = "non
     else:
         choose(visit, "Hub and Runner", hub)
     if operator:
-        page.get_by_role("combobox", name="Operated by").click()
+        page.get_by_role("combobox", name="Operator").click()
         page.get_by_role("option", name=operator, exact=True).click()
     page.get_by_label("Greeting").fill("Hello, team")
     page.get_by_label("Trouble").select_option(trouble)
-    page.get_by_role("button", name="Check the plan").click()
+    page.get_by_role("button", name="Check plan").click()
     expect(page.locator("[data-plan]")).to_contain_text(f"as '{name}' on {1 + len(runners)} machine")
     page.get_by_role("button", name="Deploy", exact=True).click()
     visit.at(f"Deploy {name}")
@@ -116,8 +116,8 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     visit.check()
     page.get_by_role("tab", name="Settings").click()
     expect(page.get_by_text("Hello, team")).to_be_visible()
-    expect(page.get_by_text("Operated by")).to_be_visible()
-    expect(page.get_by_text("any controller of the app")).to_have_count(0)
+    expect(page.get_by_text("Operator", exact=True)).to_be_visible()
+    expect(page.get_by_text("Any operator of the app")).to_have_count(0)
     visit.check()
     page.get_by_role("tab", name="History").click()
     expect(page.get_by_role("link", name="Drain member")).to_be_visible()
@@ -129,9 +129,9 @@ def test_from_the_first_sign_in_to_a_torn_down_instance(visit: Visit, stage: Sce
     expect(dialog.get_by_role("button", name="Decommission")).to_be_disabled()
     dialog.get_by_label("Type team to confirm").fill("team")
     dialog.get_by_role("button", name="Decommission").click()
-    expect(page.get_by_text("It is gone from its machines, with evidence for each.")).to_be_visible()
+    expect(page.get_by_text("Removed from all machines. The cleanup of each is verified below.")).to_be_visible()
     visit.go("instances", "Instances")
-    expect(page.get_by_text("Nothing runs here yet")).to_be_visible()
+    expect(page.get_by_text("No instances yet")).to_be_visible()
 
 
 def test_a_failure_says_what_to_do_and_a_retry_succeeds(visit: Visit) -> None:
@@ -140,7 +140,7 @@ def test_a_failure_says_what_to_do_and_a_retry_succeeds(visit: Visit) -> None:
     alert = visit.page.get_by_role("alert")
     expect(alert).to_contain_text("The image could not be fetched")
     expect(alert).to_contain_text("Look whether the mirror is up, then retry.")
-    expect(alert.get_by_role("button", name="Copy the correlation id")).to_be_visible()
+    expect(alert.get_by_role("button", name="Copy the trace ID")).to_be_visible()
     visit.check()
     visit.page.get_by_role("button", name="Retry").click()
     visit.page.get_by_role("dialog").get_by_role("button", name="Retry").click()
@@ -167,17 +167,18 @@ def test_progress_goes_on_after_a_lost_connection(visit: Visit, stage: Scene) ->
     expect(row(visit, "meanwhile")).to_contain_text("Running")
 
 
-def test_whoever_lacks_a_key_sees_why(visit: Visit, stage: Scene) -> None:
+def test_a_user_without_a_permission_reads_which_role_has_it(visit: Visit, stage: Scene) -> None:
     visit.sign_in("sam")
     visit.go("catalog", "Catalog")
     visit.page.get_by_role("button", name="Deploy").click()
-    expect(visit.page.get_by_text("apps.instance.create")).to_be_visible()
-    expect(visit.page.get_by_text("project_admin")).to_be_visible()
+    expect(visit.page.get_by_text("You need the Project admin role.")).to_be_visible()
     visit.check()
     visit.go("instances", "Instances")
     visit.page.get_by_role("link", name="meanwhile").click()
     visit.page.get_by_role("button", name="Actions").first.click()
-    expect(visit.page.get_by_text("You may not: it needs apps.instance.decommission.")).to_be_visible()
+    expect(visit.page.get_by_text("You need the Project admin role.")).to_be_visible()
+    expect(visit.page.get_by_role("menuitem", name="Decommission")).to_have_attribute("aria-disabled", "true")
+    visit.check()
 
 
 def test_a_wrong_password_is_said_and_signing_out_leaves_nothing(visit: Visit) -> None:
@@ -225,11 +226,11 @@ def test_people_of_an_organisation_are_led_to_its_provider(visit: Visit, stage: 
     )
     page = visit.page
     page.goto(f"{stage.url}/sign-in")
-    page.get_by_role("button", name="Sign in through your organisation").click()
-    page.get_by_label("Your organisation").fill("nobody-here")
+    page.get_by_role("button", name="Sign in with your organisation").click()
+    page.get_by_label("Organisation").fill("not-here")
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text("signs in with e-mail and password, or has another short name")).to_be_visible()
-    page.get_by_label("Your organisation").fill("demo")
+    expect(page.get_by_text("No identity provider found.")).to_be_visible()
+    page.get_by_label("Organisation").fill("demo")
     page.get_by_role("button", name="Continue").click()
     way = page.get_by_role("link", name="Continue with Demo login")
     expect(way).to_have_attribute("href", provider.start_url)
@@ -244,9 +245,9 @@ def test_a_platform_administrator_sees_tenants_and_no_projects(visit: Visit, sta
     visit.at("Machines")
     expect(visit.page.get_by_role("row").filter(has_text="gpu-a1")).to_contain_text("Ready")
     visit.page.get_by_role("link", name="Policies").click()
-    visit.at("Policies of the platform")
-    visit.page.get_by_role("button", name="New policy").click()
-    expect(visit.page.get_by_role("dialog").get_by_label("Apps the platform offers to run itself")).to_be_visible()
+    visit.at("Platform policies")
+    visit.page.get_by_role("button", name="Create policy").click()
+    expect(visit.page.get_by_role("dialog").get_by_label("Platform-managed apps")).to_be_visible()
     visit.check()
 
 

@@ -39,7 +39,7 @@ def test_from_the_first_sign_in_to_a_running_cluster(dana: Visit, ground: Ground
     choose(page.get_by_role("group", name="Controller", exact=True), HEAD)
     choose(page.get_by_role("group", name="Worker", exact=True), FIRST, SECOND)
     look(dana, "a3-deploy")
-    page.get_by_role("button", name="Check the plan").click()
+    page.get_by_role("button", name="Check plan").click()
     for host in (HEAD, FIRST, SECOND):
         expect(page.locator("[data-plan]")).to_contain_text(host)
     look(dana, "a4-plan")
@@ -97,7 +97,7 @@ def test_a_drain_tells_whose_job_holds_the_worker_and_when_it_is_free(dana: Visi
     row(dana, SPARE).get_by_role("link").click()
     dana.at(f"worker/2 on {SPARE}")
     forecast = page.locator("[data-forecast]")
-    for words in ("It is free in", job, "gpuaas", "RUNNING"):
+    for words in ("Free in", job, "gpuaas", "RUNNING"):
         expect(forecast).to_contain_text(words)
     look(dana, "b6-member-draining")
     ground.as_user(HEAD, "scancel", job)
@@ -121,21 +121,21 @@ def test_a_drained_worker_is_given_back_and_removed(dana: Visit, ground: Ground)
     expect(row(dana, SPARE)).to_have_count(0)
 
 
-def test_whoever_lacks_the_key_sees_why(browser: Browser, dana: Visit, ground: Ground) -> None:
+def test_a_user_without_a_permission_reads_which_role_has_it(browser: Browser, dana: Visit, ground: Ground) -> None:
     with looking(browser, ground, "sam") as sam:
         sam.go("catalog", "Catalog")
         sam.page.get_by_role("button", name="Deploy").click()
-        expect(sam.page.get_by_text("apps.instance.create")).to_be_visible()
+        expect(sam.page.get_by_text("You need the Project admin role.")).to_be_visible()
         look(sam, "d1-catalog")
         sam.go("instances", "Instances")
         sam.page.get_by_role("link", name=NAME).click()
         sam.at(NAME)
         sam.page.get_by_role("button", name="Actions", exact=True).click()
-        expect(sam.page.get_by_text("You may not: it needs apps.instance.decommission.")).to_be_visible()
+        expect(sam.page.get_by_text("You need the Project admin role.")).to_be_visible()
         look(sam, "d2-instance")
         sam.page.keyboard.press("Escape")
         actions_of(sam, FIRST)
-        expect(sam.page.get_by_text("You may not: it needs apps.member.operate.").first).to_be_visible()
+        expect(sam.page.get_by_text("You need the Project admin role.").first).to_be_visible()
         look(sam, "d3-member")
 
 
@@ -147,7 +147,7 @@ def test_a_persons_drain_is_shown_with_who_and_why_and_left_alone(dana: Visit, g
     expect(health).to_contain_text("drained by root", timeout=SLOW_MS)
     expect(health).to_contain_text("fan is loud. That is left alone")
     expect(row(dana, FIRST)).to_contain_text("Drained")
-    for words in ("Drained by root", node, "To put it back", "To keep it"):
+    for words in ("Drained by root", node, "To revert", "To keep it"):
         expect(dana.page.locator("[data-drift]")).to_contain_text(words)
     look(dana, "e1-human-drain")
     row(dana, FIRST).get_by_role("link").click()
@@ -173,11 +173,11 @@ def test_it_is_torn_down_with_a_certificate_for_each_machine(dana: Visit, ground
     look(dana, "f1-ask")
     dialog.get_by_role("button", name="Decommission").click()
     succeeded(dana)
-    expect(page.get_by_text("with evidence for each")).to_be_visible()
+    expect(page.get_by_text("The cleanup of each is verified")).to_be_visible()
     certificates = page.locator("[data-certificates]")
     for host in (HEAD, FIRST, SECOND):
         expect(certificates).to_contain_text(f"{host} is clean")
-    expect(certificates.get_by_text("Nobody of this operation can enter it any more.")).to_have_count(3)
+    expect(certificates.get_by_text("Access revoked.")).to_have_count(3)
     certificates.get_by_text(HEAD, exact=True).click()
     expect(certificates.get_by_text("sha256:").first).to_be_visible()
     look(dana, "f2-gone")

@@ -21,7 +21,7 @@ OF_PROJECT = {
     "events": "Events",
     "service-accounts": "Service accounts",
     "credentials": "Credentials",
-    "access": "People and access",
+    "access": "Access",
     "delegations": "Delegations",
     "entitlements": "Entitlements",
     "policies": "Policies",
@@ -35,10 +35,10 @@ OF_TENANT = {
     "roles": "Roles",
     "roles?tab=roles": "Roles",
     "roles?tab=denied": "Roles",
-    "policies": "Policies of the tenant",
+    "policies": "Tenant policies",
     "audit": "Audit trail",
 }
-OF_PLATFORM = {"tenants": "Tenants", "regions": "Regions", "skus": "SKUs", "policies": "Policies of the platform"}
+OF_PLATFORM = {"tenants": "Tenants", "regions": "Regions", "skus": "SKUs", "policies": "Platform policies"}
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 MOST_KB = 250
 
@@ -100,17 +100,17 @@ def test_one_instance_from_its_operation_to_its_triage_by_keyboard_and_links(vis
 def test_access_is_explained_and_the_audit_trail_verified(visit: Visit, stage: Scene) -> None:
     page = visit.page
     visit.sign_in("dana")
-    visit.go("access", "People and access")
-    page.get_by_label("Who").first.click()
+    visit.go("access", "Access")
+    page.get_by_role("combobox", name="Name").first.click()
     page.get_by_role("option", name="Sam (project member)").click()
     page.get_by_role("combobox", name="Permission").fill("apps.instance.create")
-    page.get_by_role("button", name="Explain").click()
-    expect(page.get_by_text("Sam (project member) may not.")).to_be_visible()
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("Sam (project member): not allowed.")).to_be_visible()
     page.goto(f"{stage.url}/tenants/{stage.demo.tenant_id}/audit")
     visit.at("Audit trail")
-    page.get_by_role("button", name="Verify the trail").click()
+    page.get_by_role("button", name="Verify trail").click()
     expect(page.get_by_text("rows are as they were written")).to_be_visible()
-    page.get_by_label("Permission begins with").fill("tenancy.project.")
+    page.get_by_label("Permission starts with").fill("tenancy.project.")
     expect(page.get_by_role("row").filter(has_text="capacity.enrolment.create")).to_have_count(0)
     expect(page.get_by_role("row").filter(has_text="tenancy.project.create").first).to_be_visible()
 
@@ -119,16 +119,16 @@ def test_a_credential_is_made_rotated_and_revoked_and_never_shown(visit: Visit) 
     page = visit.page
     visit.sign_in("dana")
     visit.go("credentials", "Credentials")
-    page.get_by_role("button", name="Make a key").click()
+    page.get_by_role("button", name="Create key").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("mirror")
-    dialog.get_by_role("button", name="Make it").click()
+    dialog.get_by_role("button", name="Create key").click()
     expect(page.get_by_text("ssh-ed25519").first).to_be_visible()
     page.get_by_role("button", name="Rotate: mirror").click()
     dialog.get_by_role("button", name="Rotate").click()
     expect(page.get_by_text("Rotating")).to_be_visible()
     page.get_by_role("button", name="Revoke: mirror").click()
-    dialog.get_by_label("Why").fill("The mirror is gone.")
+    dialog.get_by_label("Reason").fill("The mirror is gone.")
     dialog.get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("button", name="Revoke: mirror")).to_have_count(0)
     assert "PRIVATE KEY" not in page.content()

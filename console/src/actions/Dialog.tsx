@@ -1,18 +1,6 @@
-// Asking for an action: what it will do, what must be said, and for what cannot be taken back, the name.
+// The dialog of an action: what it does, the fields it needs, and for what cannot be undone, the name to type.
 
-import {
-  Button,
-  Checkbox,
-  Group,
-  Loader,
-  Modal,
-  NumberInput,
-  Select,
-  Stack,
-  Text,
-  Textarea,
-  TextInput,
-} from "@mantine/core";
+import { Button, Checkbox, Group, Loader, NumberInput, Select, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
@@ -22,6 +10,7 @@ import { useManifest } from "../catalog/useManifest";
 import { MachinePicker } from "../deploy/MachinePicker";
 import { PlanView } from "../deploy/PlanView";
 import { ProblemNote } from "../parts/ProblemNote";
+import { Window } from "../parts/Window";
 import { ASK_INSTANCE, ASK_MEMBER, ASK_OPERATION, addMembers, type Fields, planOf, type Target } from "./ask";
 import type { Offer } from "./offers";
 
@@ -37,8 +26,8 @@ interface Props {
 }
 
 export function Dialog({ offer, target: now, kind, name, close }: Props) {
-  const [target] = useState(now); // what is asked for is asked of what was seen
-  const [said, say] = useState<Fields>({ machines: [], inputs: target.instance.inputs });
+  const [target] = useState(now); // the action applies to the state that was on the screen
+  const [fields, change] = useState<Fields>({ machines: [], inputs: target.instance.inputs });
   const [typed, type] = useState("");
   const go = useNavigate();
   const client = useQueryClient();
@@ -46,77 +35,77 @@ export function Dialog({ offer, target: now, kind, name, close }: Props) {
   const asked = useMutation({
     mutationFn: () => {
       const ask = offer.key.startsWith("add_") ? addMembers(offer.key.slice(4)) : TABLES[kind][offer.key];
-      if (!ask) throw new Error(`The console does not know how to ask for ${offer.key}.`);
-      return ask(target, said);
+      if (!ask) throw new Error(`This console does not know the action ${offer.key}. Reload the page.`);
+      return ask(target, fields);
     },
     onSuccess: ({ operations: [first, ...others] }) => {
-      client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "plan" }); // that one has come true
+      client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "plan" }); // the plan was carried out
       close();
       if (!first) return notifications.show({ message: `${offer.title}: done.` });
       if (!others.length) return go(`/projects/${target.projectId}/operations/${first}`);
-      notifications.show({ message: `${offer.title}: ${others.length + 1} operations are under way.` });
+      notifications.show({ message: `${offer.title}: ${others.length + 1} operations started.` });
     },
   });
   const ready =
     (!offer.danger || typed === name) &&
-    (!needs.includes("machines") || said.machines.length > 0) &&
-    (!needs.includes("machine") || said.machines.length === 1) &&
-    (!needs.includes("version") || Boolean(said.version)) &&
-    (!needs.includes("reason") || (said.reason ?? "").trim().length >= 3);
+    (!needs.includes("machines") || fields.machines.length > 0) &&
+    (!needs.includes("machine") || fields.machines.length === 1) &&
+    (!needs.includes("version") || Boolean(fields.version)) &&
+    (!needs.includes("reason") || (fields.reason ?? "").trim().length >= 3);
   return (
-    <Modal opened onClose={close} title={<Text fw={650}>{`${offer.title}: ${name}`}</Text>} size="lg">
+    <Window title={`${offer.title.replace("…", "")}: ${name}`} close={close} size="lg">
       <Stack gap="md">
         <Text size="sm">{offer.impact}</Text>
         {(needs.includes("machines") || needs.includes("machine")) && (
           <MachinePicker
             projectId={target.projectId}
             backend={target.instance.runtime_backend}
-            chosen={said.machines}
-            choose={(machines) => say({ ...said, machines })}
+            chosen={fields.machines}
+            choose={(machines) => change({ ...fields, machines })}
             most={needs.includes("machine") ? 1 : null}
-            label={needs.includes("machine") ? "The machine that takes its place" : "Machines to add"}
+            label={needs.includes("machine") ? "Replacement machine" : "Machines"}
           />
         )}
         {needs.includes("successor") && (
           <MachinePicker
             projectId={target.projectId}
             backend={target.instance.runtime_backend}
-            chosen={said.machines}
-            choose={(machines) => say({ ...said, machines })}
+            chosen={fields.machines}
+            choose={(machines) => change({ ...fields, machines })}
             most={1}
-            label="The machine that takes its place"
-            hint="Optional: without one the instance goes on with a member fewer."
+            label="Replacement machine"
+            hint="Optional. Without one the instance continues with one member fewer."
           />
         )}
-        {needs.includes("deadline") && <Deadline said={said} say={say} />}
+        {needs.includes("deadline") && <Deadline fields={fields} change={change} />}
         {needs.includes("anyway") && (
           <Checkbox
-            label="Even if the app has stopped trying after repeated failures"
-            checked={said.anyway ?? false}
-            onChange={(event) => say({ ...said, anyway: event.currentTarget.checked })}
+            label="Retry even after repeated failures"
+            checked={fields.anyway ?? false}
+            onChange={(event) => change({ ...fields, anyway: event.currentTarget.checked })}
           />
         )}
-        {needs.includes("version") && <Version target={target} said={said} say={say} />}
-        {needs.includes("inputs") && <Inputs target={target} said={said} say={say} />}
-        {offer.plan && <Plan offer={offer} target={target} machines={said.machines} />}
+        {needs.includes("version") && <Version target={target} fields={fields} change={change} />}
+        {needs.includes("inputs") && <Inputs target={target} fields={fields} change={change} />}
+        {offer.plan && <Plan offer={offer} target={target} machines={fields.machines} />}
         {kind !== "operation" &&
           !needs.includes("inputs") &&
           !needs.includes("version") &&
           !needs.includes("reason") && (
             <TextInput
               label="Reason"
-              description="Optional; kept with the operation."
-              value={said.reason ?? ""}
-              onChange={(event) => say({ ...said, reason: event.currentTarget.value })}
+              description="Optional. Recorded with the operation."
+              value={fields.reason ?? ""}
+              onChange={(event) => change({ ...fields, reason: event.currentTarget.value })}
             />
           )}
         {needs.includes("reason") && (
           <Textarea
-            label="Why"
-            description="Kept for whoever looks later."
+            label="Reason"
+            description="Recorded in the audit trail."
             required
-            value={said.reason ?? ""}
-            onChange={(event) => say({ ...said, reason: event.currentTarget.value })}
+            value={fields.reason ?? ""}
+            onChange={(event) => change({ ...fields, reason: event.currentTarget.value })}
           />
         )}
         {offer.danger && (
@@ -131,7 +120,7 @@ export function Dialog({ offer, target: now, kind, name, close }: Props) {
         {asked.error && <ProblemNote error={asked.error} />}
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={close}>
-            Leave it
+            Cancel
           </Button>
           <Button
             color={offer.danger ? "red.8" : undefined}
@@ -139,43 +128,43 @@ export function Dialog({ offer, target: now, kind, name, close }: Props) {
             loading={asked.isPending}
             onClick={() => asked.mutate()}
           >
-            {offer.title}
+            {offer.verb ?? offer.title}
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }
 
 interface Part {
-  said: Fields;
-  say: (said: Fields) => void;
+  fields: Fields;
+  change: (fields: Fields) => void;
 }
 
-function Deadline({ said, say }: Part) {
+function Deadline({ fields, change }: Part) {
   return (
     <>
       <NumberInput
-        label="Minutes that running work may take"
-        description="Left empty: as long as it needs."
+        label="Let running jobs finish for up to (minutes)"
+        description="Leave empty for no limit."
         min={0}
         max={10_080}
-        value={said.deadlineS === undefined ? "" : said.deadlineS / 60}
-        onChange={(minutes) => say({ ...said, deadlineS: minutes === "" ? undefined : Number(minutes) * 60 })}
+        value={fields.deadlineS === undefined ? "" : fields.deadlineS / 60}
+        onChange={(minutes) => change({ ...fields, deadlineS: minutes === "" ? undefined : Number(minutes) * 60 })}
       />
-      {said.deadlineS !== undefined && (
+      {fields.deadlineS !== undefined && (
         <Checkbox
-          label="Then begin it anew elsewhere"
-          description="Otherwise it keeps the member, and this operation gives up."
-          checked={said.requeue ?? false}
-          onChange={(event) => say({ ...said, requeue: event.currentTarget.checked })}
+          label="Then requeue jobs that still run"
+          description="Otherwise the member stays and this operation fails."
+          checked={fields.requeue ?? false}
+          onChange={(event) => change({ ...fields, requeue: event.currentTarget.checked })}
         />
       )}
     </>
   );
 }
 
-function Version({ target, said, say }: Part & { target: Target }) {
+function Version({ target, fields, change }: Part & { target: Target }) {
   const { app_slug, version } = target.instance;
   const versions = queries.useQuery("get", "/v1/apps/{app_slug}/versions", {
     params: { path: { app_slug }, query: { limit: 200 } },
@@ -184,24 +173,24 @@ function Version({ target, said, say }: Part & { target: Target }) {
   return (
     <Select
       label="Version"
-      description={`It has ${version} now.`}
+      description={`Current version: ${version}`}
       placeholder={others.length ? "Choose" : "No other version is published"}
       data={others.map((one) => one.version)}
-      value={said.version ?? null}
-      onChange={(chosen) => say({ ...said, version: chosen ?? undefined })}
+      value={fields.version ?? null}
+      onChange={(chosen) => change({ ...fields, version: chosen ?? undefined })}
     />
   );
 }
 
-function Inputs({ target, said, say }: Part & { target: Target }) {
+function Inputs({ target, fields, change }: Part & { target: Target }) {
   const manifest = useManifest(target.instance.app_slug, target.instance.version);
   if (!manifest) return <Loader />;
   return (
     <Suspense fallback={<Loader />}>
       <InputsForm
         schema={manifest.inputs_schema}
-        value={said.inputs ?? {}}
-        change={(inputs) => say({ ...said, inputs })}
+        value={fields.inputs ?? {}}
+        change={(inputs) => change({ ...fields, inputs })}
       />
     </Suspense>
   );
@@ -212,7 +201,7 @@ function Plan({ offer, target, machines }: { offer: Offer; target: Target; machi
   const plan = useQuery({
     queryKey: ["plan", offer.key, target.instance.id, target.memberId, machines],
     queryFn: () => planOf(offer.key, target, machines),
-    enabled: adding ? machines.length > 0 : machines.length === 0, // with a successor nothing is foretold
+    enabled: adding ? machines.length > 0 : machines.length === 0, // there is no plan with a replacement
     staleTime: 0,
     retry: false,
   });

@@ -1,8 +1,8 @@
-// What can be asked of a thing now: the platform's table, the app's words, the state's reasons and one's own rights.
+// The actions of a resource now: the platform's table, the app's titles, and why one is not possible.
 
 import type { Schemas } from "../api/client";
 import { actionTitle, componentTitle, type Manifest } from "../catalog/manifest";
-import { words } from "../parts/tone";
+import { displayName } from "../parts/names";
 import { type Action, ADD, OF_INSTANCE, OF_MEMBER, OF_OPERATION } from "./table";
 
 export interface Offer extends Action {
@@ -33,10 +33,10 @@ export function operationOffers(possible: Possible): Offer[] {
   return offers(possible, (key) => worded(OF_OPERATION[key], undefined)).filter((one) => one.allowed);
 }
 
-/** The app's word goes first; the platform's own actions need none; others the app does not offer at all. */
-function worded(action: Action | undefined, said: string | undefined): (Action & { title: string }) | undefined {
-  const title = said ?? action?.title;
-  return action && title ? { ...action, title: said ? words(said) : title } : undefined;
+/** The app's title goes first. An action without any title is not offered by this app. */
+function worded(action: Action | undefined, appTitle: string | undefined): (Action & { title: string }) | undefined {
+  const title = appTitle ?? action?.title;
+  return action && title ? { ...action, title: appTitle ? displayName(appTitle) : title } : undefined;
 }
 
 function offers(possible: Possible, known: (key: string) => (Action & { title: string }) | undefined): Offer[] {
@@ -48,9 +48,9 @@ function offers(possible: Possible, known: (key: string) => (Action & { title: s
 }
 
 const LEAVING = new Set(["remove", "replace"]);
-/** Where members can leave at all. The platform knows whether the machine still reports, and says so in the plan. */
+/** Offered where members can leave. The plan shows whether the machine still reports. */
 const [GONE] = offers([{ action: "gone", allowed: true, reason: "" }], (key) => worded(OF_MEMBER[key], undefined));
-const RARE = new Set(["retry", "tombstone"]); // not worth a line while they are not possible
+const RARE = new Set(["retry", "tombstone"]); // hidden while they are not possible
 
 export function machinesFor(offer: Offer, manifest: Manifest | undefined): string {
   return offer.key.startsWith("add_") ? componentTitle(manifest, offer.key.slice(4)) : "";

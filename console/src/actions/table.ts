@@ -1,141 +1,140 @@
-// What the platform lets people ask for, as one table per target: the key it needs, what it does, what must be said.
-// Which of them an app offers, and what it calls them, is in its manifest; whether they are possible now, in the answer.
+// How the console presents each action: its words, what the dialog asks for, and how prominent it is. The permission of
+// each comes from contracts/actions.json; an action that is new there does not compile until it has words here. Which
+// of them an app offers, and what it calls them, is in its manifest; whether they are possible now, in the answer.
+
+import { ACTIONS } from "../api/facts.gen";
 
 export type Need = "machines" | "machine" | "successor" | "inputs" | "version" | "deadline" | "reason" | "anyway";
 
-export interface Action {
-  permission: string;
+interface Wording {
   impact: string;
-  title?: string; // where the app has no word of its own for it
-  danger?: boolean; // cannot be taken back: the name must be typed
+  title?: string; // where the app has no title of its own for it
+  verb?: string; // on the button of the dialog, if not the title
+  danger?: boolean; // cannot be undone: the name must be typed
   needs?: Need[];
-  plan?: boolean; // the platform can say beforehand what will happen
+  plan?: boolean; // the platform can show beforehand what will happen
   main?: boolean; // shown as a button, not only in the menu
-  undoes?: boolean; // a way back, not the way on
+  undoes?: boolean; // goes back instead of on
 }
 
-const OPERATE = "apps.instance.operate";
+export interface Action extends Wording {
+  permission: string;
+}
 
-export const OF_INSTANCE: Record<string, Action> = {
-  start: { permission: OPERATE, impact: "It comes up again on the machines it holds.", main: true },
-  retry: {
-    permission: "apps.operation.retry",
-    title: "Retry",
-    impact: "What failed is asked for again; what is done already is not done twice.",
-    needs: ["anyway"],
-    main: true,
+const ADDS = "add_{component}";
+type InstanceAction = Exclude<keyof typeof ACTIONS.instance, typeof ADDS>;
+
+function withPermission<Key extends string>(
+  words: Record<Key, Wording>,
+  known: Record<Key, { permission: string }>,
+): Record<string, Action> {
+  const keys = Object.keys(words) as Key[];
+  return Object.fromEntries(keys.map((key) => [key, { ...words[key], permission: known[key].permission }]));
+}
+
+export const OF_INSTANCE = withPermission<InstanceAction>(
+  {
+    start: { impact: "Starts its services on the machines it holds.", main: true },
+    retry: {
+      title: "Retry",
+      impact: "Runs the failed operation again. Steps that are done already are not repeated.",
+      needs: ["anyway"],
+      main: true,
+    },
+    update: { impact: "Applies new settings to the running instance.", needs: ["inputs"] },
+    restart: { impact: "Restarts its services on every machine. Running jobs may be interrupted." },
+    stop: { impact: "Stops its services. It keeps its machines and can be started again." },
+    upgrade: { impact: "Moves the instance to another version of the app.", needs: ["version"] },
+    rotate_keys: {
+      impact: "Replaces the secrets its members share. Running jobs continue; a job that starts meanwhile may fail.",
+    },
+    rollback: { impact: "Goes back to the version before the last upgrade." },
+    decommission: {
+      title: "Decommission",
+      impact: "Removes the instance and all its data from every machine. This cannot be undone.",
+      danger: true,
+      plan: true,
+    },
   },
-  update: {
-    permission: "apps.instance.update",
-    impact: "New settings are applied to the running instance.",
-    needs: ["inputs"],
-  },
-  restart: {
-    permission: OPERATE,
-    impact: "Its services stop and start again on every machine. Work that runs may be interrupted.",
-  },
-  stop: { permission: OPERATE, impact: "Its services stop. It keeps its machines, and can be started again." },
-  upgrade: {
-    permission: "apps.instance.upgrade",
-    impact: "It goes to another version of the app.",
-    needs: ["version"],
-  },
-  rotate_keys: {
-    permission: "apps.instance.rotate",
-    impact: "Its members get new shared secrets. Work that runs goes on; what begins at that moment may be refused.",
-  },
-  rollback: { permission: "apps.instance.upgrade", impact: "It goes back to the version before the last upgrade." },
-  decommission: {
-    permission: "apps.instance.decommission",
-    title: "Decommission",
-    impact: "It is torn down on all of its machines, and everything in it is gone. This cannot be taken back.",
-    danger: true,
-    plan: true,
-  },
-};
+  ACTIONS.instance,
+);
 
 export const ADD: Action = {
-  permission: "apps.member.add",
-  impact: "One operation for each machine; they join side by side while the instance runs.",
+  permission: ACTIONS.instance[ADDS].permission,
+  impact: "Each machine joins in an operation of its own while the instance keeps running.",
   needs: ["machines"],
   plan: true,
   main: true,
 };
 
 export const OF_MEMBER: Record<string, Action> = {
-  drain: {
-    permission: "apps.member.operate",
-    impact: "Nothing new begins on it; what runs may end.",
-    needs: ["deadline"],
-  },
-  undrain: { permission: "apps.member.operate", impact: "It takes work again." },
-  restart: {
-    permission: "apps.member.operate",
-    impact: "Its services stop and start again. Work on it may be interrupted.",
-  },
-  retry: {
-    permission: "apps.member.operate",
-    title: "Retry",
-    impact: "What failed on it is asked for again.",
-    needs: ["anyway"],
-  },
-  replace: {
-    permission: "apps.member.remove",
-    impact: "A new member joins on another machine; then this one goes, when what runs on it has ended.",
-    needs: ["machine", "deadline"],
-  },
-  remove: {
-    permission: "apps.member.remove",
-    impact: "Nothing new begins on it. When what runs has ended it leaves the instance, and its machine is free again.",
-    needs: ["deadline"],
-    danger: true,
-    plan: true,
-  },
+  ...withPermission<keyof typeof ACTIONS.member>(
+    {
+      drain: { impact: "No new jobs start on it. Running jobs can finish.", needs: ["deadline"] },
+      undrain: { impact: "It accepts jobs again." },
+      restart: { impact: "Restarts its services. Jobs on it may be interrupted." },
+      retry: { title: "Retry", impact: "Runs the failed operation again.", needs: ["anyway"] },
+      replace: {
+        impact: "A new member joins on another machine. Then this one is drained and removed.",
+        needs: ["machine", "deadline"],
+      },
+      remove: {
+        impact:
+          "No new jobs start on it. Once running jobs have finished it leaves the instance and its machine is free.",
+        needs: ["deadline"],
+        danger: true,
+        plan: true,
+      },
+      tombstone: {
+        title: "Force-close (cleanup not verified)",
+        verb: "Force-close",
+        impact:
+          "Counts as removed although its machine was not checked. The machine is blocked until you confirm it is clean.",
+        danger: true,
+        needs: ["reason"],
+      },
+    },
+    ACTIONS.member,
+  ),
   gone: {
-    permission: "apps.operation.abandon",
-    title: "Its machine is gone",
+    permission: ACTIONS.operation.abandon.permission,
+    title: "Machine is lost…",
+    verb: "Remove member",
     impact:
-      "For a machine that is dead and does not come back; one that still reports is refused. From now on nobody gets onto it. The member leaves the instance without anything being cleaned there, and nothing new is placed on the machine until somebody has looked.",
+      "Use this when the machine is dead and won't come back; it is refused while the machine still reports. All access to the machine is revoked. The member leaves the instance without cleanup, and the machine is blocked until you confirm it is clean.",
     danger: true,
     needs: ["successor", "reason"],
     plan: true,
   },
-  tombstone: {
-    permission: "apps.operation.abandon",
-    title: "Give up without evidence",
-    impact:
-      "It counts as removed although nobody has checked its machine; nothing new is placed there until somebody has.",
-    danger: true,
-    needs: ["reason"],
-  },
 };
 
-export const OF_OPERATION: Record<string, Action> = {
-  retry: {
-    permission: "apps.operation.retry",
-    title: "Retry",
-    impact: "A new operation of the same kind; what is done already is not done twice.",
-    needs: ["anyway"],
-    main: true,
+export const OF_OPERATION = withPermission<keyof typeof ACTIONS.operation>(
+  {
+    retry: {
+      title: "Retry",
+      impact: "Starts a new operation of the same kind. Steps that are done already are not repeated.",
+      needs: ["anyway"],
+      main: true,
+    },
+    cancel: {
+      title: "Cancel operation",
+      impact: "Stops at the next safe point.",
+      main: true,
+      undoes: true,
+    },
+    release_claim: {
+      title: "Release claim",
+      impact:
+        "Takes the operation from its operator. The next operator continues from the actual state of the machines.",
+    },
+    abandon: {
+      title: "Force-close (cleanup not verified)",
+      verb: "Force-close",
+      impact:
+        "Ends without knowing what is left on the machines. Each machine is blocked until you confirm it is clean.",
+      danger: true,
+      needs: ["reason"],
+    },
   },
-  cancel: {
-    permission: "apps.operation.cancel",
-    title: "Cancel",
-    impact: "The controller is asked to stop at the next safe point.",
-    main: true,
-    undoes: true,
-  },
-  release_claim: {
-    permission: "apps.operation.release",
-    title: "Take it from its controller",
-    impact: "The controller that holds it loses it; the next one that asks goes on from where the machines really are.",
-  },
-  abandon: {
-    permission: "apps.operation.abandon",
-    title: "Give up without evidence",
-    impact:
-      "It ends without anybody knowing what is on the machines; each of them gets a record that somebody must look.",
-    danger: true,
-    needs: ["reason"],
-  },
-};
+  ACTIONS.operation,
+);

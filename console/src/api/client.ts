@@ -1,6 +1,6 @@
-// The one way to the platform: the typed client of contracts/openapi.json, with what every request carries.
+// The typed client of contracts/openapi.json, with the headers every request carries.
 //
-// A request that changes something carries the session's CSRF token and an Idempotency-Key. When the connection breaks
+// A change carries the session's CSRF token and an Idempotency-Key. When the connection breaks
 // before the answer it is sent again with the same key, so it happens once.
 
 import createFetch, { type Middleware } from "openapi-fetch";

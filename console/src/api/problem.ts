@@ -20,26 +20,26 @@ export class Problem extends Error {
 }
 
 export async function problemOf(response: Response): Promise<Problem> {
-  const said = await response.json().catch(() => null);
-  if (said && typeof said.detail === "string") {
-    return new Problem(response.status, said.code, said.detail, said.way_out, said.correlation_id, said.errors ?? []);
+  const body = await response.json().catch(() => null);
+  if (body && typeof body.detail === "string") {
+    return new Problem(response.status, body.code, body.detail, body.way_out, body.correlation_id, body.errors ?? []);
   }
   const id = response.headers.get("x-correlation-id");
   return new Problem(
     response.status,
     "unexpected_answer",
-    `The platform answered ${response.status}.`,
-    "Try again.",
+    `The server returned ${response.status}.`,
+    "Try again in a moment.",
     id,
   );
 }
 
 export function unreachable(): Problem {
-  return new Problem(0, "unreachable", "The platform cannot be reached.", "Check your connection; it is tried again.");
+  return new Problem(0, "unreachable", "Can't reach the server.", "Check your connection. The console keeps trying.");
 }
 
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const words = error instanceof Error ? error.message : String(error);
-  return new Problem(0, "console_error", words || "Something went wrong in the console.", "Load the page again.");
+  return new Problem(0, "console_error", words || "Something went wrong in the console.", "Reload the page.");
 }

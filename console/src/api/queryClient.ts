@@ -1,4 +1,4 @@
-// What was read is kept and shown at once; events say when to read it again (see live/).
+// Answers are cached and shown at once; events tell when to read them again (see live/).
 
 import { QueryClient } from "@tanstack/react-query";
 import { worthAnotherTry } from "./client";

@@ -1,8 +1,11 @@
-// Long lists, one page at a time: the platform's cursors, kept out of sight. What is not looked at is neither kept on
-// the screen nor read again, however long the list is.
+// Long lists, one page at a time, with the API's cursors. Only the page on the screen is kept and refreshed.
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import type { READS } from "./facts.gen";
+
+/** A route that is read, as the contract writes it: by this name events find what they make out of date. */
+export type ReadPath = (typeof READS)[keyof typeof READS][number];
 
 interface PageOf<T> {
   items: T[];
@@ -19,11 +22,11 @@ export interface Turning {
   back: () => void;
 }
 
-/** `path` is how events find what they make old; `asked` tells apart what is asked of it. */
-export function usePages<T>(path: string, asked: unknown, read: Read<T>) {
+/** `asked` tells queries of the same path apart. */
+export function usePages<T>(path: ReadPath, asked: unknown, read: Read<T>) {
   const about = JSON.stringify(asked);
   const [turned, turn] = useState({ about, cursors: [] as string[] });
-  const cursors = turned.about === about ? turned.cursors : []; // something else is asked: from the start
+  const cursors = turned.about === about ? turned.cursors : []; // another query: from the start
   const cursor = cursors.at(-1);
   const found = useQuery({
     queryKey: ["pages", path, about, cursor ?? ""],
@@ -32,7 +35,7 @@ export function usePages<T>(path: string, asked: unknown, read: Read<T>) {
   });
   const empty = found.data?.items.length === 0 && !found.isPlaceholderData && cursors.length > 0;
   useEffect(() => {
-    if (empty) turn((now) => ({ ...now, cursors: now.cursors.slice(0, -1) })); // what was on this page is gone
+    if (empty) turn((now) => ({ ...now, cursors: now.cursors.slice(0, -1) })); // the last item of this page was deleted
   }, [empty]);
   const following = found.data?.next_cursor;
   const turning: Turning = {
@@ -47,8 +50,8 @@ export function usePages<T>(path: string, asked: unknown, read: Read<T>) {
 
 const MOST_PAGES = 20;
 
-/** All of a list, for choosing among it: page after page, none of them big. */
-export function useEvery<T>(path: string, asked: unknown, read: Read<T>, enabled = true) {
+/** A whole list, page by page, to choose from. */
+export function useEvery<T>(path: ReadPath, asked: unknown, read: Read<T>, enabled = true) {
   return useQuery({
     queryKey: ["every", path, JSON.stringify(asked)],
     enabled,

@@ -1,4 +1,4 @@
-// A page that failed by itself: said like any other error, with a way on.
+// A page that crashed: shown like any other error, with a reload button.
 
 import { Box } from "@mantine/core";
 import { useRouteError } from "react-router";

@@ -1,4 +1,4 @@
-// The start: straight to one's project, or to where those begin who have none.
+// The start page: opens the last project, or the page where a user without one begins.
 
 import { IconFolderOff } from "@tabler/icons-react";
 import { Navigate } from "react-router";
@@ -16,8 +16,8 @@ export function Home() {
   if (tenant && here("tenancy.project.create")) return <Navigate to={`/tenants/${tenant.id}/projects`} replace />;
   return (
     <Page title={`Welcome, ${me?.principal.name ?? ""}`}>
-      <Empty icon={<IconFolderOff size={32} />} title="You are in no project yet">
-        Ask an administrator of your organisation to give you a role in a project. Your id is {me?.principal.id}.
+      <Empty icon={<IconFolderOff size={32} />} title="No projects yet">
+        Ask an administrator of your organisation for a role in a project. Your user ID is {me?.principal.id}.
       </Empty>
     </Page>
   );

@@ -1,4 +1,4 @@
-// Where one can go from here. What one may not read is not offered; its address still says why.
+// The side bar. Pages that the user may not read are left out; their address still explains why.
 
 import { Stack, Text } from "@mantine/core";
 import {
@@ -37,7 +37,7 @@ const OF_PROJECT: Entry[] = [
   ["events", "Events", IconActivity, "ledger.event.read"],
   ["service-accounts", "Service accounts", IconId, "iam.service_account.read"],
   ["credentials", "Credentials", IconKey, "custody.credential.read"],
-  ["access", "People and access", IconUsers, "iam.member.read"],
+  ["access", "Access", IconUsers, "iam.member.read"],
   ["delegations", "Delegations", IconArrowsExchange, "iam.delegation.read"],
   ["entitlements", "Entitlements", IconLicense, "catalog.entitlement.read"],
   ["policies", "Policies", IconShield, "policy.project.read"],
@@ -81,7 +81,7 @@ export function Nav() {
       )}
       <Section title="Platform" base="" entries={OF_PLATFORM} place={{}} />
       <Stack gap={2}>
-        <Heading>Find</Heading>
+        <Heading>Support</Heading>
         <NavLink to="/triage" className="nav-link">
           <IconListSearch size={18} aria-hidden /> Triage
         </NavLink>

@@ -5,17 +5,17 @@ import { Empty, Page } from "../parts/Page";
 
 export function Nowhere() {
   return (
-    <Page title="There is no such page">
+    <Page title="Page not found">
       <Empty
         icon={<IconMapPin size={32} />}
-        title="Nothing is at this address"
+        title="This page does not exist"
         action={
           <Button component={Link} to="/">
-            Go to the start
+            Go to start page
           </Button>
         }
       >
-        The link may be old, or a part of it is missing.
+        The link may be outdated or incomplete.
       </Empty>
     </Page>
   );

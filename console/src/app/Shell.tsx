@@ -1,4 +1,4 @@
-// The frame around every page: where you are, where you can go, who you are, and whether what you see is live.
+// The frame around every page: project switcher, navigation, account menu, and whether the page is live.
 
 import { ActionIcon, AppShell, Box, Burger, Group, Menu, Text, Tooltip, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
@@ -10,7 +10,7 @@ import { Live, useStanding } from "../live/Live";
 import { Waiting } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { Dot } from "../parts/State";
-import { type Me, signedOut, signOut, useMe } from "../session/session";
+import { type Me, signedOut, signOut, useMe, usePermissions, useWide } from "../session/session";
 import { Logo } from "./Logo";
 import { Nav } from "./Nav";
 import { usePlace } from "./place";
@@ -37,22 +37,25 @@ export function Shell() {
   return <Framed me={me.data} />;
 }
 
+/** A tenant's events include those of its projects: a user who may read them follows the whole tenant. */
 function Framed({ me }: { me: Me }) {
-  const { project } = usePlace();
-  const frame = <Frame me={me} live={Boolean(project)} />;
-  return project ? (
-    <Live key={project.id} projectId={project.id}>
-      {frame}
+  const { project, tenant } = usePlace();
+  const wide = useWide(tenant?.id);
+  const held = usePermissions({ tenant_id: tenant?.id }, wide && Boolean(tenant));
+  const ofTenant = wide && held?.has("ledger.event.read") ? tenant?.id : undefined;
+  const known = !wide || held !== undefined;
+  const ofProject = known ? project?.id : undefined;
+  return (
+    <Live tenantId={ofTenant} projectId={ofProject}>
+      <Frame me={me} live={Boolean(project || ofTenant)} />
     </Live>
-  ) : (
-    frame
   );
 }
 
 function Frame({ me, live }: { me: Me; live: boolean }) {
   const [opened, menu] = useDisclosure(false);
   const { pathname } = useLocation();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: going somewhere closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation closes the menu
   useEffect(menu.close, [pathname]);
   return (
     <AppShell
@@ -61,7 +64,7 @@ function Frame({ me, live }: { me: Me; live: boolean }) {
       padding={{ base: "md", sm: "xl" }}
     >
       <a className="skip" href="#main">
-        Skip to the content
+        Skip to content
       </a>
       <AppShell.Header px="md" style={{ background: "var(--surface)", borderColor: "var(--line)" }}>
         <Group h="100%" justify="space-between" wrap="nowrap" gap="xs">
@@ -90,12 +93,12 @@ function Frame({ me, live }: { me: Me; live: boolean }) {
 }
 
 const STANDING = {
-  live: { tone: "good", word: "Live", about: "What you see changes as it happens." },
-  connecting: { tone: "still", word: "Connecting", about: "Asking for what happens next." },
+  live: { tone: "good", word: "Live", about: "Updates as things change." },
+  connecting: { tone: "still", word: "Connecting", about: "Connecting to live updates." },
   lost: {
     tone: "warn",
     word: "Reconnecting",
-    about: "The connection was lost; it continues where it was, without a gap.",
+    about: "Connection lost. Updates resume where they stopped.",
   },
 } as const;
 
@@ -116,7 +119,7 @@ function LiveMark() {
 const SCHEMES = [
   ["light", "Light", IconSun],
   ["dark", "Dark", IconMoon],
-  ["auto", "As the system", IconDeviceDesktop],
+  ["auto", "System", IconDeviceDesktop],
 ] as const;
 
 function SchemeMenu() {
@@ -125,7 +128,7 @@ function SchemeMenu() {
   return (
     <Menu>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Light or dark">
+        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Colour scheme">
           <Icon size={19} />
         </ActionIcon>
       </Menu.Target>

@@ -1,4 +1,4 @@
-// From one project to another, grouped by tenant; the kind of page one looks at stays.
+// Switches projects, grouped by tenant, and stays on the same kind of page.
 
 import { Box, Button, Menu, Text } from "@mantine/core";
 import { IconSelector } from "@tabler/icons-react";
@@ -21,12 +21,12 @@ export function Switcher({ me }: { me: Me }) {
           color="gray"
           px="xs"
           rightSection={<IconSelector size={15} />}
-          title="Change the project"
+          title="Switch project"
           styles={{ label: { minWidth: 0 } }}
         >
           <Box ta="left" style={{ lineHeight: 1.2, minWidth: 0 }}>
             <Text size="sm" fw={600} c="var(--mantine-color-text)" truncate maw={{ base: 120, sm: 220 }}>
-              {project?.name ?? "Choose a project"}
+              {project?.name ?? "Select project"}
             </Text>
             <Text size="xs" c="dimmed" truncate maw={{ base: 120, sm: 220 }}>
               {tenant?.name}

@@ -1,4 +1,4 @@
-// Where the person is: the project and tenant of the address, or those they looked at last.
+// The current project and tenant: from the address, or the last ones visited.
 
 import { useParams } from "react-router";
 import { api, queries } from "../api/client";
@@ -28,12 +28,12 @@ export function usePlace(): Place {
     "get",
     "/v1/tenants/{tenant_id}",
     { params: { path: { tenant_id: wanted ?? "" } } },
-    { enabled: Boolean(me && wanted && !mine), staleTime: 60_000 }, // the platform's people look into tenants, too
+    { enabled: Boolean(me && wanted && !mine), staleTime: 60_000 }, // platform administrators open tenants they are not in
   );
   return { project, tenant: mine ?? (wanted ? other.data : undefined) };
 }
 
-/** A project beyond those that whoami lists. */
+/** A project that whoami does not list. */
 function useFurther(me: Me | null | undefined, id: string | null | undefined): Project | undefined {
   const found = queries.useQuery(
     "get",
@@ -44,12 +44,12 @@ function useFurther(me: Me | null | undefined, id: string | null | undefined): P
   return id ? found.data : undefined;
 }
 
-/** The projects of a tenant that one can see, for choosing among them; all of them, also where whoami lists a part. */
+/** All projects of a tenant that the user can see; whoami lists only the first ones. */
 export function useProjects(tenantId: string | undefined): Project[] {
   const me = useMe().data;
   const query = { tenant_id: tenantId, limit: 200 };
   const every = useEvery(
-    "/whoami/projects", // what makes whoami old, makes these old too
+    "/v1/projects",
     query,
     (cursor) => api.GET("/v1/projects", { params: { query: { ...query, cursor } } }),
     Boolean(tenantId && me?.more_projects),
@@ -58,7 +58,7 @@ export function useProjects(tenantId: string | undefined): Project[] {
   return every.data ?? some;
 }
 
-/** On pages of a project: its id, from the address. */
+/** The project ID in the address. */
 export function useProjectId(): string {
   return useParams().projectId ?? "";
 }

@@ -1,4 +1,4 @@
-// Every address of the console. They are the API's own, without /v1, so that a link says what it is about.
+// The routes of the console. They mirror the API's paths without /v1.
 
 import { createBrowserRouter } from "react-router";
 import { SignIn } from "../session/SignIn";

@@ -1,4 +1,4 @@
-// The machines this project holds: what uses them, until when, and getting or giving back one.
+// The machines allocated to this project: what uses them and until when; adding and releasing one.
 
 import { Anchor, Box, Button, Group, Progress, SegmentedControl, Select, Table, Text, TextInput } from "@mantine/core";
 import { IconCpu } from "@tabler/icons-react";
@@ -22,17 +22,17 @@ type Allocation = Schemas["AllocationView"];
 export function AllocationsPage() {
   const project_id = useProjectId();
   const [which, show] = useState("active");
-  const [asking, ask] = useState(false);
+  const [adding, add] = useState(false);
   const may = useMay({ project_id });
   const path = { project_id };
   const state = which === "active" ? undefined : "released";
-  const found = usePages("/allocations", [project_id, which], (cursor) =>
+  const found = usePages("/v1/projects/{project_id}/allocations", [project_id, which], (cursor) =>
     api.GET("/v1/projects/{project_id}/allocations", { params: { path, query: { state, limit: 50, cursor } } }),
   );
   return (
     <Page
       title="Allocations"
-      about="Machines that this project holds. Apps run only on these."
+      about="Machines allocated to this project. Apps run on these."
       actions={
         <>
           <SegmentedControl
@@ -40,13 +40,13 @@ export function AllocationsPage() {
             onChange={show}
             size="sm"
             data={[
-              { value: "active", label: "Held" },
-              { value: "released", label: "Given back" },
+              { value: "active", label: "In use" },
+              { value: "released", label: "Released" },
             ]}
             aria-label="Which allocations"
           />
-          <Begin permission="capacity.allocation.create" place={{ project_id }} act={() => ask(true)}>
-            Get a machine
+          <Begin permission="capacity.allocation.create" place={{ project_id }} act={() => add(true)}>
+            Add machine
           </Begin>
         </>
       }
@@ -57,16 +57,13 @@ export function AllocationsPage() {
           items.length ? (
             <Held items={items} turning={found.turning} mayRelease={may("capacity.allocation.release")} />
           ) : (
-            <Empty
-              icon={<IconCpu size={32} />}
-              title={which === "active" ? "The project holds no machine" : "Nothing was given back yet"}
-            >
-              {which === "active" ? "Get one of the tenant's machines; then apps can run on it." : undefined}
+            <Empty icon={<IconCpu size={32} />} title={which === "active" ? "No machines yet" : "No released machines"}>
+              {which === "active" ? "Add one of the tenant's machines to run apps on it." : undefined}
             </Empty>
           )
         }
       </Shown>
-      {asking && <GetMachine close={() => ask(false)} projectId={project_id} />}
+      {adding && <AddMachine close={() => add(false)} projectId={project_id} />}
     </Page>
   );
 }
@@ -95,7 +92,7 @@ function Used({ title, used, most }: { title: string; used: number; most: number
       <Text fw={650} size="lg">
         {used}
         <Text span c="dimmed" size="sm" fw={400}>
-          {most === null ? ", no limit" : ` of ${most}`}
+          {most === null ? " · no limit" : ` of ${most}`}
         </Text>
       </Text>
       {most !== null && (
@@ -125,7 +122,7 @@ function Held({ items, turning, mayRelease }: { items: Allocation[]; turning: Tu
 }
 
 function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
-  const [leaving, leave] = useState(false);
+  const [releasing, release] = useState(false);
   return (
     <Table.Tr>
       <Table.Td miw={190}>
@@ -146,7 +143,7 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
           </Anchor>
         ) : (
           <Text size="sm" c="dimmed">
-            nothing
+            not used
           </Text>
         )}
       </Table.Td>
@@ -156,7 +153,7 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
       </Table.Td>
       <Table.Td visibleFrom="lg">
         <Text size="sm" c="dimmed" component="span">
-          {one.expires_at ? <Until at={one.expires_at} /> : "no end"}
+          {one.expires_at ? <Until at={one.expires_at} /> : "no end date"}
         </Text>
       </Table.Td>
       <Table.Td ta="right">
@@ -165,44 +162,44 @@ function Row({ one, mayRelease }: { one: Allocation; mayRelease: boolean }) {
             variant="subtle"
             color="gray"
             size="xs"
-            onClick={() => leave(true)}
-            aria-label={`Give back ${one.name}`}
+            onClick={() => release(true)}
+            aria-label={`Release ${one.name}`}
           >
-            Give back
+            Release
           </Button>
         )}
-        {leaving && <GiveBack one={one} close={() => leave(false)} />}
+        {releasing && <Release one={one} close={() => release(false)} />}
       </Table.Td>
     </Table.Tr>
   );
 }
 
-function GiveBack({ one, close }: { one: Allocation; close: () => void }) {
+function Release({ one, close }: { one: Allocation; close: () => void }) {
   const path = { project_id: one.project_id, allocation_id: one.id };
   return (
     <Asking
-      title={`Give back ${one.name}`}
-      verb="Give back"
+      title={`Release ${one.name}`}
+      verb="Release"
       act={() => api.POST("/v1/projects/{project_id}/allocations/{allocation_id}/release", { params: { path } })}
       close={close}
     >
-      <Text size="sm">The machine is wiped of what the platform put there, and then others can have it.</Text>
+      <Text size="sm">The platform wipes its data from the machine. Then other projects can use it.</Text>
     </Asking>
   );
 }
 
 const LEASES = [
-  ["", "No end"],
-  ["86400", "One day"],
-  ["604800", "One week"],
+  ["", "No end date"],
+  ["86400", "1 day"],
+  ["604800", "7 days"],
   ["2592000", "30 days"],
 ] as const;
 
-function GetMachine({ close, projectId }: { close: () => void; projectId: string }) {
+function AddMachine({ close, projectId }: { close: () => void; projectId: string }) {
   const { tenant } = usePlace();
   const path = { tenant_id: tenant?.id ?? "" };
   const nodes = useEvery(
-    "/nodes",
+    "/v1/tenants/{tenant_id}/nodes",
     path,
     (cursor) => api.GET("/v1/tenants/{tenant_id}/nodes", { params: { path, query: { limit: 50, cursor } } }),
     Boolean(tenant),
@@ -213,8 +210,8 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
   const ready = nodes.data?.filter((one) => one.state === "ready") ?? [];
   return (
     <Asking
-      title="Get a machine"
-      verb="Get it"
+      title="Add machine"
+      verb="Add"
       ready={node !== null}
       act={() =>
         api.POST("/v1/projects/{project_id}/allocations", {
@@ -227,7 +224,7 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
       {nodes.error && <ProblemNote error={nodes.error} />}
       <Select
         label="Machine"
-        description="Ready machines of the tenant. One that is held already is refused."
+        description="Ready machines of the tenant. A machine of another project can't be added."
         searchable
         limit={50}
         data={ready.map((one) => ({ value: one.id, label: `${one.name} · ${one.sku} · ${one.region}` }))}
@@ -236,7 +233,7 @@ function GetMachine({ close, projectId }: { close: () => void; projectId: string
       />
       <TextInput
         label="Name"
-        description="Optional; the machine's own otherwise."
+        description="Optional. Defaults to the machine's name."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
       />

@@ -1,4 +1,4 @@
-// Taking away a region or a kind of machine: the button in its row, and what it asks.
+// Deletes a region or an SKU: the button in its row and the confirmation.
 
 import { Button } from "@mantine/core";
 import { useState } from "react";
@@ -9,11 +9,11 @@ import { useMay } from "../session/session";
 const OFFERS = {
   regions: [
     "capacity.region.delete",
-    "Nobody can enrol a machine there any more. One where a machine stands is not deleted.",
+    "No machine can be enrolled there any more. A region that has machines can't be deleted.",
   ],
   skus: [
     "capacity.sku.delete",
-    "No machine can be enrolled as one any more. One of which there is a machine is not deleted; what was counted of it stays counted.",
+    "No machine can be enrolled with it any more. An SKU that has machines can't be deleted. Recorded usage is kept.",
   ],
 } as const;
 

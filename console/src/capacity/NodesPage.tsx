@@ -1,4 +1,4 @@
-// The tenant's machines: whether they are heard, what was decided about them, what they are made of.
+// The machines of the tenant: state, last contact, hardware and location.
 
 import { ActionIcon, Menu, Table, Text, TextInput } from "@mantine/core";
 import { IconDots, IconLock, IconServer2 } from "@tabler/icons-react";
@@ -18,20 +18,17 @@ type Machine = Schemas["NodeView"];
 export function NodesPage() {
   const { tenantId = "" } = useParams();
   const path = { tenant_id: tenantId };
-  const found = usePages("/nodes", [tenantId], (cursor) =>
+  const found = usePages("/v1/tenants/{tenant_id}/nodes", [tenantId], (cursor) =>
     api.GET("/v1/tenants/{tenant_id}/nodes", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
-    <Page
-      title="Machines"
-      about="Every machine that was enrolled for this tenant. gpuaas node enrol NAME prints what to run on a new one."
-    >
+    <Page title="Machines" about="Machines enrolled for this tenant.">
       <Shown of={found}>
         {(items) =>
           items.length ? (
             <Listed
               label="Machines"
-              columns={["Machine", "State", ["Heard", "sm"], ["Made of", "md"], ["Where", "lg"], ACTIONS]}
+              columns={["Machine", "State", ["Last seen", "sm"], ["Hardware", "md"], ["Location", "lg"], ACTIONS]}
               turning={found.turning}
             >
               {items.map((one) => (
@@ -39,8 +36,8 @@ export function NodesPage() {
               ))}
             </Listed>
           ) : (
-            <Empty icon={<IconServer2 size={32} />} title="No machine is enrolled yet">
-              Run gpuaas node enrol NAME; it prints the line to run on the machine.
+            <Empty icon={<IconServer2 size={32} />} title="No machines yet">
+              A machine appears here once it is enrolled. See the operator guide for enrolment.
             </Empty>
           )
         }
@@ -49,7 +46,7 @@ export function NodesPage() {
   );
 }
 
-function madeOf(one: Machine): string {
+function hardwareOf(one: Machine): string {
   const { cpus, memory_mb, gpus } = one.facts as { cpus?: number; memory_mb?: number; gpus?: { model: string }[] };
   const models = gpus?.length ? `${gpus.length} × ${gpus[0]?.model}` : "no GPU";
   return [models, cpus && `${cpus} CPUs`, memory_mb && `${Math.round(memory_mb / 1024)} GiB`]
@@ -82,7 +79,7 @@ function Row({ one, tenantId }: { one: Machine; tenantId: string }) {
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Text size="sm">{madeOf(one)}</Text>
+        <Text size="sm">{hardwareOf(one)}</Text>
       </Table.Td>
       <Table.Td visibleFrom="lg">
         <Text size="sm" c="dimmed">
@@ -97,11 +94,17 @@ function Row({ one, tenantId }: { one: Machine; tenantId: string }) {
 }
 
 const DECISIONS = {
-  cordon: ["Cordon", "Nothing new is placed on it; what runs goes on."],
-  uncordon: ["Uncordon", "It can be used again."],
-  drain: ["Drain", "People are told to empty it; nothing new is placed on it."],
+  cordon: ["Cordon", "No new members are placed on it. Running jobs continue.", "Already cordoned or draining."],
+  uncordon: ["Uncordon", "New members can be placed on it again.", "Not cordoned."],
+  drain: [
+    "Drain",
+    "No new members are placed on it, and its users are asked to move their work away.",
+    "Already draining.",
+  ],
 } as const;
 type Decision = keyof typeof DECISIONS;
+/** States in which only an earlier decision rules out another; a silent machine keeps what was decided. */
+const SETTLED = ["ready", "cordoned", "draining", "unknown", "lost"];
 
 function Decisions({ one, tenantId }: { one: Machine; tenantId: string }) {
   const [chosen, choose] = useState<Decision | null>(null);
@@ -130,7 +133,7 @@ function Decisions({ one, tenantId }: { one: Machine; tenantId: string }) {
               </Text>
               {!allowed && (
                 <Text size="xs" c="dimmed">
-                  {reason}
+                  {SETTLED.includes(one.state) ? DECISIONS[action as Decision][2] : reason}
                 </Text>
               )}
             </Menu.Item>
@@ -157,7 +160,7 @@ function Decide({ one, decision, close }: { one: Machine; decision: Decision; cl
       <Text size="sm">{impact}</Text>
       <TextInput
         label="Reason"
-        description="Everybody who looks at the machine reads it."
+        description="Shown next to the machine."
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />

@@ -1,4 +1,4 @@
-// Where machines can stand. Everybody reads them; whoever runs the platform adds them and takes empty ones away.
+// The regions machines can be in. Platform administrators add regions and delete empty ones.
 
 import { Table, Text, TextInput } from "@mantine/core";
 import { IconMapPin } from "@tabler/icons-react";
@@ -14,23 +14,23 @@ import { DeleteOffer } from "./DeleteOffer";
 
 export function RegionsPage() {
   const [making, make] = useState(false);
-  const found = usePages("/regions", [], (cursor) =>
+  const found = usePages("/v1/regions", [], (cursor) =>
     api.GET("/v1/regions", { params: { query: { limit: 50, cursor } } }),
   );
   return (
     <Page
       title="Regions"
-      about="Where machines can stand. A machine names its region when it is enrolled; policies can narrow to some."
+      about="Locations of machines. A machine gets its region when it is enrolled. Policies can restrict regions."
       actions={
         <Begin permission="capacity.region.create" place={{}} act={() => make(true)}>
-          New region
+          Add region
         </Begin>
       }
     >
       <Shown of={found}>
         {(items) =>
           items.length ? (
-            <Listed label="Regions" columns={["Name", "Title", ["Since", "sm"], ACTIONS]} turning={found.turning}>
+            <Listed label="Regions" columns={["Name", "Title", ["Added", "sm"], ACTIONS]} turning={found.turning}>
               {items.map((one) => (
                 <Table.Tr key={one.name}>
                   <Table.Td>
@@ -53,8 +53,8 @@ export function RegionsPage() {
               ))}
             </Listed>
           ) : (
-            <Empty icon={<IconMapPin size={32} />} title="No region yet">
-              Without one no machine can be enrolled.
+            <Empty icon={<IconMapPin size={32} />} title="No regions yet">
+              Add a region before you enrol machines.
             </Empty>
           )
         }
@@ -69,22 +69,22 @@ function NewRegion({ close }: { close: () => void }) {
   const [title, setTitle] = useState("");
   return (
     <Asking
-      title="New region"
-      verb="Add it"
+      title="Add region"
+      verb="Add region"
       ready={Boolean(name.trim() && title.trim())}
       act={() => api.POST("/v1/regions", { body: { name: name.trim(), title: title.trim() } })}
       close={close}
     >
       <TextInput
         label="Name"
-        description="For commands and policies, such as eu-west. It stays."
+        description="Used in commands and policies, for example eu-west. Can't be changed later."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus
       />
       <TextInput
         label="Title"
-        description="For people, such as Dublin."
+        description="Display name, for example Dublin."
         value={title}
         onChange={(event) => setTitle(event.currentTarget.value)}
       />

@@ -1,4 +1,4 @@
-// The kinds of machines there are, and what an hour of one costs.
+// The hardware types on offer and their price per hour.
 
 import { Group, NumberInput, Table, Text, TextInput } from "@mantine/core";
 import { IconCpu } from "@tabler/icons-react";
@@ -10,32 +10,36 @@ import { ACTIONS, Listed } from "../parts/Listed";
 import { Empty, Page, Shown } from "../parts/Page";
 import { Begin } from "../session/Refused";
 import { DeleteOffer } from "./DeleteOffer";
-import { madeOf, microsOf, priceOf } from "./price";
+import { hardwareOf, microsOf, priceOf } from "./price";
 
 export function SkusPage() {
   const [making, make] = useState(false);
-  const found = usePages("/skus", [], (cursor) => api.GET("/v1/skus", { params: { query: { limit: 50, cursor } } }));
+  const found = usePages("/v1/skus", [], (cursor) => api.GET("/v1/skus", { params: { query: { limit: 50, cursor } } }));
   return (
     <Page
       title="SKUs"
-      about="The kinds of machines there are. A machine names its kind when it is enrolled; quotas, policies and prices go by it."
+      about="Hardware types. A machine gets its SKU when it is enrolled. Quotas, policies and prices refer to SKUs."
       actions={
         <Begin permission="capacity.sku.create" place={{}} act={() => make(true)}>
-          New SKU
+          Add SKU
         </Begin>
       }
     >
       <Shown of={found}>
         {(items) =>
           items.length ? (
-            <Listed label="SKUs" columns={["Name", ["Made of", "sm"], "An hour", ACTIONS]} turning={found.turning}>
+            <Listed
+              label="SKUs"
+              columns={["Name", ["Hardware", "sm"], "Price per hour", ACTIONS]}
+              turning={found.turning}
+            >
               {items.map((one) => (
                 <Row key={one.name} one={one} />
               ))}
             </Listed>
           ) : (
-            <Empty icon={<IconCpu size={32} />} title="No SKU yet">
-              Without one no machine can be enrolled.
+            <Empty icon={<IconCpu size={32} />} title="No SKUs yet">
+              Add an SKU before you enrol machines.
             </Empty>
           )
         }
@@ -53,11 +57,11 @@ function Row({ one }: { one: Schemas["SkuView"] }) {
           {one.name}
         </Text>
         <Text size="xs" c="dimmed" hiddenFrom="sm">
-          {madeOf(one)}
+          {hardwareOf(one)}
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="sm">
-        <Text size="sm">{madeOf(one)}</Text>
+        <Text size="sm">{hardwareOf(one)}</Text>
       </Table.Td>
       <Table.Td>
         <Text size="sm" style={{ whiteSpace: "nowrap" }}>
@@ -82,8 +86,8 @@ function NewSku({ close }: { close: () => void }) {
   const numbers = [gpus, cpus, memory, price];
   return (
     <Asking
-      title="New SKU"
-      verb="Add it"
+      title="Add SKU"
+      verb="Add SKU"
       ready={Boolean(name.trim() && model.trim() && /^[A-Z]{3}$/.test(currency)) && !numbers.includes("")}
       act={() =>
         api.POST("/v1/skus", {
@@ -102,7 +106,7 @@ function NewSku({ close }: { close: () => void }) {
     >
       <TextInput
         label="Name"
-        description="For commands and policies, such as h100-8. It stays, and so does everything here."
+        description="Used in commands and policies, for example h100-8. An SKU can't be changed later."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus
@@ -113,10 +117,10 @@ function NewSku({ close }: { close: () => void }) {
       </Group>
       <Group grow align="flex-start">
         <NumberInput label="CPUs" min={1} max={4096} allowDecimal={false} value={cpus} onChange={setCpus} />
-        <NumberInput label="Memory in GiB" min={1} allowDecimal={false} value={memory} onChange={setMemory} />
+        <NumberInput label="Memory (GiB)" min={1} allowDecimal={false} value={memory} onChange={setMemory} />
       </Group>
       <Group grow align="flex-start">
-        <NumberInput label="Price of an hour" min={0} decimalScale={6} value={price} onChange={setPrice} />
+        <NumberInput label="Price per hour" min={0} decimalScale={6} value={price} onChange={setPrice} />
         <TextInput
           label="Currency"
           value={currency}

@@ -1,4 +1,4 @@
-// Prices as the platform keeps them (millionths of a currency, whole numbers) and as people read them.
+// Prices: the API has whole millionths of a currency, people read decimals.
 
 import type { Schemas } from "../api/client";
 
@@ -13,7 +13,7 @@ export function priceOf({
   return `${(micros / MILLION).toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 6 })} ${currency}`;
 }
 
-/** What an hour of all of them costs; a currency each, and how many have no price that anybody knows. */
+/** The price per hour of all of them, per currency, and how many have no known price. */
 export function hourOf(hosts: Schemas["PlannedHost"][]): string {
   const sums = new Map<string, number>();
   for (const host of hosts)
@@ -23,14 +23,14 @@ export function hourOf(hosts: Schemas["PlannedHost"][]): string {
   const known = [...sums]
     .map(([currency, micros]) => priceOf({ price_micros_per_hour: micros, currency }))
     .join(" and ");
-  return `An hour costs ${known}${unknown ? `, and what ${unknown} more cost is not known` : ""}.`;
+  return `${known} per hour${unknown ? `; no price for ${unknown} machine${unknown === 1 ? "" : "s"}` : ""}.`;
 }
 
 export function microsOf(price: number): number {
   return Math.round(price * MILLION);
 }
 
-export function madeOf(one: Pick<Sku, "gpu_count" | "gpu_model" | "cpus" | "memory_mb">): string {
+export function hardwareOf(one: Pick<Sku, "gpu_count" | "gpu_model" | "cpus" | "memory_mb">): string {
   const gpus = one.gpu_count ? `${one.gpu_count} × ${one.gpu_model}` : "no GPU";
   return `${gpus} · ${one.cpus} CPUs · ${Math.round(one.memory_mb / 1024)} GiB`;
 }

@@ -1,4 +1,4 @@
-// What this project can deploy, and why not the rest.
+// The apps this project can deploy, and why it cannot deploy the others.
 
 import { Badge, Button, Card, Group, List, SimpleGrid, Stack, Text, ThemeIcon } from "@mantine/core";
 import { IconApps, IconLock, IconRocket } from "@tabler/icons-react";
@@ -15,7 +15,7 @@ export function CatalogPage() {
   const project_id = useProjectId();
   const catalog = queries.useQuery("get", "/v1/projects/{project_id}/catalog", { params: { path: { project_id } } });
   return (
-    <Page title="Catalog" about="Apps that can run on this project's machines.">
+    <Page title="Catalog" about="Apps you can deploy on this project's machines.">
       <Shown of={catalog}>
         {({ items }) =>
           items.length ? (
@@ -25,8 +25,8 @@ export function CatalogPage() {
               ))}
             </SimpleGrid>
           ) : (
-            <Empty icon={<IconApps size={32} />} title="No app has been published yet">
-              A platform administrator publishes apps; then they appear here by themselves.
+            <Empty icon={<IconApps size={32} />} title="No apps yet">
+              Apps appear here once a platform administrator publishes them.
             </Empty>
           )
         }
@@ -52,7 +52,7 @@ function Entry({ entry, projectId }: { entry: Schemas["CatalogEntry"]; projectId
                   {manifest?.title ?? entry.app.name}
                 </Text>
                 <Text size="xs" c="dimmed">
-                  {entry.version ? `Version ${entry.version}` : "No version is published"}
+                  {entry.version ? `Version ${entry.version}` : "No published version"}
                 </Text>
               </div>
             </Group>

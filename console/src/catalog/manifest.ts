@@ -1,11 +1,13 @@
-// What an app says of itself in its manifest: the console knows apps only through this.
+// The app manifest: all the console knows about an app.
 
 import type { RJSFSchema } from "@rjsf/utils";
+import { displayName } from "../parts/names";
 
 export interface ComponentRule {
   min: number;
   max?: number | null;
-  shares_with?: string | null;
+  shares_with?: string | null; // always on the machine of this component
+  may_share_with?: string | null; // may be on a machine of this component
 }
 
 export interface Topology {
@@ -29,18 +31,18 @@ export interface Manifest {
 }
 
 export function componentTitle(manifest: Manifest | undefined, key: string): string {
-  return manifest?.components.find((one) => one.key === key)?.title ?? key;
+  return manifest?.components.find((one) => one.key === key)?.title ?? displayName(key);
 }
 
 export function topologyTitle(manifest: Manifest | undefined, key: string): string {
-  return manifest?.topologies.find((one) => one.key === key)?.title ?? key;
+  return manifest?.topologies.find((one) => one.key === key)?.title ?? displayName(key);
 }
 
 export function conditionTitle(manifest: Manifest | undefined, type: string): string {
-  return manifest?.health?.find((one) => one.key === type)?.title ?? type;
+  return manifest?.health?.find((one) => one.key === type)?.title ?? displayName(type);
 }
 
-/** The app's own word for an action; undefined where the app does not offer it. */
+/** The app's title of an action; undefined where the app does not offer it. */
 export function actionTitle(
   manifest: Manifest | undefined,
   target: "instance" | "member",

@@ -1,4 +1,4 @@
-// Deploying an app: a name, machines, the app's own settings, then the plan, then go.
+// Deploying an app: name, machines and settings, then the plan, then the deployment.
 
 import { Anchor, Button, Card, Grid, Group, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { IconRocket } from "@tabler/icons-react";
@@ -6,6 +6,7 @@ import { useMutation } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { api, queries, type Schemas } from "../api/client";
+import { useEvery } from "../api/usePages";
 import { useProjectId } from "../app/place";
 import { componentTitle, type Manifest, type Topology } from "../catalog/manifest";
 import { Page, Shown, Waiting } from "../parts/Page";
@@ -25,6 +26,7 @@ export function DeployPage() {
   const { appSlug = "" } = useParams();
   const may = useMay({ project_id });
   const catalog = queries.useQuery("get", "/v1/projects/{project_id}/catalog", { params: { path: { project_id } } });
+  const names = useNames(project_id);
   const entry = catalog.data?.items.find((one) => one.app.slug === appSlug);
   const manifest = entry?.manifest as unknown as Manifest | undefined;
   return (
@@ -39,7 +41,7 @@ export function DeployPage() {
     >
       <Shown of={catalog}>
         {() => {
-          if (!entry) return <Text>There is no app {appSlug} in the catalog.</Text>;
+          if (!entry) return <Text>The catalog has no app named {appSlug}.</Text>;
           if (!entry.deployable || !manifest) return <Text>{sentence(entry.reason)}</Text>;
           if (!may("apps.instance.create"))
             return (
@@ -47,17 +49,29 @@ export function DeployPage() {
                 <WhyNot permission="apps.instance.create" place={{ project_id }} />
               </Card>
             );
-          return <Form manifest={manifest} projectId={project_id} />;
+          return (
+            <Shown of={names}>{(taken) => <Form manifest={manifest} projectId={project_id} taken={taken} />}</Shown>
+          );
         }}
       </Shown>
     </Page>
   );
 }
 
-function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }) {
+/** Names of the project's instances: the form proposes another one. */
+function useNames(project_id: string) {
+  const found = useEvery("/v1/projects/{project_id}/instances", ["names", project_id], (cursor) =>
+    api.GET("/v1/projects/{project_id}/instances", {
+      params: { path: { project_id }, query: { members: 0, limit: 200, cursor } },
+    }),
+  );
+  return { ...found, data: found.data?.map((one) => one.name) };
+}
+
+function Form({ manifest, projectId, taken }: { manifest: Manifest; projectId: string; taken: string[] }) {
   const first = manifest.topologies[0]?.key ?? "";
   const [draft, setDraft] = useState<Draft>({
-    name: suggestedName(manifest),
+    name: suggestedName(manifest, taken),
     topology: first,
     placement: {},
     inputs: {},
@@ -94,11 +108,11 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
   });
   const change = (part: Partial<Draft>) => {
     setDraft((now) => ({ ...now, ...part }));
-    plan.reset(); // it was about something else
+    plan.reset(); // the plan was for the previous input
     deploy.reset();
   };
   const topology = manifest.topologies.find((one) => one.key === draft.topology);
-  const left = topology ? missing(draft, topology, manifest) : "Choose a shape.";
+  const left = topology ? missing(draft, topology, manifest) : "Choose a topology.";
   return (
     <Grid gap="lg">
       <Grid.Col span={{ base: 12, md: 7 }}>
@@ -107,18 +121,18 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
             <Stack gap="md">
               <TextInput
                 label="Name"
-                description="3 to 40 lower-case letters, digits and dashes."
+                description="3 to 40 lowercase letters, digits or hyphens."
                 value={draft.name}
                 error={
                   draft.name && !NAME.test(draft.name)
-                    ? "Lower-case letters, digits and dashes, starting with a letter."
+                    ? "Use 3 to 40 lowercase letters, digits or hyphens. Start with a letter."
                     : null
                 }
                 onChange={(event) => change({ name: event.currentTarget.value })}
               />
               {manifest.topologies.length > 1 && (
                 <Radio.Group
-                  label="Shape"
+                  label="Topology"
                   value={draft.topology}
                   onChange={(key) => change({ topology: key, placement: {} })}
                 >
@@ -159,7 +173,7 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
               <PlanView plan={plan.data} manifest={manifest} />
             ) : (
               <Text size="sm" c="dimmed">
-                {left ?? "Everything is there. The platform checks it now, without changing anything."}
+                {left ?? "Ready. Check the plan to see what will happen; nothing is changed yet."}
               </Text>
             )}
             {plan.error && <ProblemNote error={plan.error} />}
@@ -175,7 +189,7 @@ function Form({ manifest, projectId }: { manifest: Manifest; projectId: string }
                 </Button>
               ) : (
                 <Button disabled={left !== null} loading={plan.isPending} onClick={() => plan.mutate()}>
-                  Check the plan
+                  Check plan
                 </Button>
               )}
             </Group>
@@ -216,7 +230,7 @@ function Machines({ manifest, topology, draft, change, projectId }: Part) {
             most={rule.max ?? null}
             chosen={draft.placement[key] ?? []}
             choose={(ids) => change({ placement: { ...draft.placement, [key]: ids } })}
-            taken={takenBy(draft.placement, key, manifest)}
+            taken={takenBy(draft.placement, key, topology, manifest)}
           />
         ))}
       </Stack>

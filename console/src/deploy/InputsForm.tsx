@@ -1,4 +1,4 @@
-// The settings an app asks for, as its manifest declares them. Loaded only where a form is shown.
+// The settings an app declares in its manifest. Loaded only where a form is shown.
 
 import "@mantine/dates/styles.css";
 import { Box, NativeSelect, Text } from "@mantine/core";
@@ -49,7 +49,7 @@ export function InputsForm({ schema, value, change }: Props) {
 
 const FEW = 8;
 
-/** A long list of settings that nobody must make stays folded until somebody wants one. */
+/** A long list of optional settings stays folded. */
 function Part(props: ObjectFieldTemplateProps<Inputs>) {
   const Whole = Theme.templates?.ObjectFieldTemplate as ComponentType<ObjectFieldTemplateProps<Inputs>>;
   const names = Object.keys(props.schema.properties ?? {});
@@ -63,7 +63,7 @@ function Part(props: ObjectFieldTemplateProps<Inputs>) {
           {props.title}
         </Text>{" "}
         <Text span size="sm" c="dimmed">
-          {names.length} settings, none of them necessary
+          {names.length} optional settings
         </Text>
       </summary>
       <Box pt="sm">
@@ -81,7 +81,7 @@ function Description({ description }: DescriptionFieldProps) {
   ) : null;
 }
 
-/** The theme's own leaves the description out. Several values at once are the theme's business. */
+/** The theme's own select leaves the description out. Multiple selection stays with the theme. */
 function Choice(props: WidgetProps<Inputs>) {
   const Several = Theme.widgets?.SelectWidget as ComponentType<WidgetProps<Inputs>> | undefined;
   if (props.multiple && Several) return <Several {...props} />;

@@ -1,4 +1,4 @@
-// Choosing machines: what can be chosen, and beneath it what cannot, each with its reason.
+// Choosing machines: available ones first, then the others, each with its reason.
 
 import { Anchor, Checkbox, Group, Input, Radio, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -8,7 +8,7 @@ import { useEvery } from "../api/usePages";
 import { Shown } from "../parts/Page";
 import { type Allocation, about, inOrder, whyNot } from "./machines";
 
-const FEW = 12; // can be looked through
+const FEW = 12; // a search field is shown beyond this
 const MOST = 50; // on the screen at once
 
 interface Props {
@@ -25,7 +25,7 @@ interface Props {
 export function MachinePicker({ projectId, backend, chosen, choose, most, label, hint, taken }: Props) {
   const path = { project_id: projectId };
   const [wanted, want] = useState("");
-  const machines = useEvery("/allocations", path, (cursor) =>
+  const machines = useEvery("/v1/projects/{project_id}/allocations", path, (cursor) =>
     api.GET("/v1/projects/{project_id}/allocations", {
       params: { path, query: { state: "active", limit: 100, cursor } },
     }),
@@ -42,7 +42,7 @@ export function MachinePicker({ projectId, backend, chosen, choose, most, label,
             machine,
             reason: whyNot(machine, backend, taken),
           }));
-          if (!judged.length) return <NoMachines projectId={projectId}>The project holds no machine.</NoMachines>;
+          if (!judged.length) return <NoMachines projectId={projectId}>This project has no machines.</NoMachines>;
           const named = judged.filter(({ machine }) => machine.name.includes(wanted.trim().toLowerCase()));
           return (
             <>
@@ -50,8 +50,8 @@ export function MachinePicker({ projectId, backend, chosen, choose, most, label,
                 <TextInput
                   size="xs"
                   mt={6}
-                  placeholder={`Find among ${judged.length} machines`}
-                  aria-label={`Find: ${label}`}
+                  placeholder={`Search ${judged.length} machines`}
+                  aria-label={`Search: ${label}`}
                   value={wanted}
                   onChange={(event) => want(event.currentTarget.value)}
                 />
@@ -70,11 +70,11 @@ export function MachinePicker({ projectId, backend, chosen, choose, most, label,
               </Stack>
               {named.length > MOST && (
                 <Text size="xs" c="dimmed" mt={6}>
-                  {named.length - MOST} more: type a part of the name.
+                  {named.length - MOST} more. Type part of a name to find them.
                 </Text>
               )}
               {judged.every(({ reason }) => reason !== null) && (
-                <NoMachines projectId={projectId}>None of them is free.</NoMachines>
+                <NoMachines projectId={projectId}>No machine is available.</NoMachines>
               )}
             </>
           );
@@ -127,9 +127,8 @@ function NoMachines({ projectId, children }: { projectId: string; children: stri
     <Text size="sm" c="dimmed" mt={6}>
       {children}{" "}
       <Anchor component={Link} to={`/projects/${projectId}/allocations`} inherit underline="always">
-        Get one first
+        Add machine
       </Anchor>
-      .
     </Text>
   );
 }

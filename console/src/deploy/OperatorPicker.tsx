@@ -1,11 +1,12 @@
-// Naming the one service account whose controller may work on a new instance; most people name none.
+// Restricts the operations of a new instance to one service account. Optional.
 
 import { Card, Select } from "@mantine/core";
 import { api, type Schemas } from "../api/client";
 import { useEvery } from "../api/usePages";
+import { roleName } from "../parts/names";
 import { useMay } from "../session/session";
 
-const WORKS = "app_operator"; // the role that works on operations
+const WORKS = "app_operator"; // the role that carries out operations
 
 interface Props {
   projectId: string;
@@ -17,19 +18,19 @@ export function OperatorPicker({ projectId, chosen, choose }: Props) {
   const path = { project_id: projectId };
   const may = useMay(path);
   const accounts = useEvery(
-    "/service-accounts",
+    "/v1/projects/{project_id}/service-accounts",
     path,
     (cursor) =>
       api.GET("/v1/projects/{project_id}/service-accounts", { params: { path, query: { limit: 100, cursor } } }),
     may("iam.service_account.read"),
   );
-  if (!accounts.data?.length) return null; // nobody to choose, or not for this person to see
+  if (!accounts.data?.length) return null; // no service accounts, or the user may not read them
   return (
     <Card>
       <Select
-        label="Operated by"
-        description="Optional. Only this program's controller then works on the instance, for as long as the instance is there; if it is disabled or deleted, any controller of the app may again. Nobody named: any may from the start."
-        placeholder="Any controller of the app"
+        label="Operator"
+        description="Optional. Only this service account works on the instance. If it is disabled or deleted, any operator of the app can."
+        placeholder="Any operator of the app"
         clearable
         searchable
         data={accounts.data.map(optionOf)}
@@ -40,8 +41,8 @@ export function OperatorPicker({ projectId, chosen, choose }: Props) {
   );
 }
 
-/** Who cannot operate is shown, and why. */
+/** Accounts that cannot operate are shown with the reason. */
 function optionOf({ id, name, disabled, roles }: Schemas["ServiceAccountView"]) {
-  const why = disabled ? "disabled" : roles.includes(WORKS) ? "" : `not ${WORKS}`;
+  const why = disabled ? "disabled" : roles.includes(WORKS) ? "" : `not an ${roleName(WORKS)}`;
   return { value: id, label: why ? `${name} (${why})` : name, disabled: Boolean(why) };
 }

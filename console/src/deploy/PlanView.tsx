@@ -1,4 +1,4 @@
-// What will happen, on which machines, and what an hour of them costs.
+// The plan: what will happen, on which machines, and the price per hour.
 
 import { Box, Group, Stack, Text } from "@mantine/core";
 import { IconListCheck, IconServer2 } from "@tabler/icons-react";

@@ -1,23 +1,22 @@
-// Which of a project's machines can be chosen, and why not the others.
+// Which of a project's machines are available, and why the others are not.
 
 import type { Schemas } from "../api/client";
 
 export type Allocation = Schemas["AllocationView"];
 
-/** Why this one cannot be chosen; nothing if it can. */
+/** Why the machine is not available; null if it is. */
 export function whyNot(
   machine: Allocation,
   backend: string | undefined,
   taken: Record<string, string> = {},
 ): string | null {
   if (machine.in_use_by) return `Used by ${machine.in_use_by.instance_name}`;
-  if (machine.state !== "active") return `The allocation is ${machine.state}`;
+  if (machine.state !== "active") return `Being ${machine.state === "releasing" ? "released" : machine.state}`;
   if (machine.scheduler_type && backend && machine.scheduler_type !== backend)
-    return `Kept for ${machine.scheduler_type}`;
-  if (machine.node_state !== "ready" && machine.node_state !== "cordoned")
-    return `The machine is ${machine.node_state}`;
+    return `Reserved for ${machine.scheduler_type}`;
+  if (machine.node_state !== "ready" && machine.node_state !== "cordoned") return `Machine is ${machine.node_state}`;
   const other = taken[machine.id];
-  return other ? `Chosen as ${other}` : null;
+  return other ? `Selected as ${other}` : null;
 }
 
 export function about(machine: Allocation): string {
@@ -31,7 +30,7 @@ export function about(machine: Allocation): string {
   return parts.filter(Boolean).join(" · ");
 }
 
-/** By name, what nobody could choose last. What is chosen elsewhere keeps its place: nothing jumps under the pointer. */
+/** By name, unavailable machines last. A machine selected elsewhere keeps its place, so the list does not jump. */
 export function inOrder(machines: Allocation[], backend: string | undefined): Allocation[] {
   const out = (machine: Allocation) => Number(whyNot(machine, backend) !== null);
   return machines.toSorted((a, b) => out(a) - out(b) || a.name.localeCompare(b.name));

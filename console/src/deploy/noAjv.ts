@@ -1,2 +1,2 @@
-// Stands in for rjsf's own validator, which makes code from schemas and is only named by rjsf's test helper.
+// Replaces rjsf's own validator, which compiles code and is imported only by rjsf's test helper.
 export default undefined;

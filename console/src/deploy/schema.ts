@@ -1,4 +1,4 @@
-// Checks data against an app's JSON Schema without making code from it: the page's policy forbids eval, and rightly so.
+// Validates data against an app's JSON Schema without compiling code: the page's security policy forbids eval.
 
 import { type Schema, Validator } from "@cfworker/json-schema";
 

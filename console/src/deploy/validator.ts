@@ -1,4 +1,4 @@
-// What rjsf needs of a validator, from one that makes no code (see schema.ts).
+// The validator interface of rjsf on top of schema.ts.
 
 import {
   type CustomValidator,
@@ -18,18 +18,18 @@ import {
 } from "@rjsf/utils";
 import { check, type Found } from "./schema";
 
-/** In a person's words; the schema's own titles say which field. */
+/** The error as a sentence; the schema's titles name the field. */
 function sentence({ keyword, error }: Found): string {
   const words: Record<string, string> = {
-    pattern: "This does not have the form that is asked for.",
-    required: "This is needed.",
+    pattern: "Invalid format.",
+    required: "Required.",
     not: "This value is not allowed.",
-    enum: "Choose one of the offered values.",
+    enum: "Choose one of the listed values.",
   };
   return words[keyword] ?? error;
 }
 
-const WHOLE = new Set(["properties", "allOf", "anyOf", "oneOf", "if", "then", "else", "items", "$ref"]); // say only that something inside is wrong
+const WHOLE = new Set(["properties", "allOf", "anyOf", "oneOf", "if", "then", "else", "items", "$ref"]); // only repeat that something inside is wrong
 
 export class PlainValidator<
   T,

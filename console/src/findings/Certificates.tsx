@@ -1,12 +1,12 @@
-// What was proven of each machine that an instance or a member left.
+// The cleanup checks of each machine that an instance or a member left.
 
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
 import { IconCertificate, IconCircleCheck, IconCircleX } from "@tabler/icons-react";
 import { queries, type Schemas } from "../api/client";
 import { Copy } from "../parts/Copy";
 import { Facts } from "../parts/Facts";
+import { displayName } from "../parts/names";
 import { Time } from "../parts/Time";
-import { words } from "../parts/tone";
 
 type Certificate = Schemas["DepartureCertificateView"];
 const LOOK_AGAIN_MS = 3000;
@@ -32,7 +32,7 @@ export function Certificates({
         Departure certificates
       </Text>
       <Text size="sm" c="dimmed" mb="md">
-        What was looked at on each machine after everything was taken away. They are kept with the audit trail.
+        The checks made on each machine after cleanup. Kept with the audit trail.
       </Text>
       <Stack gap="md">
         {items.map((one) => (
@@ -56,7 +56,7 @@ function One({ one }: { one: Certificate }) {
             aria-hidden
             style={{ verticalAlign: "text-bottom", marginRight: 6 }}
           />
-          <b>{statement.host.name}</b> is clean: {statement.checks.length} checks hold. {access(one)}
+          <b>{statement.host.name}</b> is clean: {statement.checks.length} checks passed. {access(one)}
         </Text>
       </summary>
       <Box pt="sm" pl={28}>
@@ -64,19 +64,24 @@ function One({ one }: { one: Certificate }) {
           {statement.checks.map((check) => (
             <Group key={check.check} gap={8} wrap="nowrap" align="flex-start">
               {check.ok ? (
-                <IconCircleCheck size={16} color="var(--good)" aria-label="ok" style={{ flex: "none", marginTop: 2 }} />
+                <IconCircleCheck
+                  size={16}
+                  color="var(--good)"
+                  aria-label="passed"
+                  style={{ flex: "none", marginTop: 2 }}
+                />
               ) : (
-                <IconCircleX size={16} color="var(--bad)" aria-label="no" style={{ flex: "none", marginTop: 2 }} />
+                <IconCircleX size={16} color="var(--bad)" aria-label="failed" style={{ flex: "none", marginTop: 2 }} />
               )}
               <Text size="sm" style={{ minWidth: 0, overflowWrap: "anywhere" }}>
-                <b>{words(check.check)}</b> {check.detail}
+                <b>{displayName(check.check)}</b> {check.detail}
               </Text>
             </Group>
           ))}
         </Stack>
         <Facts
           rows={[
-            ["Proven", <Time key="at" at={one.issued_at} />],
+            ["Issued", <Time key="at" at={one.issued_at} />],
             ["Machine", `${statement.host.name} (${statement.host.address})`],
             [
               "Digest",
@@ -97,8 +102,7 @@ function open(one: Certificate): boolean {
 }
 
 function access(one: Certificate): string {
-  if (one.access.open_grants) return "The way in that this operation used is being closed.";
-  if (one.access.grants_not_yet_refused)
-    return "The way in was taken back; the machine has yet to say that it refuses it.";
-  return "Nobody of this operation can enter it any more.";
+  if (one.access.open_grants) return "Access for this operation is being revoked.";
+  if (one.access.grants_not_yet_refused) return "Access revoked; waiting for the machine to confirm.";
+  return "Access revoked.";
 }

@@ -1,19 +1,19 @@
-// What is not as the platform made it, who did it as far as can be seen, and both ways on. Nothing is mended by itself.
+// Unexpected changes: what differs, and how to revert or keep each. Nothing is reverted automatically.
 
 import { Card, Stack, Text } from "@mantine/core";
 import { Facts } from "../parts/Facts";
-import { type Detail, rowsOf, textOf } from "./read";
+import { type Drift as Change, type Detail, partsOf, rowsOf, textOf } from "./read";
 
 export function Drift({ detail }: { detail: Detail }) {
-  const found = rowsOf(detail?.drift);
+  const found = rowsOf<Change>(partsOf(detail).drift);
   if (!found.length) return null;
   return (
     <Card data-drift>
       <Text component="h2" fw={650} m={0} mb={4}>
-        Not as the platform made it
+        Unexpected changes
       </Text>
       <Text size="sm" c="dimmed" mb="md">
-        It is told and left alone; whoever decides finds the way here.
+        We don't undo these automatically. Here's how to fix each one.
       </Text>
       <Stack gap="lg">
         {found.map((row) => (
@@ -26,7 +26,7 @@ export function Drift({ detail }: { detail: Detail }) {
             </Text>
             <Facts
               rows={[
-                ...(row.revert ? ([["To put it back", textOf(row.revert)]] as [string, string][]) : []),
+                ...(row.revert ? ([["To revert", textOf(row.revert)]] as [string, string][]) : []),
                 ...(row.adopt ? ([["To keep it", textOf(row.adopt)]] as [string, string][]) : []),
               ]}
             />

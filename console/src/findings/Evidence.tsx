@@ -1,35 +1,36 @@
-// What a failed operation saw: where it stood, which answers were no, which services were not well, and the last words.
+// Diagnostics of a failed operation: step, failed checks, unhealthy services, output and log.
 
 import { Card, Group, Stack, Text } from "@mantine/core";
 import { IconCircleX } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { Copy } from "../parts/Copy";
 import { Facts, Lines } from "../parts/Facts";
-import { words } from "../parts/tone";
+import { displayName } from "../parts/names";
 import { type Detail, evidenceOf, textOf } from "./read";
 
-const MOST_LINES = 10; // of each; all of them go with the copy
+const MOST_LINES = 10; // of each; the copy has all of them
 
 export function Evidence({ detail }: { detail: Detail }) {
   const seen = evidenceOf(detail);
   const where: [string, ReactNode][] = [];
-  if (seen.step) where.push(["Step", words(seen.step)]);
+  if (seen.step) where.push(["Step", displayName(seen.step)]);
   if (seen.host) where.push(["Machine", seen.host]);
-  if (!where.length && !seen.noes.length && !seen.services.length && !seen.said.length && !seen.log.length) return null;
+  if (!where.length && !seen.failed.length && !seen.services.length && !seen.output.length && !seen.log.length)
+    return null;
   return (
     <Card data-evidence>
       <Group justify="space-between" mb="sm">
         <Text component="h2" fw={650} m={0}>
-          {seen.earlier ? "What was seen the last time" : "What was seen"}
+          {seen.earlier ? "Diagnostics of the previous failure" : "Diagnostics"}
         </Text>
-        <Copy value={JSON.stringify(detail, null, 2)} what="all of the evidence as JSON" />
+        <Copy value={JSON.stringify(detail, null, 2)} what="the diagnostics as JSON" />
       </Group>
       <Stack gap="md">
         {where.length > 0 && <Facts rows={where} />}
-        {(seen.noes.length > 0 || seen.services.length > 0) && (
+        {(seen.failed.length > 0 || seen.services.length > 0) && (
           <Stack gap={8}>
-            {seen.noes.map((row) => (
-              <Wrong key={`${row.host} ${row.check} ${row.sentence}`} about={[row.host, words(row.check)]}>
+            {seen.failed.map((row) => (
+              <Wrong key={`${row.host} ${row.check} ${row.sentence}`} about={[row.host, displayName(row.check)]}>
                 {row.sentence}
               </Wrong>
             ))}
@@ -40,13 +41,13 @@ export function Evidence({ detail }: { detail: Detail }) {
             ))}
             {seen.held > 0 && (
               <Text size="sm" c="dimmed">
-                {seen.held} other checks hold.
+                {seen.held} other checks passed.
               </Text>
             )}
           </Stack>
         )}
-        <Words title="It said" lines={seen.said} />
-        <Words title="From the log" lines={seen.log} />
+        <Words title="Output" lines={seen.output} />
+        <Words title="Log" lines={seen.log} />
       </Stack>
     </Card>
   );
@@ -67,7 +68,7 @@ function Words({ title, lines }: { title: string; lines: string[] }) {
 function Wrong({ about, children }: { about: string[]; children: ReactNode }) {
   return (
     <Group gap="sm" wrap="nowrap" align="flex-start">
-      <IconCircleX size={18} color="var(--bad)" aria-label="no" style={{ flex: "none", marginTop: 2 }} />
+      <IconCircleX size={18} color="var(--bad)" aria-label="failed" style={{ flex: "none", marginTop: 2 }} />
       <div style={{ minWidth: 0, overflowWrap: "anywhere" }}>
         <Text size="sm">{children}</Text>
         <Text size="xs" c="dimmed">

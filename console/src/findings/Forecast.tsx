@@ -1,13 +1,13 @@
-// What still holds a member that is being emptied, and when it is free.
+// The jobs a draining member waits for, and when it will be free.
 
 import { Card, Text } from "@mantine/core";
 import { Rows } from "../parts/Facts";
 import { Until } from "../parts/Time";
-import { type Detail, rowsOf, textOf } from "./read";
+import { type Detail, forecastOf, rowsOf, textOf } from "./read";
 
 export function Forecast({ detail }: { detail: Detail }) {
-  const forecast = (detail?.forecast ?? {}) as Record<string, unknown>;
-  const jobs = rowsOf(forecast.jobs);
+  const forecast = forecastOf(detail);
+  const jobs = rowsOf<Record<string, unknown>>(forecast.jobs);
   if (!jobs.length) return null;
   const free = textOf(forecast.free_at);
   const late = textOf(forecast.deadline_at);
@@ -15,29 +15,29 @@ export function Forecast({ detail }: { detail: Detail }) {
   return (
     <Card data-forecast>
       <Text component="h2" fw={650} m={0} mb={4}>
-        What it waits for
+        Waiting for
       </Text>
       <Text size="sm" mb="sm" component="div">
         {free ? (
           <>
-            It is free <Until at={free} />, if nothing ends earlier.
+            Free <Until at={free} /> at the latest.
           </>
         ) : (
-          "What runs has no time limit: nobody can say when it is free."
+          "A running job has no time limit, so there is no estimate."
         )}{" "}
         {late && (
           <>
-            The time that was given is over <Until at={late} />
+            The time limit ends <Until at={late} />
             {forecast.at_deadline === "requeue"
-              ? "; what still runs then begins anew elsewhere."
-              : "; it is given back then."}
+              ? "; jobs that still run are then requeued."
+              : "; the drain is then canceled."}
           </>
         )}
       </Text>
-      <Rows rows={jobs} label="What it waits for" />
+      <Rows rows={jobs} label="Running jobs" />
       {total > jobs.length && (
         <Text size="sm" c="dimmed" mt="xs">
-          And {total - jobs.length} more.
+          {total - jobs.length} more
         </Text>
       )}
     </Card>

@@ -1,11 +1,31 @@
-// What apps say in `adapter_detail` under names that mean the same for every app (docs/guides/app-team.md).
-// They write it freely, so whatever has another shape than expected is passed over.
+// Reads the well-known parts of `adapter_detail` (contracts/adapter-detail.schema.json). The platform does not check
+// them, so a part of an unexpected shape is ignored; the types only keep the names of the fields right.
 
-export type Detail = Record<string, unknown> | null | undefined;
-export type Row = Record<string, unknown>;
+import type { components } from "../api/detail.gen";
 
-export function rowsOf(value: unknown): Row[] {
-  return Array.isArray(value) ? value.filter((one): one is Row => typeof one === "object" && one !== null) : [];
+type Published = components["schemas"];
+type Named<T> = { [Key in keyof T as string extends Key ? never : Key]?: unknown };
+
+export type AdapterDetail = Named<Published["AdapterDetail"]>;
+export type Detail = AdapterDetail | Record<string, unknown> | null | undefined;
+export type Check = Named<Published["Check"]>;
+export type HostChecks = Named<Published["HostChecks"]>;
+export type Unit = Named<Published["Unit"]>;
+export type Drift = Named<Published["Drift"]>;
+export type Forecast = Named<Published["Forecast"]>;
+
+/** The named parts of a detail; everything else in it is opaque. */
+export function partsOf(detail: Detail): AdapterDetail {
+  return detail ?? {};
+}
+
+export function rowsOf<T extends object>(value: unknown): T[] {
+  return Array.isArray(value) ? value.filter((one): one is T => typeof one === "object" && one !== null) : [];
+}
+
+export function forecastOf(detail: Detail): Forecast {
+  const { forecast } = partsOf(detail);
+  return typeof forecast === "object" && forecast !== null ? forecast : {};
 }
 
 export function textOf(value: unknown): string {
@@ -17,42 +37,42 @@ export function linesOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((line) => typeof line === "string") : [];
 }
 
-/** One per machine and check, before anything was touched. */
-export function preflightOf(detail: Detail): { host: string; check: string; ok: boolean; sentence: string }[] {
-  return rowsOf(detail?.preflight).flatMap((machine) =>
-    rowsOf(machine.checks).map((row) => ({
-      host: textOf(machine.host),
-      check: textOf(row.check),
-      ok: row.ok === true,
-      sentence: textOf(row.sentence),
-    })),
-  );
+interface Answer {
+  host: string;
+  check: string;
+  ok: boolean;
+  sentence: string;
 }
 
-const WELL = new Set(["active", "inactive"]);
+function answersOf(host: unknown, checks: unknown): Answer[] {
+  return rowsOf<Check>(checks).map(({ check, ok, sentence }) => ({
+    host: textOf(host),
+    check: textOf(check),
+    ok: ok === true,
+    sentence: textOf(sentence),
+  }));
+}
 
-/** What a failed operation saw, in short: what is well is left out. One that was not even tried shows the time before. */
-export function evidenceOf(told: Detail) {
-  const [earlier] = rowsOf([told?.last_failure]);
-  const detail = earlier ?? told;
+/** The checks per machine that were made before anything was changed. */
+export function preflightOf(detail: Detail): Answer[] {
+  return rowsOf<HostChecks>(partsOf(detail).preflight).flatMap(({ host, checks }) => answersOf(host, checks));
+}
+
+const HEALTHY = new Set(["active", "inactive"]);
+
+/** What a failed operation found, without what is fine. An operation that was not tried shows the failure before it. */
+export function evidenceOf(reported: Detail) {
+  const [earlier] = rowsOf<Named<Published["LastFailure"]>>([partsOf(reported).last_failure]);
+  const detail: AdapterDetail = earlier ?? partsOf(reported);
+  const preflight = preflightOf(detail);
   return {
     earlier: textOf(earlier?.operation_id),
-    step: textOf(detail?.step),
-    host: textOf(detail?.host),
-    services: rowsOf(detail?.units).filter((unit) => !WELL.has(textOf(unit.active))),
-    noes: [
-      ...preflightOf(detail).filter((row) => !row.ok),
-      ...rowsOf(detail?.checks)
-        .filter((row) => row.ok !== true)
-        .map((row) => ({
-          host: textOf(detail?.host),
-          check: textOf(row.check),
-          ok: false,
-          sentence: textOf(row.sentence),
-        })),
-    ],
-    held: preflightOf(detail).filter((row) => row.ok).length,
-    said: linesOf(detail?.output),
-    log: linesOf(detail?.log),
+    step: textOf(detail.step),
+    host: textOf(detail.host),
+    services: rowsOf<Unit>(detail.units).filter((unit) => !HEALTHY.has(textOf(unit.active))),
+    failed: [...preflight, ...answersOf(detail.host, detail.checks)].filter((answer) => !answer.ok),
+    held: preflight.filter((answer) => answer.ok).length,
+    output: linesOf(detail.output),
+    log: linesOf(detail.log),
   };
 }

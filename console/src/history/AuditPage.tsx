@@ -1,4 +1,4 @@
-// Who did or tried what in this tenant, newest first; and whether the trail is still what was written.
+// The audit trail of a tenant, newest first, and its verification.
 
 import { Anchor, Button, Group, SegmentedControl, Table, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
@@ -13,6 +13,7 @@ import { Empty, Page, Shown } from "../parts/Page";
 import { ProblemNote } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
+import { usePeople } from "../people/who";
 import { useMay } from "../session/session";
 
 const ROWS = 50;
@@ -25,12 +26,13 @@ export function AuditPage() {
   const [search, setSearch] = useSearchParams();
   const actor = search.get("actor") ?? undefined;
   const may = useMay({ tenant_id: tenantId });
+  const names = new Map(usePeople(tenantId).data?.map((one) => [one.id, one.name]));
   const only = {
     actor,
     outcome: (outcome || undefined) as "allowed" | "denied" | undefined,
     permission: /^[a-z][a-z_.]*$/.test(permission) ? permission : undefined,
   };
-  const found = usePages("/audit", [tenantId, only], async (before) => {
+  const found = usePages("/v1/tenants/{tenant_id}/audit", [tenantId, only], async (before) => {
     const query = { ...only, before: Number(before ?? 0), limit: ROWS };
     const { data } = await api.GET("/v1/tenants/{tenant_id}/audit", {
       params: { path: { tenant_id: tenantId }, query },
@@ -41,12 +43,12 @@ export function AuditPage() {
   return (
     <Page
       title="Audit trail"
-      about="Who did or tried what. Rows are chained: none can be changed or dropped unseen."
+      about="Every change and every refused request. Entries are chained, so tampering is detected."
       actions={may("ledger.audit.verify") && <Verify tenantId={tenantId} />}
     >
       <Group align="flex-end">
         <TextInput
-          label="Permission begins with"
+          label="Permission starts with"
           placeholder="apps.instance."
           value={typed}
           onChange={(event) => type(event.currentTarget.value)}
@@ -64,7 +66,7 @@ export function AuditPage() {
         />
         {actor && (
           <Button variant="default" rightSection={<IconX size={15} />} onClick={() => setSearch({}, { replace: true })}>
-            Only by {actor}
+            By {names.get(actor) ?? actor}
           </Button>
         )}
       </Group>
@@ -72,17 +74,17 @@ export function AuditPage() {
         {(items) =>
           items.length ? (
             <Listed
-              label="Audit rows"
-              columns={["When", "Outcome", "Permission", ["Who", "md"], ["Why", "lg"], ["Story", "sm"]]}
+              label="Audit entries"
+              columns={["Time", "Outcome", "Permission", ["Actor", "md"], ["Reason", "lg"], ["Trace", "sm"]]}
               turning={found.turning}
             >
               {items.map((row) => (
-                <Row key={row.sequence} row={row} />
+                <Row key={row.sequence} row={row} name={names.get(row.actor_id)} />
               ))}
             </Listed>
           ) : (
-            <Empty icon={<IconHistory size={32} />} title="No row like this">
-              Ask for less, or for something else.
+            <Empty icon={<IconHistory size={32} />} title="No matching entries">
+              Change or clear the filters.
             </Empty>
           )
         }
@@ -91,7 +93,7 @@ export function AuditPage() {
   );
 }
 
-function Row({ row }: { row: Schemas["AuditView"] }) {
+function Row({ row, name }: { row: Schemas["AuditView"]; name: string | undefined }) {
   return (
     <Table.Tr>
       <Table.Td>
@@ -103,17 +105,23 @@ function Row({ row }: { row: Schemas["AuditView"] }) {
         <State state={row.outcome} />
       </Table.Td>
       <Table.Td>
-        <Text size="sm" className="mono">
+        <Text size="sm" className="mono" style={{ whiteSpace: "nowrap" }}>
           {row.permission}
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="md">
-        <Text size="xs" className="mono" c="dimmed">
-          {row.actor_id}
-        </Text>
+        {name ? (
+          <Text size="sm" truncate maw={140}>
+            {name}
+          </Text>
+        ) : (
+          <Text size="xs" className="mono" c="dimmed" truncate maw={140} title={row.actor_id}>
+            {row.actor_id}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td visibleFrom="lg">
-        <Text size="sm" c="dimmed" lineClamp={1}>
+        <Text size="sm" c="dimmed" lineClamp={1} style={{ overflowWrap: "anywhere" }}>
           {row.reason}
         </Text>
       </Table.Td>
@@ -122,9 +130,9 @@ function Row({ row }: { row: Schemas["AuditView"] }) {
           component={Link}
           size="sm"
           to={`/triage/${row.correlation_id}`}
-          aria-label={`Triage ${row.correlation_id}`}
+          aria-label={`Trace ${row.correlation_id}`}
         >
-          Triage
+          Trace
         </Anchor>
       </Table.Td>
     </Table.Tr>
@@ -157,7 +165,7 @@ function Verify({ tenantId }: { tenantId: string }) {
       loading={verify.isPending}
       onClick={() => verify.mutate()}
     >
-      Verify the trail
+      Verify trail
     </Button>
   );
 }

@@ -1,4 +1,4 @@
-// What happened in this project, newest first, as it happens.
+// The events of this project, newest first, live.
 
 import { Anchor, Button, Code, Group, Stack, Table, Text } from "@mantine/core";
 import { IconActivity } from "@tabler/icons-react";
@@ -12,24 +12,26 @@ import { Listed } from "../parts/Listed";
 import { Empty, Page, Shown } from "../parts/Page";
 import { Time } from "../parts/Time";
 
-const WINDOW = 150; // sequence numbers looked through at once: the tenant's, of which this project has a part
+const WINDOW = 150; // sequence numbers per page; they count the tenant's events, of which this project has a part
 type Happened = Schemas["EventView"];
 
 export function EventsPage() {
   const project_id = useProjectId();
-  const found = usePages("/events", [project_id], async (end) => ({ data: await before(project_id, end) }));
+  const found = usePages("/v1/projects/{project_id}/events", [project_id], async (end) => ({
+    data: await before(project_id, end),
+  }));
   return (
-    <Page title="Events" about="Everything that changed in this project, newest first.">
+    <Page title="Events" about="Changes in this project, newest first.">
       <Shown of={found}>
         {(items) =>
           items.length || found.turning.more ? (
-            <Listed label="Events" columns={["When", "What", ["About", "sm"]]} turning={found.turning}>
+            <Listed label="Events" columns={["Time", "Event", ["Resource", "sm"]]} turning={found.turning}>
               {items.map((event) => (
                 <Row key={event.id} event={event} projectId={project_id} />
               ))}
             </Listed>
           ) : (
-            <Empty icon={<IconActivity size={32} />} title="Nothing has happened yet" />
+            <Empty icon={<IconActivity size={32} />} title="No events yet" />
           )
         }
       </Shown>
@@ -37,7 +39,7 @@ export function EventsPage() {
   );
 }
 
-/** The window that ends at a sequence number; without one, at the newest. */
+/** The page that ends at a sequence number; without one, at the newest event. */
 async function before(
   projectId: string,
   end: string | undefined,
@@ -55,16 +57,16 @@ async function before(
       next_cursor: start > 0 ? String(start) : null,
     };
   } catch (error) {
-    if (error instanceof Problem && error.status === 410) return { items: [], next_cursor: null }; // older ones are not kept
+    if (error instanceof Problem && error.status === 410) return { items: [], next_cursor: null }; // older events are not kept
     throw error;
   }
 }
 
 function Row({ event, projectId }: { event: Happened; projectId: string }) {
   const [open, toggle] = useState(false);
-  const said = event.data as Record<string, string | undefined>;
-  const name = said.instance_name ?? said.name ?? said.node_name ?? event.subject;
-  const words = said.message ?? said.state ?? said.status ?? "";
+  const data = event.data as Record<string, string | undefined>;
+  const name = data.instance_name ?? data.name ?? data.node_name ?? event.subject;
+  const words = data.message ?? data.state ?? data.status ?? "";
   return (
     <Fragment>
       <Table.Tr>

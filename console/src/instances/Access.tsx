@@ -1,10 +1,10 @@
-// How to use an instance: whatever its app reports, commands first, all of it ready to be copied.
+// How to connect to an instance: what its app reports, commands first, ready to copy.
 
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Copy, CopyLine } from "../parts/Copy";
-import { Facts, Said } from "../parts/Facts";
-import { words } from "../parts/tone";
+import { Facts, Value } from "../parts/Facts";
+import { displayName } from "../parts/names";
 
 interface Command {
   command: string;
@@ -23,7 +23,7 @@ export function Access({ bundle }: { bundle: Record<string, unknown> | null }) {
             Commands
           </Text>
           <Text size="sm" c="dimmed" mb="md">
-            Each of them was run before it was shown.
+            Tested on this instance before they were listed.
           </Text>
           <Stack gap="sm">
             {lines.map((line) => (
@@ -31,7 +31,7 @@ export function Access({ bundle }: { bundle: Record<string, unknown> | null }) {
                 <CopyLine value={line.command} what="the command" />
                 {line.tried && (
                   <Text size="xs" c="dimmed" mt={2}>
-                    Tried: {line.tried}
+                    Last test: {line.tried}
                   </Text>
                 )}
               </Box>
@@ -42,14 +42,14 @@ export function Access({ bundle }: { bundle: Record<string, unknown> | null }) {
       <Card>
         <Group justify="space-between" mb="sm">
           <Text component="h2" fw={650} m={0}>
-            Places and names
+            Connection details
           </Text>
-          <Copy value={JSON.stringify(bundle, null, 2)} what="all of it as JSON" />
+          <Copy value={JSON.stringify(bundle, null, 2)} what="the details as JSON" />
         </Group>
         <Facts
           rows={Object.entries(rest).map(([name, value]): [string, ReactNode] => [
-            words(name),
-            <Value key={name} value={value} name={words(name)} />,
+            displayName(name),
+            <Detail key={name} value={value} name={displayName(name)} />,
           ])}
         />
       </Card>
@@ -57,8 +57,8 @@ export function Access({ bundle }: { bundle: Record<string, unknown> | null }) {
   );
 }
 
-function Value({ value, name }: { value: unknown; name: string }) {
-  if (typeof value !== "string") return <Said value={value} />;
+function Detail({ value, name }: { value: unknown; name: string }) {
+  if (typeof value !== "string") return <Value value={value} />;
   return (
     <Group gap={4} wrap="nowrap">
       <span className="mono">{value}</span>

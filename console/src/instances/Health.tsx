@@ -1,11 +1,12 @@
-// How an instance is: one sentence first, then each question its app asks, with the answer.
+// The health of an instance: one sentence, then the conditions its app reports.
 
 import { Card, Group, Stack, Text } from "@mantine/core";
 import { IconCircleCheck, IconCircleX, IconHeartbeat, IconHelpCircle } from "@tabler/icons-react";
 import type { Schemas } from "../api/client";
 import { conditionTitle, type Manifest } from "../catalog/manifest";
+import { displayName } from "../parts/names";
 import { Time } from "../parts/Time";
-import { toneOf, words } from "../parts/tone";
+import { toneOf } from "../parts/tone";
 
 export function HealthBanner({ instance }: { instance: Schemas["InstanceView"] }) {
   const gone = instance.state === "deleted";
@@ -21,10 +22,10 @@ export function HealthBanner({ instance }: { instance: Schemas["InstanceView"] }
       <IconHeartbeat size={22} color={`var(--${tone})`} style={{ flex: "none" }} aria-hidden />
       <div>
         <Text fw={600}>
-          {gone ? "It is gone, with everything in it." : instance.health.sentence || words(instance.health.status)}
+          {gone ? "Deleted, with all its data." : instance.health.sentence || displayName(instance.health.status)}
         </Text>
         <Text size="xs" c="dimmed">
-          {gone ? "Deleted" : words(instance.health.status)} · as of <Time at={instance.updated_at} />
+          {gone ? "Deleted" : displayName(instance.health.status)} · as of <Time at={instance.updated_at} />
         </Text>
       </div>
     </Group>
@@ -33,14 +34,14 @@ export function HealthBanner({ instance }: { instance: Schemas["InstanceView"] }
 
 type Condition = Schemas["ConditionView"];
 const WORST = ["False", "Unknown", "True"];
-const isBad = (one: Condition) => one.type === "Stuck"; // the one condition that is bad when true
+const isBad = (one: Condition) => one.type === "Stuck"; // the only condition that is bad when true
 const rank = (one: Condition) => (isBad(one) ? 0 : WORST.indexOf(one.status));
 const worstFirst = (a: Condition, b: Condition) => rank(a) - rank(b);
 
 const MARKS = {
-  True: [IconCircleCheck, "good", "holds"],
-  False: [IconCircleX, "bad", "does not hold"],
-  Unknown: [IconHelpCircle, "warn", "not known"],
+  True: [IconCircleCheck, "good", "met"],
+  False: [IconCircleX, "bad", "not met"],
+  Unknown: [IconHelpCircle, "warn", "unknown"],
 } as const;
 
 export function Conditions({

@@ -1,4 +1,4 @@
-// What has been: operations that ended and members that left, apart from what is now.
+// Finished operations and removed members.
 
 import { Stack } from "@mantine/core";
 import type { Schemas } from "../api/client";

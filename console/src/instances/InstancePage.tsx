@@ -1,23 +1,24 @@
-// One instance: how it is in a sentence, what it is made of, what can be done, how to use it.
+// One instance: health, members, actions and access.
 
 import { Anchor, Card, Group, Stack, Tabs, Text } from "@mantine/core";
+import { useMediaQuery } from "@mantine/hooks";
 import { lazy, Suspense } from "react";
 import { Link, useParams, useSearchParams } from "react-router";
 import { Actions } from "../actions/Actions";
 import { instanceOffers } from "../actions/offers";
 import { useProjectId } from "../app/place";
 import { type Manifest, topologyTitle } from "../catalog/manifest";
-import { useManifest } from "../catalog/useManifest";
+import { useManifestQuery } from "../catalog/useManifest";
 import { Certificates } from "../findings/Certificates";
 import { Drift } from "../findings/Drift";
 import { OperationCard } from "../operations/OperationCard";
 import { Copy } from "../parts/Copy";
-import { Facts, Said } from "../parts/Facts";
+import { Facts, Value } from "../parts/Facts";
+import { displayName } from "../parts/names";
 import { Page, Shown, Waiting } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
-import { words } from "../parts/tone";
 import { Access } from "./Access";
 import { Conditions, HealthBanner } from "./Health";
 import { History } from "./History";
@@ -35,18 +36,23 @@ export function InstancePage() {
       Instances
     </Anchor>
   );
-  if (!asked.data) {
+  const { manifest, settled } = useManifestQuery(asked.data?.app_slug, asked.data?.version);
+  if (!asked.data || !settled) {
     return (
-      <Page title="Instance" crumb={crumb}>
-        <Shown of={asked}>{() => null}</Shown>
+      <Page title={asked.data?.name ?? "Instance"} crumb={crumb}>
+        <Shown of={asked}>{() => <Waiting />}</Shown>
       </Page>
     );
   }
-  return <Body instance={asked.data} crumb={crumb} />;
+  return <Body instance={asked.data} manifest={manifest} crumb={crumb} />;
 }
 
-function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode }) {
-  const manifest = useManifest(instance.app_slug, instance.version);
+interface Shape {
+  instance: Instance;
+  manifest: Manifest | undefined;
+}
+
+function Body({ instance, manifest, crumb }: Shape & { crumb: React.ReactNode }) {
   const [search, setSearch] = useSearchParams();
   const target = { projectId: instance.project_id, instance };
   const gone = instance.state === "deleted";
@@ -106,12 +112,13 @@ function Body({ instance, crumb }: { instance: Instance; crumb: React.ReactNode 
   );
 }
 
-function Overview({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+function Overview({ instance, manifest }: Shape) {
+  const phone = useMediaQuery("(max-width: 36em)", false, { getInitialValueInEffect: false });
   if (instance.state === "deleted")
     return <Certificates projectId={instance.project_id} of={{ instance_id: instance.id }} />;
   return (
     <Stack gap="lg">
-      {instance.members_total > 0 && (
+      {instance.members_total > 0 && !phone && (
         <Suspense fallback={<Waiting lines={3} />}>
           <Topology instance={instance} manifest={manifest} />
         </Suspense>
@@ -123,64 +130,64 @@ function Overview({ instance, manifest }: { instance: Instance; manifest: Manife
   );
 }
 
-function Settings({ instance, manifest }: { instance: Instance; manifest: Manifest | undefined }) {
+function Settings({ instance, manifest }: Shape) {
   const titles = manifest?.inputs_schema.properties ?? {};
   const title = (name: string) => {
     const field = titles[name];
-    return typeof field === "object" && field.title ? field.title : words(name);
+    return typeof field === "object" && field.title ? field.title : displayName(name);
   };
   const rows = Object.entries(instance.inputs).map(([name, value]): [string, React.ReactNode] => [
     title(name),
-    <Said key={name} value={value} />,
+    <Value key={name} value={value} />,
   ]);
   return (
     <Stack gap="lg">
       <Card>
         <Text component="h2" fw={650} m={0} mb="sm">
-          What was asked for
+          Inputs
         </Text>
         {rows.length ? (
           <Facts rows={rows} />
         ) : (
           <Text size="sm" c="dimmed">
-            All settings are the app's own.
+            All settings have their defaults.
           </Text>
         )}
       </Card>
       <Card>
         <Text component="h2" fw={650} m={0} mb="sm">
-          What it is
+          Details
         </Text>
         <Facts
           rows={[
             [
-              "Id",
+              "ID",
               <Group key="id" gap={4} wrap="nowrap">
                 <span className="mono">{instance.id}</span>
-                <Copy value={instance.id} what="the id" />
+                <Copy value={instance.id} what="the ID" />
               </Group>,
             ],
             [
               "Version",
-              `${instance.version}${instance.previous_version ? ` (before: ${instance.previous_version})` : ""}`,
+              `${instance.version}${instance.previous_version ? ` (previous: ${instance.previous_version})` : ""}`,
             ],
             ["Runtime", instance.runtime_version ?? "not reported"],
             [
-              "Operated by",
+              "Operator",
               instance.operator_id ? (
                 <span key="operator" className="mono">
                   {instance.operator_id}
                 </span>
               ) : (
-                "any controller of the app"
+                "Any operator of the app"
               ),
             ],
-            ["Operating mode", words(instance.operating_mode)],
-            ["Control plane", words(instance.control_plane_scope)],
-            ["Boundary", words(instance.tenant_boundary_mode)],
+            ["Operating mode", displayName(instance.operating_mode)],
+            ["Control plane", displayName(instance.control_plane_scope)],
+            ["Boundary", displayName(instance.tenant_boundary_mode)],
             ["Generation", `${instance.observed_generation} of ${instance.generation} applied`],
-            ["Asked for", <Time key="made" at={instance.created_at} />],
-            ["Asked for as", <CorrelationLine key="cor" bare id={instance.correlation_id} />],
+            ["Created", <Time key="made" at={instance.created_at} />],
+            ["Trace ID", <CorrelationLine key="cor" bare id={instance.correlation_id} />],
           ]}
         />
       </Card>

@@ -1,4 +1,4 @@
-// What runs in this project.
+// The instances of this project.
 
 import { Anchor, Button, Group, SegmentedControl, Table, Text } from "@mantine/core";
 import { IconPlus, IconStack2 } from "@tabler/icons-react";
@@ -16,7 +16,7 @@ export function InstancesPage() {
   const project_id = useProjectId();
   const [which, show] = useState("now");
   const deleted = which === "all";
-  const found = usePages("/instances", [project_id, deleted], (cursor) =>
+  const found = usePages("/v1/projects/{project_id}/instances", [project_id, deleted], (cursor) =>
     api.GET("/v1/projects/{project_id}/instances", {
       params: { path: { project_id }, query: { deleted, members: 0, limit: 50, cursor } },
     }),
@@ -33,7 +33,7 @@ export function InstancesPage() {
             onChange={show}
             data={[
               { value: "now", label: "Current" },
-              { value: "all", label: "With deleted" },
+              { value: "all", label: "All" },
             ]}
             aria-label="Which instances"
           />
@@ -45,7 +45,7 @@ export function InstancesPage() {
     >
       <Shown of={found}>
         {(items) =>
-          items.length ? <List items={items} turning={found.turning} /> : <Nothing projectId={project_id} />
+          items.length ? <List items={items} turning={found.turning} /> : <NoInstances projectId={project_id} />
         }
       </Shown>
     </Page>
@@ -56,7 +56,7 @@ function List({ items, turning }: { items: Schemas["InstanceView"][]; turning: T
   return (
     <Listed
       label="Instances"
-      columns={["Name", "State", ["Health", "sm"], ["App", "md"], ["Members", "md"], ["Changed", "lg"]]}
+      columns={["Name", "State", ["Health", "sm"], ["App", "md"], ["Members", "md"], ["Updated", "lg"]]}
       turning={turning}
       hover
     >
@@ -112,20 +112,20 @@ function Row({ instance }: { instance: Schemas["InstanceView"] }) {
   );
 }
 
-function Nothing({ projectId }: { projectId: string }) {
+function NoInstances({ projectId }: { projectId: string }) {
   return (
     <Empty
       icon={<IconStack2 size={32} />}
-      title="Nothing runs here yet"
+      title="No instances yet"
       action={
         <Group>
           <Button component={Link} to={`/projects/${projectId}/catalog`}>
-            Choose an app
+            Browse catalog
           </Button>
         </Group>
       }
     >
-      Choose an app in the catalog, give it machines, and watch it come up.
+      Deploy an app from the catalog on machines of this project.
     </Empty>
   );
 }

@@ -1,4 +1,4 @@
-// One member: how it is, where it runs, what was last asked of it.
+// One member: state, machine and operations.
 
 import { Anchor, Card, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link, useParams } from "react-router";
@@ -12,7 +12,7 @@ import { Forecast } from "../findings/Forecast";
 import { OperationCard } from "../operations/OperationCard";
 import { OperationsList } from "../operations/OperationsList";
 import { CopyLine } from "../parts/Copy";
-import { Facts, factsOf, Said } from "../parts/Facts";
+import { Facts, factsOf, Value } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
 import { State } from "../parts/State";
@@ -41,7 +41,7 @@ export function MemberPage() {
     );
   }
   const connects = `gpuaas ssh ${instance.data.name} ${memberName(one)}`;
-  const { forecast: _, ...told } = one.adapter_detail ?? {}; // it has a place of its own
+  const { forecast: _, ...reported } = one.adapter_detail ?? {}; // shown above
   const target = { projectId: project_id, instance: instance.data, memberId };
   return (
     <Page
@@ -67,21 +67,24 @@ export function MemberPage() {
       {one.state === "draining" && <Forecast detail={one.adapter_detail} />}
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <Card>
-          <Heading>Reported by the app</Heading>
+          <Heading>Runtime</Heading>
           <Facts
             rows={[
-              ["Runtime state", one.runtime_state ? <State key="state" state={one.runtime_state} /> : "nothing yet"],
-              ["Runtime version", one.runtime_version ?? "nothing yet"],
-              ...factsOf(told),
-              ["Asked for as", <CorrelationLine key="cor" bare id={one.correlation_id} />],
+              ["State", one.runtime_state ? <State key="state" state={one.runtime_state} /> : "Not reported yet"],
+              ["Version", one.runtime_version ?? "Not reported yet"],
+              ...factsOf(reported),
+              ["Trace ID", <CorrelationLine key="cor" bare id={one.correlation_id} />],
             ]}
           />
         </Card>
         <Card>
           <Heading>Machine</Heading>
           <Stack gap="sm">
-            <CopyLine value={connects} what="the command that connects" />
-            <Said value={one.facts} />
+            <Text size="xs" c="dimmed">
+              Connect over SSH
+            </Text>
+            <CopyLine value={connects} what="the SSH command" />
+            <Value value={one.facts} />
           </Stack>
         </Card>
       </SimpleGrid>

@@ -1,4 +1,4 @@
-// The members: what each is, where it runs, how it is, what can be done with it.
+// The members of an instance with their machine, state and actions.
 
 import { Anchor, Box, Group, Table, Text } from "@mantine/core";
 import { Link } from "react-router";
@@ -33,7 +33,7 @@ export function MembersTable({
         return (
           <Listed
             label="Members"
-            columns={["Member", "State", "Machine", ["Reported", "md"], ...(history ? [] : [ACTIONS])]}
+            columns={["Member", "State", "Machine", ["Runtime", "md"], ...(history ? [] : [ACTIONS])]}
             turning={found.turning}
             above={
               <Group justify="space-between" px="lg" pt="md" pb={4}>
@@ -42,7 +42,7 @@ export function MembersTable({
                 </Text>
                 {!history && (
                   <Text size="sm" c="dimmed">
-                    {instance.members_total} in all
+                    {instance.members_total} in total
                   </Text>
                 )}
               </Group>
@@ -58,7 +58,7 @@ export function MembersTable({
   );
 }
 
-/** What the app sees there differs from what was asked for, and somebody should look. */
+/** The runtime state, where it differs from the wanted state and needs attention. */
 function oddState({ state, runtime_state: seen }: Member): string | null {
   return seen && seen !== state && ["warn", "bad"].includes(toneOf(seen)) ? seen : null;
 }
@@ -109,7 +109,7 @@ function Row({
           {odd && <State state={odd} />}
           <span>
             {[odd ? "" : member.runtime_state, member.runtime_version].filter(Boolean).join(" · ") ||
-              (!odd && "nothing yet")}
+              (!odd && "Not reported yet")}
           </span>
         </Group>
       </Table.Td>

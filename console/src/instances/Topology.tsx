@@ -1,4 +1,4 @@
-// The members on their machines, drawn: what everything hangs on stands above.
+// A diagram of the members on their machines; single-instance components are on top.
 
 import "@xyflow/react/dist/base.css";
 import { Box, Card, Group, Stack, Text } from "@mantine/core";
@@ -7,16 +7,17 @@ import { Background, type Edge, Handle, type Node, type NodeProps, Position, Rea
 import { useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import type { Manifest } from "../catalog/manifest";
+import { displayName } from "../parts/names";
 import { Waiting } from "../parts/Page";
 import { Dot } from "../parts/State";
-import { toneOf, words } from "../parts/tone";
-import { type Block, componentBlocks, machineBlocks, said } from "./members";
+import { toneOf } from "../parts/tone";
+import { type Block, componentBlocks, describe, machineBlocks } from "./members";
 import { type Instance, useMembers } from "./useInstance";
 
 const WIDTH = 190;
 const GAP = 26;
 const LEVEL = 78;
-const MOST = 48; // machines; beyond that components are drawn, each with how many of its members are in which state
+const MOST = 48; // machines; beyond that one box per component with the number of members in each state
 
 type BlockNode = Node<{ block: Block }, "block">;
 
@@ -40,7 +41,7 @@ function Drawing({ blocks, at }: { blocks: Block[]; at: string }) {
   const drawn = useMemo(() => draw(blocks, width), [blocks, width]);
   return (
     <Card p={0} ref={ref} style={{ overflow: "hidden" }}>
-      <Box h={drawn.height} role="img" aria-label={said(blocks)} data-topology>
+      <Box h={drawn.height} role="img" aria-label={describe(blocks)} data-topology>
         {width > 0 && (
           <ReactFlow
             key={`${Math.round(width)}-${blocks.length}`}
@@ -70,7 +71,7 @@ function Drawing({ blocks, at }: { blocks: Block[]; at: string }) {
   );
 }
 
-/** Known before anything is painted, so that nothing jumps. */
+/** Measured before the first paint, so that the layout does not shift. */
 function useWidth() {
   const ref = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
@@ -155,7 +156,7 @@ function BlockBox({ data: { block } }: NodeProps<BlockNode>) {
             <Text size="xs" truncate>
               {line.text}{" "}
               <Text span c="dimmed" inherit>
-                {words(line.state).toLowerCase()}
+                {displayName(line.state).toLowerCase()}
               </Text>
             </Text>
           </Group>

@@ -1,12 +1,12 @@
-// Members by name, and as they stand on machines.
+// Names of members, and members grouped by machine.
 
 import type { Schemas } from "../api/client";
 import { type ComponentRule, componentTitle, type Manifest } from "../catalog/manifest";
-import { words } from "../parts/tone";
+import { displayName } from "../parts/names";
 
 export type Member = Schemas["MemberView"];
 
-/** One name for one thing: what the CLI shows and accepts, what a person types to confirm. */
+/** The same name as in the CLI; also what is typed to confirm. */
 export function memberName(member: Pick<Member, "component_key" | "ordinal">): string {
   return `${member.component_key}/${member.ordinal}`;
 }
@@ -16,10 +16,10 @@ export interface Host {
   name: string;
   address: string;
   members: Member[];
-  hub: boolean; // has a component of which there is only one
+  hub: boolean; // runs a component of which there is only one
 }
 
-/** Machines with their members; those that everything hangs on come first. */
+/** Machines with their members; machines with a single-instance component come first. */
 export function hostsOf(members: Member[], topology: string, manifest: Manifest | undefined): Host[] {
   const rules = rulesOf(topology, manifest);
   const hosts = new Map<string, Host>();
@@ -46,13 +46,13 @@ function onlyOne(rule: ComponentRule | undefined): boolean {
   return rule?.max === 1 && !rule.shares_with;
 }
 
-/** One box of the drawing: a machine with its members, or where there are many of them, a component with its states. */
+/** One box of the diagram: a machine with its members, or for many machines a component with its states. */
 export interface Block {
   id: string;
   title: string;
   hub: boolean;
   machine: boolean;
-  member: string | null; // to look at
+  member: string | null; // opened on click
   lines: { id: string; text: string; state: string }[];
 }
 
@@ -88,11 +88,11 @@ export function componentBlocks(
   });
 }
 
-/** The drawing in words, for those who hear it. */
-export function said(blocks: Block[]): string {
+/** The diagram as text, for screen readers. */
+export function describe(blocks: Block[]): string {
   const what = blocks.some((one) => one.machine) ? `Members on ${blocks.length} machines` : "Members by component";
   const each = blocks.map(
-    (one) => `${one.title}: ${one.lines.map((line) => `${line.text} ${words(line.state)}`).join(", ")}`,
+    (one) => `${one.title}: ${one.lines.map((line) => `${line.text} ${displayName(line.state)}`).join(", ")}`,
   );
   return `${what}. ${each.join(". ")}.`;
 }

@@ -1,4 +1,4 @@
-// One instance and its members, read apart: an instance says how many members there are, their own list has them in pages.
+// One instance, and its members in pages.
 
 import { api, queries, type Schemas } from "../api/client";
 import { usePages } from "../api/usePages";
@@ -15,10 +15,10 @@ export function useInstance(projectId: string, instanceId: string | undefined) {
   );
 }
 
-/** Those that are there, or with `history` those that were. */
+/** Current members, or with `history` the removed ones. */
 export function useMembers(instance: Instance, history: boolean) {
   const path = { project_id: instance.project_id, instance_id: instance.id };
-  return usePages("/instances/members", [instance.id, history], (cursor) =>
+  return usePages("/v1/projects/{project_id}/instances/{instance_id}/members", [instance.id, history], (cursor) =>
     api.GET("/v1/projects/{project_id}/instances/{instance_id}/members", {
       params: { path, query: { history, limit: 50, cursor } },
     }),

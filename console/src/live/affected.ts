@@ -1,20 +1,12 @@
-// Which of the answers we keep an event makes old: a table from how its type begins to parts of API paths.
+// Which of the cached answers an event makes out of date, from contracts/events.json.
 
-const AFFECTED: [string, string[]][] = [
-  ["apps.operation.", ["/operations", "/instances", "/events"]],
-  ["apps.instance.", ["/instances", "/allocations", "/events"]],
-  ["apps.member.", ["/instances", "/allocations", "/events"]],
-  ["apps.departure.", ["/departure-certificates", "/events"]],
-  ["apps.orphan.", ["/orphans", "/events"]],
-  ["apps.access.", ["/access-grants", "/events"]],
-  ["capacity.", ["/allocations", "/nodes", "/quota", "/events"]],
-  ["catalog.", ["/catalog", "/apps", "/entitlements", "/events"]],
-  ["policy.", ["/catalog", "/policies", "/policy", "/events"]],
-  ["custody.credential.", ["/credentials", "/events"]],
-  ["tenancy.delegation.", ["/delegations", "/whoami", "/events"]],
-  ["tenancy.", ["/service-accounts", "/whoami", "/members", "/role-bindings", "/users", "/invitations", "/events"]],
-];
+import { EVENTS, READS } from "../api/facts.gen";
 
-export function affectedBy(type: string): string[] {
-  return AFFECTED.find(([start]) => type.startsWith(start))?.[1] ?? ["/events"];
+const KINDS: Record<string, readonly (keyof typeof READS)[]> = EVENTS;
+
+/** The routes to read again. A type that is newer than this console still shows up in the list of events. An event of
+ * another project changes nothing that is read from this one. */
+export function affectedBy(type: string, ofAnotherProject = false): string[] {
+  const paths: string[] = (KINDS[type] ?? ["event"]).flatMap((kind) => READS[kind]);
+  return ofAnotherProject ? paths.filter((path) => !path.startsWith("/v1/projects/")) : paths;
 }

@@ -1,11 +1,11 @@
-// Server-sent events, read by hand: every event has a name of its own, which EventSource can only hear if told in advance.
+// A parser for server-sent events: EventSource only delivers event names that are registered in advance.
 
 export interface SseEvent {
   id: string;
   data: string;
 }
 
-/** Takes text as it arrives and gives back the events that are complete. */
+/** Takes text as it arrives and returns the complete events. */
 export class SseReader {
   private rest = "";
 

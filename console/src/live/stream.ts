@@ -1,4 +1,4 @@
-// Follows a project's events for as long as somebody looks, and continues after a lost connection where it was.
+// Follows the events of a project or a tenant, and resumes after a lost connection.
 
 import { api } from "../api/client";
 import { SseReader } from "./sse";
@@ -14,31 +14,39 @@ export interface PlatformEvent {
   data: Record<string, unknown>;
 }
 
-interface Listener {
-  heard: (event: PlatformEvent) => void;
-  missed: () => void; // something may have happened that nobody told us
+export type Source = { project_id: string } | { tenant_id: string };
+
+export interface Listener {
+  heard: (event: PlatformEvent, cursor: string) => void;
+  missed: () => void; // events before this moment may be unknown
   standing: (now: Standing) => void;
 }
 
-const QUIET_MS = 40_000; // the platform says something every 15 s
+const QUIET_MS = 40_000; // the server sends something every 15 s
 const LONGEST_WAIT_MS = 10_000;
 
-export async function follow(projectId: string, listener: Listener, stop: AbortSignal): Promise<void> {
-  let cursor: string | null = null;
+/** `after`: the last event known; without it, from now on. */
+export async function follow(
+  source: Source,
+  listener: Listener,
+  stop: AbortSignal,
+  after: string | null = null,
+): Promise<void> {
+  let cursor = after;
   let failures = 0;
   while (!stop.aborted) {
     try {
       if (cursor === null) {
-        cursor = await newest(projectId, stop);
-        listener.missed(); // what was read before this moment may be older than it
+        cursor = await newest(source, stop);
+        listener.missed(); // answers read before this moment may be older
       }
       const opened = () => {
         failures = 0;
         listener.standing("live");
       };
-      for await (const event of events(projectId, cursor, stop, opened)) {
+      for await (const event of events(source, cursor, stop, opened)) {
         cursor = event.id || cursor;
-        listener.heard(JSON.parse(event.data));
+        listener.heard(JSON.parse(event.data), cursor);
       }
     } catch (error) {
       if (stop.aborted) return;
@@ -52,21 +60,28 @@ export async function follow(projectId: string, listener: Listener, stop: AbortS
 
 class Gone extends Error {}
 
-/** With the store's epoch: a store that was put back to an earlier time is noticed. */
-async function newest(projectId: string, signal: AbortSignal): Promise<string> {
-  const path = { project_id: projectId };
-  const { data } = await api.GET("/v1/projects/{project_id}/events", { params: { path, query: { limit: 1 } }, signal });
+/** With the store's epoch, so that a restored backup is detected. */
+async function newest(source: Source, signal: AbortSignal): Promise<string> {
+  const query = { limit: 1 };
+  const { data } =
+    "tenant_id" in source
+      ? await api.GET("/v1/tenants/{tenant_id}/events", { params: { path: source, query }, signal })
+      : await api.GET("/v1/projects/{project_id}/events", { params: { path: source, query }, signal });
   return data ? `${data.next_after.split(".")[0]}.${data.head}` : "0";
 }
 
-async function* events(projectId: string, after: string, stop: AbortSignal, opened: () => void) {
+export function nameOf(source: Source): string {
+  return "tenant_id" in source ? `tenants/${source.tenant_id}` : `projects/${source.project_id}`;
+}
+
+async function* events(source: Source, after: string, stop: AbortSignal, opened: () => void) {
   const silence = new AbortController();
   const cut = () => silence.abort();
   const quiet = () => setTimeout(cut, QUIET_MS);
   let timer = quiet();
-  window.addEventListener("offline", cut); // it would hang, and look alive, for as long as it may be quiet
+  window.addEventListener("offline", cut); // otherwise it would hang until QUIET_MS have passed
   try {
-    const response = await fetch(`/v1/projects/${projectId}/events/stream?after=${encodeURIComponent(after)}`, {
+    const response = await fetch(`/v1/${nameOf(source)}/events/stream?after=${encodeURIComponent(after)}`, {
       signal: AbortSignal.any([stop, silence.signal]),
       headers: { Accept: "text/event-stream" },
     });
@@ -95,7 +110,7 @@ async function* chunks(body: ReadableStream<Uint8Array>) {
   }
 }
 
-/** Shorter when the browser says that it is back on a network. */
+/** Ends early when the browser is online again. */
 function pause(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((done) => {
     const over = () => {

@@ -1,10 +1,10 @@
-// An operation under way, in short: where it is, and the way to the whole story.
+// A running operation in short, with a link to its page.
 
 import { Anchor, Card, Group, Progress, Text } from "@mantine/core";
 import { Link } from "react-router";
 import { queries } from "../api/client";
 import { State } from "../parts/State";
-import { kindWords } from "./kinds";
+import { kindName } from "./kinds";
 
 export function OperationCard({ projectId, operationId }: { projectId: string; operationId: string }) {
   const path = { project_id: projectId, operation_id: operationId };
@@ -16,7 +16,7 @@ export function OperationCard({ projectId, operationId }: { projectId: string; o
     <Card component={Link} to={`/projects/${projectId}/operations/${one.id}`} className="card-link" p="md">
       <Group justify="space-between" mb={8}>
         <Group gap="md">
-          <Text fw={600}>{kindWords(one.kind)}</Text>
+          <Text fw={600}>{kindName(one.kind)}</Text>
           <State state={one.status} noun="operation" />
         </Group>
         <Anchor component="span" size="sm">
@@ -25,7 +25,7 @@ export function OperationCard({ projectId, operationId }: { projectId: string; o
       </Group>
       <Progress value={one.progress.percent} animated aria-label={`${one.progress.percent} percent done`} />
       <Text size="sm" c="dimmed" mt={8}>
-        {one.progress.message || "Waiting for the app's controller"}
+        {one.progress.message || "Queued. No operator has picked it up yet."}
         {one.progress.of > 0 && ` (${one.progress.step} of ${one.progress.of})`}
       </Text>
       {one.stuck && (

@@ -1,4 +1,4 @@
-// One operation: its steps as they happen, how it ended, and every way on.
+// One operation: its live steps, its result, and the actions that follow.
 
 import { Anchor, Box, Button, Card, Group, Progress, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle, IconCircleCheck } from "@tabler/icons-react";
@@ -13,14 +13,14 @@ import { Forecast } from "../findings/Forecast";
 import { memberName } from "../instances/members";
 import { useInstance } from "../instances/useInstance";
 import { useStanding } from "../live/Live";
-import { Facts, Said } from "../parts/Facts";
+import { Facts, Value } from "../parts/Facts";
 import { Page, Shown } from "../parts/Page";
 import { CorrelationLine } from "../parts/ProblemNote";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { lasted } from "../parts/time";
 import { useMe } from "../session/session";
-import { kindWords, type Operation } from "./kinds";
+import { kindName, type Operation } from "./kinds";
 import { Steps } from "./Steps";
 
 export function OperationPage() {
@@ -55,7 +55,7 @@ export function OperationPage() {
   const about = one.member_id ? (member.data ? `${memberName(member.data)} on ${member.data.node_name}` : "") : name;
   return (
     <Page
-      title={`${kindWords(one.kind)} ${about}`}
+      title={`${kindName(one.kind)} ${about}`}
       crumb={
         <Anchor component={Link} to={`/projects/${project_id}/instances/${one.instance_id}`} inherit>
           {name || "Instance"}
@@ -65,7 +65,7 @@ export function OperationPage() {
         <Group gap="md" component="span">
           <State state={one.status} noun="operation" />
           <span>
-            asked for <Time at={one.created_at} />
+            started <Time at={one.created_at} />
           </span>
           {one.started_at && one.finished_at && <span>took {lasted(one.started_at, one.finished_at)}</span>}
         </Group>
@@ -107,7 +107,7 @@ function Standing({ one, instance }: { one: Operation; instance: Schemas["Instan
           <Text fw={600}>Done.</Text>
           <Text size="sm">
             {instance?.state === "deleted"
-              ? "It is gone from its machines, with evidence for each."
+              ? "Removed from all machines. The cleanup of each is verified below."
               : one.member_id
                 ? one.progress.message
                 : instance?.health.sentence}
@@ -131,7 +131,7 @@ function Standing({ one, instance }: { one: Operation; instance: Schemas["Instan
     <Card>
       <Group justify="space-between" mb={8}>
         <Text fw={600} aria-live="polite">
-          {one.progress.message || "Waiting for the app's controller"}
+          {one.progress.message || "Queued. No operator has picked it up yet."}
         </Text>
         <Text size="sm" c="dimmed">
           {one.progress.of > 0 ? `${one.progress.step} of ${one.progress.of}` : ""}
@@ -146,13 +146,12 @@ function Standing({ one, instance }: { one: Operation; instance: Schemas["Instan
       />
       {lost && (
         <Text size="sm" c="var(--warn)" mt="sm" role="status">
-          The connection is lost, so this is how it was. The work goes on without you, and so does this page as soon as
-          the platform answers.
+          Connection lost. The operation continues; this page updates once the connection is back.
         </Text>
       )}
       {one.cancel_requested && (
         <Text size="sm" c="var(--warn)" mt="sm">
-          It was asked to stop; it ends at the next safe point.
+          Canceling. It stops at the next safe point.
         </Text>
       )}
       {one.stuck && (
@@ -182,7 +181,7 @@ function Failure({ one }: { one: Operation }) {
           </Text>
           <Text size="xs" c="dimmed" className="mono">
             {one.error.code}
-            {one.error.retryable ? " · worth another try" : ""}
+            {one.error.retryable ? " · Retry may help" : ""}
           </Text>
           <CorrelationLine id={one.correlation_id} />
         </Stack>
@@ -193,14 +192,14 @@ function Failure({ one }: { one: Operation }) {
 
 function Details({ one }: { one: Operation }) {
   const me = useMe().data;
-  const said = Object.entries({
-    "What was said": one.params,
-    Detail: one.adapter_detail,
-    Evidence: one.evidence,
+  const sections = Object.entries({
+    Parameters: one.params,
+    "App details": one.adapter_detail,
+    Checks: one.evidence,
   }).filter(([, value]) => value && Object.keys(value).length > 0);
   const rows: [string, React.ReactNode][] = [
     [
-      "Asked for by",
+      "Started by",
       one.requested_by === me?.principal.id ? (
         "you"
       ) : (
@@ -209,13 +208,13 @@ function Details({ one }: { one: Operation }) {
         </span>
       ),
     ],
-    ["Controller", one.claimed_by ? `${one.claimed_by} (claim ${one.claim_epoch})` : "none has it"],
+    ["Operator", one.claimed_by ? `${one.claimed_by} (claim ${one.claim_epoch})` : "Not picked up yet"],
     ["Attempts", one.attempts],
     ["App", `${one.target.app_slug} ${one.target.version}`],
   ];
   if (one.retry_of) {
     rows.push([
-      "A retry of",
+      "Retry of",
       <Anchor key="of" component={Link} inherit to={`../operations/${one.retry_of}`} relative="path">
         {one.retry_of}
       </Anchor>,
@@ -227,8 +226,8 @@ function Details({ one }: { one: Operation }) {
         Details
       </Text>
       <Stack gap="md">
-        <Facts rows={[...rows, ["Follow it", <CorrelationLine key="cor" bare id={one.correlation_id} />]]} />
-        {said.map(([title, value]) => (
+        <Facts rows={[...rows, ["Trace ID", <CorrelationLine key="cor" bare id={one.correlation_id} />]]} />
+        {sections.map(([title, value]) => (
           <details key={title}>
             <summary>
               <Text span size="sm" fw={600}>
@@ -236,7 +235,7 @@ function Details({ one }: { one: Operation }) {
               </Text>
             </summary>
             <Box pt="sm">
-              <Said value={value} />
+              <Value value={value} />
             </Box>
           </details>
         ))}

@@ -6,12 +6,13 @@ import type { ReactNode } from "react";
 import { Link } from "react-router";
 import { api } from "../api/client";
 import { usePages } from "../api/usePages";
+import { useInstance } from "../instances/useInstance";
 import { Listed } from "../parts/Listed";
 import { Empty, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { lasted } from "../parts/time";
-import { kindWords, type Operation } from "./kinds";
+import { kindName, type Operation } from "./kinds";
 
 export interface Filter {
   instance_id?: string;
@@ -28,10 +29,10 @@ export function OperationsList({
 }: {
   projectId: string;
   filter: Filter;
-  children?: ReactNode; // what stands beneath, once it is known how long this is
+  children?: ReactNode; // below the list, once it is loaded
 }) {
   const path = { project_id: projectId };
-  const found = usePages("/operations", [projectId, filter], (cursor) =>
+  const found = usePages("/v1/projects/{project_id}/operations", [projectId, filter], (cursor) =>
     api.GET("/v1/projects/{project_id}/operations", {
       params: { path, query: { ...filter, newest_first: true, limit: 50, cursor } },
     }),
@@ -43,7 +44,7 @@ export function OperationsList({
           return (
             <>
               <Empty icon={<IconBolt size={32} />} title="No operations">
-                Whatever is asked for shows up here.
+                Deployments and changes of instances appear here.
               </Empty>
               {children}
             </>
@@ -52,11 +53,11 @@ export function OperationsList({
           <>
             <Listed
               label="Operations"
-              columns={["Operation", "Status", ["What happened", "sm"], ["Took", "md"], "Asked for"]}
+              columns={["Operation", "Status", ["Result", "sm"], ["Duration", "md"], "Started"]}
               turning={found.turning}
             >
               {items.map((one) => (
-                <Row key={one.id} one={one} projectId={projectId} />
+                <Row key={one.id} one={one} projectId={projectId} named={!filter.instance_id && !filter.member_id} />
               ))}
             </Listed>
             {children}
@@ -67,7 +68,8 @@ export function OperationsList({
   );
 }
 
-function Row({ one, projectId }: { one: Operation; projectId: string }) {
+function Row({ one, projectId, named }: { one: Operation; projectId: string; named: boolean }) {
+  const instance = useInstance(projectId, named ? one.instance_id : undefined).data;
   return (
     <Table.Tr>
       <Table.Td>
@@ -78,8 +80,13 @@ function Row({ one, projectId }: { one: Operation; projectId: string }) {
           size="sm"
           c="var(--mantine-color-text)"
         >
-          {kindWords(one.kind)}
+          {kindName(one.kind)}
         </Anchor>
+        {named && (
+          <Text size="xs" c="dimmed">
+            {instance?.name ?? "\u00a0"}
+          </Text>
+        )}
       </Table.Td>
       <Table.Td>
         <Group gap={6} wrap="nowrap">

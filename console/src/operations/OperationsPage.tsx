@@ -1,4 +1,4 @@
-// Everything that was asked for in this project: what is under way, and what has ended.
+// The operations of this project, running and finished.
 
 import { SegmentedControl } from "@mantine/core";
 import { useSearchParams } from "react-router";
@@ -13,7 +13,7 @@ export function OperationsPage() {
   return (
     <Page
       title="Operations"
-      about="Whatever is asked for is an operation, with its steps and its end."
+      about="Deployments and changes of instances, with their steps and results."
       actions={
         <SegmentedControl
           size="sm"
@@ -21,8 +21,8 @@ export function OperationsPage() {
           onChange={(show) => setSearch({ show }, { replace: true })}
           data={[
             { value: "all", label: "All" },
-            { value: "live", label: "Under way" },
-            { value: "ended", label: "Ended" },
+            { value: "live", label: "Running" },
+            { value: "ended", label: "Finished" },
           ]}
           aria-label="Which operations"
         />

@@ -1,4 +1,4 @@
-// The steps of an operation, from its events: what was done, how long it took, what is being done now.
+// The steps of an operation with their durations, from its events.
 
 import { Card, Group, Loader, Text, ThemeIcon, Timeline } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
@@ -11,12 +11,12 @@ import { type Operation, type Step, stepsOf } from "./kinds";
 
 export function Steps({ operation }: { operation: Operation }) {
   const path = { project_id: useProjectId() };
-  const told = useEvery("/events", [path, operation.id], async (after) => {
+  const found = useEvery("/v1/projects/{project_id}/events", [path, operation.id], async (after) => {
     const query = { subject: operation.id, limit: 100, after };
     const { data } = await api.GET("/v1/projects/{project_id}/events", { params: { path, query } });
     return data ? { data: { items: data.items, next_cursor: data.items.length === 100 ? data.next_after : null } } : {};
   });
-  const steps = stepsOf(told.data ?? [], operation.finished_at);
+  const steps = stepsOf(found.data ?? [], operation.finished_at);
   if (!steps.length) return null;
   const last = steps.length - 1;
   return (
@@ -37,7 +37,7 @@ export function Steps({ operation }: { operation: Operation }) {
 
 function Mark({ operation, last }: { operation: Operation; last: boolean }) {
   if (last && !operation.finished_at)
-    return <Loader type="oval" size={12} color="white" role="img" aria-label="under way" />;
+    return <Loader type="oval" size={12} color="white" role="img" aria-label="running" />;
   if (last && operation.status !== "succeeded") {
     return (
       <ThemeIcon size={22} radius="xl" color="red.8" role="img" aria-label="failed here">

@@ -1,14 +1,16 @@
-// Operations in words: what kind they are, and the steps they went through.
+// Names of operation kinds, and the steps of an operation.
 
 import type { Schemas } from "../api/client";
-import { words } from "../parts/tone";
+import { STATES } from "../api/facts.gen";
+import { displayName } from "../parts/names";
 
 export type Operation = Schemas["OperationView"];
 export type PlatformEvent = Schemas["EventView"];
-export const FINAL = new Set(["succeeded", "failed", "canceled", "superseded", "needs_attention"]);
+export const isFinal = (operation: Operation) =>
+  (STATES.operation.terminal as readonly string[]).includes(operation.status);
 
-export function kindWords(kind: string): string {
-  return words(kind);
+export function kindName(kind: string): string {
+  return displayName(kind);
 }
 
 export interface Step {
@@ -19,11 +21,11 @@ export interface Step {
   until: string | null; // when the next one began, or the operation ended
 }
 
-/** The steps as they happened: each event that told another sentence. A new claim may begin again in front. */
+/** One step per progress message. A new claim may start again at an earlier step. */
 export function stepsOf(events: PlatformEvent[], finishedAt: string | null): Step[] {
-  const told = events.filter((event) => event.type === "apps.operation.progressed" && event.data.message);
+  const reports = events.filter((event) => event.type === "apps.operation.progressed" && event.data.message);
   const steps: Step[] = [];
-  for (const event of told) {
+  for (const event of reports) {
     const { message, phase, step } = event.data as { message: string; phase: string; step: number };
     const last = steps.at(-1);
     if (last?.title === message) continue;

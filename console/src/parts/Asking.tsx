@@ -1,9 +1,10 @@
-// The frame of every dialog that sends something: what is said, why it was refused, and the two buttons.
+// The frame of every form dialog: fields, error, and the two buttons.
 
-import { Button, Group, Modal, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { ProblemNote } from "./ProblemNote";
+import { Window } from "./Window";
 
 interface Props<T> {
   title: string;
@@ -28,7 +29,7 @@ export function Asking<T>({ title, verb, act, close, done, ready = true, danger,
     },
   });
   return (
-    <Modal opened onClose={close} size={size} title={<Text fw={650}>{title}</Text>}>
+    <Window title={title} close={close} size={size}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -40,7 +41,7 @@ export function Asking<T>({ title, verb, act, close, done, ready = true, danger,
           {asked.error && <ProblemNote error={asked.error} />}
           <Group justify="flex-end" gap="xs">
             <Button variant="default" onClick={close}>
-              Leave it
+              Cancel
             </Button>
             <Button type="submit" color={danger ? "red.8" : undefined} disabled={!ready} loading={asked.isPending}>
               {verb}
@@ -48,6 +49,6 @@ export function Asking<T>({ title, verb, act, close, done, ready = true, danger,
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Window>
   );
 }

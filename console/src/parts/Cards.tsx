@@ -1,4 +1,4 @@
-// A list of which each thing is a card, in pages; and what is said while there is none.
+// A paged list of cards, with an empty state.
 
 import { Stack } from "@mantine/core";
 import type { ReactNode } from "react";

@@ -1,4 +1,4 @@
-// A small dialog for what is said and done at once: a sentence of impact, perhaps a reason, and the button.
+// A confirmation: one sentence of impact, optionally one field or the name to type, and the button.
 
 import { Text, TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -9,22 +9,27 @@ interface Props {
   impact: string;
   verb: string;
   close: () => void;
-  act: (said: string) => Promise<unknown>;
-  asks?: string; // the label of what must be said
-  least?: number; // how many characters of it
+  act: (answer: string) => Promise<unknown>;
+  asks?: string; // the label of a field to fill in
+  least?: number; // its minimum length
   danger?: boolean;
-  name?: string; // to be typed before it is done
+  name?: string; // to be typed to confirm
 }
 
 export function Confirm({ impact, act, asks, least = 0, name, ...frame }: Props) {
-  const [said, say] = useState("");
+  const [answer, setAnswer] = useState("");
   const [typed, type] = useState("");
-  const ready = said.trim().length >= least && (name === undefined || typed === name);
+  const ready = answer.trim().length >= least && (name === undefined || typed === name);
   return (
-    <Asking {...frame} act={() => act(said.trim())} ready={ready}>
+    <Asking {...frame} act={() => act(answer.trim())} ready={ready}>
       <Text size="sm">{impact}</Text>
       {asks && (
-        <TextInput label={asks} value={said} onChange={(event) => say(event.currentTarget.value)} data-autofocus />
+        <TextInput
+          label={asks}
+          value={answer}
+          onChange={(event) => setAnswer(event.currentTarget.value)}
+          data-autofocus
+        />
       )}
       {name && (
         <TextInput

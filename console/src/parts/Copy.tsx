@@ -1,4 +1,4 @@
-// What people take elsewhere: ids and commands, with a button that copies them.
+// IDs and commands with a copy button.
 
 import { ActionIcon, Code, CopyButton, Group, Tooltip } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";

@@ -1,14 +1,14 @@
-// Named facts, as deep as they go: what apps report is shown as they said it.
+// Name and value pairs, nested as deep as an app reports them.
 
 import { Box, Code, Group, Stack, Table, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 import { Copy } from "./Copy";
+import { displayName } from "./names";
 import { Scroll } from "./Scroll";
 import { Until } from "./Time";
-import { words } from "./tone";
 
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
-const PLAIN = /^[a-z_]+$/; // a field's name; anything else is the name of a thing, and stays as it is
+const PLAIN = /^[a-z_]+$/; // a field name; anything else is the name of something and stays as it is
 
 export function Facts({ rows }: { rows: [string, ReactNode][] }) {
   return (
@@ -33,7 +33,7 @@ function Fact({ name, value }: { name: string; value: ReactNode }) {
   );
 }
 
-export function Said({ value }: { value: unknown }): ReactNode {
+export function Value({ value }: { value: unknown }): ReactNode {
   if (value === null || value === undefined || value === "") return <None />;
   if (Array.isArray(value)) return <Several values={value} />;
   if (typeof value === "object") return <Facts rows={factsOf(value)} />;
@@ -44,11 +44,11 @@ export function Said({ value }: { value: unknown }): ReactNode {
 }
 
 export function factsOf(value: object): [string, ReactNode][] {
-  return Object.entries(value).map(([name, inner]) => [named(name), <Said key={name} value={inner} />]);
+  return Object.entries(value).map(([name, inner]) => [named(name), <Value key={name} value={inner} />]);
 }
 
 function named(name: string): string {
-  return PLAIN.test(name) ? words(name) : name;
+  return PLAIN.test(name) ? displayName(name) : name;
 }
 
 function None() {
@@ -67,7 +67,7 @@ function Several({ values }: { values: unknown[] }): ReactNode {
     <Stack gap="xs" className="facts-block">
       {values.map((one, place) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: reported lists have no ids
-        <Said key={place} value={one} />
+        <Value key={place} value={one} />
       ))}
     </Stack>
   );
@@ -82,7 +82,7 @@ function isFlat(one: unknown): one is Record<string, unknown> {
   );
 }
 
-/** Things of one kind, side by side. */
+/** Rows of the same shape as a table. */
 export function Rows({ rows, label = "Reported" }: { rows: Record<string, unknown>[]; label?: string }) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   return (
@@ -104,7 +104,7 @@ export function Rows({ rows, label = "Reported" }: { rows: Record<string, unknow
               <Table.Tr key={place} style={{ verticalAlign: "top" }}>
                 {names.map((name) => (
                   <Table.Td key={name}>
-                    <Said value={row[name]} />
+                    <Value value={row[name]} />
                   </Table.Td>
                 ))}
               </Table.Tr>
@@ -116,7 +116,7 @@ export function Rows({ rows, label = "Reported" }: { rows: Record<string, unknow
   );
 }
 
-/** Text that was written in lines keeps them. */
+/** Text with line breaks. */
 export function Lines({ text, what = "the text" }: { text: string; what?: string }) {
   return (
     <Group gap={4} wrap="nowrap" align="flex-start" style={{ minWidth: 0 }}>

@@ -1,4 +1,4 @@
-// A word that is a name of the platform's, such as a role: set apart from sentences, never broken.
+// A badge for a name such as a role; it never wraps.
 
 import { Badge } from "@mantine/core";
 

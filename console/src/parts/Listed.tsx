@@ -1,4 +1,4 @@
-// A list as a table in its frame: what its columns are called, and which of them only a wider window shows.
+// A table in a card: its column titles, and which columns need a wider window.
 
 import { Card, Table } from "@mantine/core";
 import type { ReactNode } from "react";
@@ -7,14 +7,14 @@ import { Pager } from "./Page";
 import { Scroll } from "./Scroll";
 
 export type Column = string | [title: string, visibleFrom: "sm" | "md" | "lg"];
-export const ACTIONS: Column = ""; // the column of buttons, which has no words above it
+export const ACTIONS: Column = ""; // the column of buttons
 
 interface Props {
   label: string;
   columns: Column[];
   turning?: Turning;
   above?: ReactNode; // within the frame
-  hover?: boolean; // rows that can be clicked light up
+  hover?: boolean; // for rows that can be clicked
   children: ReactNode; // rows
 }
 

@@ -1,4 +1,4 @@
-// What every page has: a title, and its three other faces (loading, failed, empty).
+// The frame of every page: title, loading, error and empty states.
 
 import { Box, Button, Card, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { type ReactNode, useEffect, useRef } from "react";
@@ -52,7 +52,7 @@ export function Page({
   );
 }
 
-/** What was read, or why not, or that it is on its way. What is known stays on the screen while it is read again. */
+/** The data, the error, or a skeleton. Data stays on the screen while it is refreshed. */
 export function Shown<T>({
   of,
   lines = 4,
@@ -71,7 +71,7 @@ export function Waiting({ lines = 4 }: { lines?: number }) {
   return (
     <Stack gap="sm" aria-busy="true" role="status" aria-label="Loading">
       {Array.from({ length: lines }, (_, line) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines of nothing have no other name
+        // biome-ignore lint/suspicious/noArrayIndexKey: skeleton lines have no ids
         <Skeleton key={line} height={44} radius="md" />
       ))}
     </Stack>
@@ -107,7 +107,7 @@ export function Empty({
   );
 }
 
-/** From page to page of a long list; nothing where there is only one. */
+/** Previous and next of a long list; hidden while there is one page. */
 export function Pager({ of: { number, more, busy, next, back } }: { of: Turning }) {
   const frame = useRef<HTMLDivElement>(null);
   if (number === 1 && !more) return null;

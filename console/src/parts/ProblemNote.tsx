@@ -1,9 +1,10 @@
-// An error as people should meet it: the sentence, the way out, and the id that leads to its cause.
+// An error: what failed, what to do, and the trace ID.
 
 import { Anchor, Box, Button, Group, List, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { Link } from "react-router";
 import { asProblem } from "../api/problem";
+import { wayOutOf } from "../api/waysOut";
 import { Copy } from "./Copy";
 
 export function ProblemNote({ error, again }: { error: unknown; again?: () => void }) {
@@ -18,7 +19,7 @@ export function ProblemNote({ error, again }: { error: unknown; again?: () => vo
         <IconAlertTriangle size={20} color="var(--bad)" style={{ flex: "none", marginTop: 2 }} aria-hidden />
         <Stack gap={4} style={{ minWidth: 0 }}>
           <Text fw={600}>{problem.sentence}</Text>
-          <Text size="sm">{problem.wayOut}</Text>
+          <Text size="sm">{wayOutOf(problem.code, problem.wayOut)}</Text>
           {problem.fields.length > 0 && (
             <List size="sm">
               {problem.fields.map((field) => (
@@ -46,14 +47,14 @@ export function CorrelationLine({ id, bare = false }: { id: string; bare?: boole
   return (
     <Group gap={4} wrap="nowrap" style={{ minWidth: 0 }}>
       {!bare && (
-        <Text size="xs" c="dimmed">
-          Correlation
+        <Text size="xs" c="dimmed" style={{ whiteSpace: "nowrap" }}>
+          Trace ID
         </Text>
       )}
       <Anchor component={Link} to={`/triage/${id}`} size="xs" className="mono" truncate>
         {id}
       </Anchor>
-      <Copy value={id} what="the correlation id" />
+      <Copy value={id} what="the trace ID" />
     </Group>
   );
 }

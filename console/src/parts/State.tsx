@@ -1,7 +1,8 @@
-// A state as a coloured dot and a word: never colour alone.
+// A state as a coloured dot with its name.
 
 import { Group, Text } from "@mantine/core";
-import { type Tone, toneOf, words } from "./tone";
+import { displayName } from "./names";
+import { type Tone, toneOf } from "./tone";
 
 export function Dot({ tone }: { tone: Tone }) {
   return <span className="dot" data-moving={tone === "busy"} style={{ background: `var(--${tone})` }} aria-hidden />;
@@ -12,7 +13,7 @@ export function State({ state, noun, size = "sm" }: { state: string; noun?: "thi
     <Group gap={7} wrap="nowrap" component="span" style={{ display: "inline-flex" }}>
       <Dot tone={toneOf(state, noun)} />
       <Text span size={size} fw={500} style={{ whiteSpace: "nowrap" }}>
-        {words(state)}
+        {displayName(state)}
       </Text>
     </Group>
   );

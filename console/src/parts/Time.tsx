@@ -1,4 +1,4 @@
-// A moment: relative to now, the exact one on hover. All of them tick together.
+// A relative time with the exact time on hover. All of them update together.
 
 import { useSyncExternalStore } from "react";
 import { ago, exactly } from "./time";
@@ -7,14 +7,14 @@ let now = Date.now();
 const listeners = new Set<() => void>();
 setInterval(() => {
   now = Date.now();
-  for (const tell of listeners) tell();
+  for (const notify of listeners) notify();
 }, 10_000);
 
 export function useNow(): number {
   return useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (notify) => {
+      listeners.add(notify);
+      return () => listeners.delete(notify);
     },
     () => now,
   );
@@ -30,7 +30,7 @@ export function Time({ at }: { at: string | null | undefined }) {
   );
 }
 
-/** For moments to come, such as the end of a lease. */
+/** A time in the future, such as the end of a lease. */
 export function Until({ at }: { at: string }) {
   return (
     <time dateTime={at} title={exactly(at)} style={{ whiteSpace: "nowrap" }}>

@@ -1,4 +1,4 @@
-// The small buttons of one thing in a list: what can be done with it, each named with the thing it is about.
+// The small action buttons of a list item.
 
 import { Button, Group } from "@mantine/core";
 

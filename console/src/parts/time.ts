@@ -1,4 +1,4 @@
-// Moments and durations in words.
+// Relative times and durations as text.
 
 const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
   [60, "second"],

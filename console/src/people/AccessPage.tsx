@@ -1,4 +1,4 @@
-// Who may do what in this project, and why: everybody whose roles reach it, and one question at a time.
+// Who has access to this project and through which role, and the access check.
 
 import { Anchor, Stack, Table, Text } from "@mantine/core";
 import { useState } from "react";
@@ -7,13 +7,13 @@ import { queries, type Schemas } from "../api/client";
 import { usePlace, useProjectId } from "../app/place";
 import { Label } from "../parts/Label";
 import { ACTIONS, Listed } from "../parts/Listed";
+import { displayName, roleName } from "../parts/names";
 import { Page, Shown } from "../parts/Page";
-import { words } from "../parts/tone";
 import { Begin } from "../session/Refused";
 import { useMay, useWide } from "../session/session";
+import { AssignRole } from "./AssignRole";
 import { Explain } from "./Explain";
-import { GiveRole } from "./GiveRole";
-import { TakeRole } from "./TakeRole";
+import { RevokeRole } from "./RevokeRole";
 import { usePeople } from "./who";
 
 type Member = Schemas["ProjectMemberView"];
@@ -21,17 +21,17 @@ type Member = Schemas["ProjectMemberView"];
 export function AccessPage() {
   const project_id = useProjectId();
   const tenantId = usePlace().tenant?.id ?? "";
-  const [giving, give] = useState(false);
+  const [assigning, assign] = useState(false);
   const may = useMay({ project_id });
   const people = usePeople(tenantId);
   const found = queries.useQuery("get", "/v1/projects/{project_id}/members", { params: { path: { project_id } } });
   return (
     <Page
-      title="People and access"
-      about="Everybody whose roles reach into this project, from the project itself or from its tenant."
+      title="Access"
+      about="People and service accounts with a role in this project or in its tenant."
       actions={
-        <Begin permission="iam.binding.create" place={{ project_id }} act={() => give(true)}>
-          Give a role
+        <Begin permission="iam.binding.create" place={{ project_id }} act={() => assign(true)}>
+          Assign role
         </Begin>
       }
     >
@@ -41,7 +41,7 @@ export function AccessPage() {
             {may("iam.decision.explain") && (
               <Explain people={items.map((one) => ({ id: one.principal_id, name: one.name }))} where={{ project_id }} />
             )}
-            <Listed label="People" columns={["Name", "Role", ["From", "sm"], ["Kind", "md"], ACTIONS]}>
+            <Listed label="Access" columns={["Name", "Role", ["Scope", "sm"], ["Kind", "md"], ACTIONS]}>
               {items.map((one) => (
                 <Row key={one.binding_id} one={one} tenantId={tenantId} />
               ))}
@@ -49,8 +49,8 @@ export function AccessPage() {
           </Stack>
         )}
       </Shown>
-      {giving && (
-        <GiveRole tenantId={tenantId} people={people.data ?? []} projectId={project_id} close={() => give(false)} />
+      {assigning && (
+        <AssignRole tenantId={tenantId} people={people.data ?? []} projectId={project_id} close={() => assign(false)} />
       )}
     </Page>
   );
@@ -66,26 +66,26 @@ function Row({ one, tenantId }: { one: Member; tenantId: string }) {
         </Text>
       </Table.Td>
       <Table.Td>
-        <Label>{one.role}</Label>
+        <Label>{roleName(one.role)}</Label>
       </Table.Td>
       <Table.Td visibleFrom="sm">
         <Text size="sm" c="dimmed">
-          {one.scope_kind === "project" ? "this project" : "the whole tenant"}
+          {one.scope_kind === "project" ? "This project" : "Whole tenant"}
         </Text>
       </Table.Td>
       <Table.Td visibleFrom="md">
         <Text size="sm" c="dimmed">
-          {words(one.kind)}
+          {displayName(one.kind)}
         </Text>
       </Table.Td>
       <Table.Td ta="right">
-        <TakeRole tenantId={tenantId} binding={{ ...one, id: one.binding_id }} who={one.name} />
+        <RevokeRole tenantId={tenantId} binding={{ ...one, id: one.binding_id }} who={one.name} />
       </Table.Td>
     </Table.Tr>
   );
 }
 
-/** A link to the person for those who may look at the tenant's people. */
+/** A link to the person where the user may read the tenant's people. */
 function Who({ one, tenantId }: { one: Member; tenantId: string }) {
   const wide = useWide(tenantId);
   const name = `${one.name}${one.disabled ? " (disabled)" : ""}`;

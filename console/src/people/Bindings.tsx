@@ -1,4 +1,4 @@
-// Who holds which role where in a tenant; giving and taking roles.
+// The role assignments of a tenant; assigning and revoking roles.
 
 import { Group, Stack, Table, Text } from "@mantine/core";
 import { useState } from "react";
@@ -6,11 +6,12 @@ import { api } from "../api/client";
 import { usePages } from "../api/usePages";
 import { Label } from "../parts/Label";
 import { ACTIONS, Listed } from "../parts/Listed";
+import { roleName } from "../parts/names";
 import { Shown } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { Begin } from "../session/Refused";
-import { GiveRole } from "./GiveRole";
-import { TakeRole } from "./TakeRole";
+import { AssignRole } from "./AssignRole";
+import { RevokeRole } from "./RevokeRole";
 import { AGENT, type Binding, usePlaceOf } from "./who";
 
 interface Props {
@@ -19,23 +20,23 @@ interface Props {
 }
 
 export function Bindings({ tenantId, people }: Props) {
-  const [giving, give] = useState(false);
+  const [assigning, assign] = useState(false);
   const path = { tenant_id: tenantId };
-  const found = usePages("/role-bindings", [tenantId], (cursor) =>
+  const found = usePages("/v1/tenants/{tenant_id}/role-bindings", [tenantId], (cursor) =>
     api.GET("/v1/tenants/{tenant_id}/role-bindings", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
     <Stack>
       <Group justify="flex-end">
-        <Begin permission="iam.binding.create" place={path} act={() => give(true)}>
-          Give a role
+        <Begin permission="iam.binding.create" place={path} act={() => assign(true)}>
+          Assign role
         </Begin>
       </Group>
       <Shown of={found}>
         {(items) => (
           <Listed
-            label="Who holds what"
-            columns={["Who", "Role", "Where", ["Since", "md"], ACTIONS]}
+            label="Assignments"
+            columns={["Name", "Role", "Scope", ["Since", "md"], ACTIONS]}
             turning={found.turning}
           >
             {items.map((one) => (
@@ -49,7 +50,7 @@ export function Bindings({ tenantId, people }: Props) {
           </Listed>
         )}
       </Shown>
-      {giving && <GiveRole tenantId={tenantId} people={people} close={() => give(false)} />}
+      {assigning && <AssignRole tenantId={tenantId} people={people} close={() => assign(false)} />}
     </Stack>
   );
 }
@@ -60,14 +61,14 @@ function Row({ one, tenantId, name }: { one: Binding; tenantId: string; name: st
     <Table.Tr>
       <Table.Td>
         <Text size="sm" fw={600}>
-          {name ?? (one.role === AGENT ? "A machine" : "A program")}
+          {name ?? (one.role === AGENT ? "Machine" : "Service account")}
         </Text>
         <Text size="xs" c="dimmed" className="mono" visibleFrom="sm">
           {one.principal_id}
         </Text>
       </Table.Td>
       <Table.Td>
-        <Label>{one.role}</Label>
+        <Label>{roleName(one.role)}</Label>
       </Table.Td>
       <Table.Td>
         <Text size="sm">{placeOf(one)}</Text>
@@ -78,7 +79,7 @@ function Row({ one, tenantId, name }: { one: Binding; tenantId: string; name: st
         </Text>
       </Table.Td>
       <Table.Td ta="right">
-        <TakeRole tenantId={tenantId} binding={one} who={name ?? one.principal_id} />
+        <RevokeRole tenantId={tenantId} binding={one} who={name ?? one.principal_id} />
       </Table.Td>
     </Table.Tr>
   );

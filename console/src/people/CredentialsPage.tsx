@@ -1,4 +1,4 @@
-// Keys that apps use on this project's behalf: made, rotated and revoked here; the private half is never shown.
+// SSH keys that apps use for this project: create, rotate and revoke. The private key is never shown.
 
 import { Card, Group, Text } from "@mantine/core";
 import { IconKey } from "@tabler/icons-react";
@@ -24,27 +24,27 @@ const ACTIONS: Record<Asked, { verb: string; impact: string; permission: string;
   rotate: {
     verb: "Rotate",
     permission: "custody.credential.rotate",
-    impact: "A new version is made. The old one stays good for a day, so that everybody can change over.",
+    impact: "Creates a new version. The old version stays valid for one day.",
   },
   complete_rotation: {
-    verb: "Finish the rotation",
+    verb: "Finish rotation",
     permission: "custody.credential.rotate",
-    impact: "The old version is good no more; whoever has only that one must ask again.",
+    impact: "The old version stops working. Apps that still use it must fetch the new one.",
   },
   revoke: {
     verb: "Revoke",
     permission: "custody.credential.revoke",
     danger: true,
-    asks: "Why",
+    asks: "Reason",
     impact:
-      "Nobody gets it any more. Machines that trust its public key must be told as well. This cannot be taken back.",
+      "The key can no longer be used by apps. Remove its public key from machines that trust it. This cannot be undone.",
   },
 };
 
 export function CredentialsPage() {
   const project_id = useProjectId();
-  const [making, make] = useState(false);
-  const found = usePages("/credentials", [project_id], (cursor) =>
+  const [creating, create] = useState(false);
+  const found = usePages("/v1/projects/{project_id}/credentials", [project_id], (cursor) =>
     api.GET("/v1/projects/{project_id}/credentials", {
       params: { path: { project_id }, query: { limit: 50, cursor } },
     }),
@@ -52,31 +52,31 @@ export function CredentialsPage() {
   return (
     <Page
       title="Credentials"
-      about="SSH keys that apps use on this project's behalf. They are kept sealed; what is shown here is the public half."
+      about="SSH keys that apps use for this project. Private keys are stored encrypted and never shown."
       actions={
-        <Begin permission="custody.credential.create" place={{ project_id }} act={() => make(true)}>
-          Make a key
+        <Begin permission="custody.credential.create" place={{ project_id }} act={() => create(true)}>
+          Create key
         </Begin>
       }
     >
       <Cards
         of={found}
         empty={
-          <Empty icon={<IconKey size={32} />} title="No credential yet">
-            An app that fetches from elsewhere can be given a key here.
+          <Empty icon={<IconKey size={32} />} title="No credentials yet">
+            Create a key for an app that reads from private repositories or hosts.
           </Empty>
         }
       >
         {(one) => <One key={one.id} one={one} />}
       </Cards>
-      {making && (
+      {creating && (
         <Confirm
-          title="Make a key"
-          impact="The platform makes an SSH key and keeps its private half sealed. Put the public half where it shall open something."
-          verb="Make it"
+          title="Create key"
+          impact="Creates an SSH key. The private key is stored encrypted; add the public key where access is needed."
+          verb="Create key"
           asks="Name"
           least={3}
-          close={() => make(false)}
+          close={() => create(false)}
           act={(name) =>
             api.POST("/v1/projects/{project_id}/credentials", {
               params: { path: { project_id } },
@@ -114,7 +114,7 @@ function One({ one }: { one: Credential }) {
       </Group>
       <CopyLine value={one.public_key} what={`the public key of ${one.name}`} />
       <Text size="sm" c="dimmed" mt="xs" component="div">
-        Version {one.version}, {one.origin} · made <Time at={one.created_at} />
+        Version {one.version}, {one.origin} · created <Time at={one.created_at} />
         {one.overlap_ends_at && (
           <>
             {" "}
@@ -132,7 +132,7 @@ function One({ one }: { one: Credential }) {
           asks={ACTIONS[asked].asks}
           least={ACTIONS[asked].asks ? 3 : 0}
           close={() => ask(null)}
-          act={(said) => act[asked](said)}
+          act={(reason) => act[asked](reason)}
         />
       )}
     </Card>

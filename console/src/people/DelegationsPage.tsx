@@ -1,4 +1,4 @@
-// What programs may do here on somebody's behalf: lent by people who hold it, for a time.
+// Permissions that people delegate to service accounts for a limited time.
 
 import { Card, Group, Text } from "@mantine/core";
 import { IconArrowsExchange } from "@tabler/icons-react";
@@ -15,16 +15,16 @@ import { Time, Until } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
 import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
-import { Lend } from "./Lend";
+import { Delegate } from "./Delegate";
 
 type Delegation = Schemas["DelegationView"];
 const VERBS = { revoke: { verb: "Revoke" } };
 
 export function DelegationsPage() {
   const project_id = useProjectId();
-  const [lending, lend] = useState(false);
+  const [delegating, delegate] = useState(false);
   const nameOf = useNames(project_id);
-  const found = usePages("/delegations", [project_id], (cursor) =>
+  const found = usePages("/v1/projects/{project_id}/delegations", [project_id], (cursor) =>
     api.GET("/v1/projects/{project_id}/delegations", {
       params: { path: { project_id }, query: { limit: 50, cursor } },
     }),
@@ -32,29 +32,29 @@ export function DelegationsPage() {
   return (
     <Page
       title="Delegations"
-      about="What programs may do in this project on a person's behalf. It is never more than that person may do at that moment, and the audit trail names both."
+      about="Permissions that people delegate to service accounts. A delegation never exceeds what its grantor is allowed, and the audit trail names both."
       actions={
-        <Begin permission="iam.delegation.create" place={{ project_id }} act={() => lend(true)}>
-          Lend permissions
+        <Begin permission="iam.delegation.create" place={{ project_id }} act={() => delegate(true)}>
+          Delegate
         </Begin>
       }
     >
       <Cards
         of={found}
         empty={
-          <Empty icon={<IconArrowsExchange size={32} />} title="Nothing is lent here">
-            A program that acts for somebody, also one of another project, can be lent what they may do.
+          <Empty icon={<IconArrowsExchange size={32} />} title="No delegations yet">
+            Delegate some of your permissions to a service account, also one of another project.
           </Empty>
         }
       >
         {(one) => <One key={one.id} one={one} nameOf={nameOf} />}
       </Cards>
-      {lending && <Lend projectId={project_id} close={() => lend(false)} />}
+      {delegating && <Delegate projectId={project_id} close={() => delegate(false)} />}
     </Page>
   );
 }
 
-/** People and programs of the project by id; programs of other projects are not among them. */
+/** Names of the people and service accounts of the project, by ID. */
 function useNames(project_id: string): (id: string) => string | undefined {
   const may = useMay({ project_id });
   const params = { path: { project_id } };
@@ -71,7 +71,7 @@ function useNames(project_id: string): (id: string) => string | undefined {
 function One({ one, nameOf }: { one: Delegation; nameOf: (id: string) => string | undefined }) {
   const [asked, ask] = useState<"revoke" | null>(null);
   const may = useMay({ project_id: one.project_id });
-  const program = nameOf(one.grantee_id) ?? "A program of another project";
+  const account = nameOf(one.grantee_id) ?? "A service account of another project";
   const person = nameOf(one.grantor_id) ?? one.grantor_id;
   const lost = one.state === "active" ? one.permissions.filter((key) => !one.effective.includes(key)) : [];
   return (
@@ -80,7 +80,7 @@ function One({ one, nameOf }: { one: Delegation; nameOf: (id: string) => string 
         <div style={{ minWidth: 0 }}>
           <Group gap="md">
             <Text fw={650} component="h2" m={0} style={{ overflowWrap: "anywhere" }}>
-              {program} for {person}
+              {account} for {person}
             </Text>
             <State state={one.state} />
           </Group>
@@ -88,14 +88,14 @@ function One({ one, nameOf }: { one: Delegation; nameOf: (id: string) => string 
             <Text size="xs" c="dimmed" className="mono">
               {one.grantee_id}
             </Text>
-            <Copy value={one.grantee_id} what="the id of the program" />
+            <Copy value={one.grantee_id} what="the ID of the service account" />
           </Group>
           <Text size="sm" mt={4}>
             {one.reason}
             {one.subject && ` (${one.subject})`}
           </Text>
           <Text size="sm" c="dimmed" component="div">
-            Lent <Time at={one.created_at} />
+            Created <Time at={one.created_at} />
             {one.state === "active" && (
               <>
                 {" "}
@@ -108,18 +108,18 @@ function One({ one, nameOf }: { one: Delegation; nameOf: (id: string) => string 
           </Text>
           {lost.length > 0 && (
             <Text size="sm" c="var(--warn)" mt={4}>
-              Gives nothing at the moment, since {person} may not: {lost.join(", ")}
+              Not effective now, because {person} lacks: {lost.join(", ")}
             </Text>
           )}
         </div>
         {one.state === "active" && may("iam.delegation.revoke") && (
-          <Verbs offered={["revoke"]} verbs={VERBS} name={program} ask={ask} />
+          <Verbs offered={["revoke"]} verbs={VERBS} name={account} ask={ask} />
         )}
       </Group>
       {asked && (
         <Confirm
-          title={`Revoke what was lent to ${nameOf(one.grantee_id) ?? one.grantee_id}`}
-          impact="It loses this with its next request. What it has asked for goes on."
+          title={`Revoke delegation to ${nameOf(one.grantee_id) ?? one.grantee_id}`}
+          impact="Takes effect with its next request. Operations that it started continue."
           verb="Revoke"
           danger
           close={() => ask(null)}

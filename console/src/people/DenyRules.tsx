@@ -1,4 +1,4 @@
-// What is denied to everybody in a tenant or one of its projects, before every role.
+// Deny rules of a tenant. They override every role.
 
 import { Button, Card, Group, Select, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import { IconShieldOff } from "@tabler/icons-react";
@@ -20,7 +20,7 @@ export function DenyRules({ tenantId }: { tenantId: string }) {
     <Stack>
       <Group justify="flex-end">
         <Begin permission="iam.deny.create" place={path} act={() => make(true)}>
-          Deny something
+          Add deny rule
         </Begin>
       </Group>
       <Shown of={found}>
@@ -28,8 +28,8 @@ export function DenyRules({ tenantId }: { tenantId: string }) {
           items.length ? (
             items.map((one) => <One key={one.id} rule={one} tenantId={tenantId} />)
           ) : (
-            <Empty icon={<IconShieldOff size={32} />} title="Nothing is denied">
-              Everybody may do what their roles say.
+            <Empty icon={<IconShieldOff size={32} />} title="No deny rules yet">
+              Access is decided by roles alone.
             </Empty>
           )
         }
@@ -40,7 +40,7 @@ export function DenyRules({ tenantId }: { tenantId: string }) {
 }
 
 function One({ rule, tenantId }: { rule: Schemas["DenyView"]; tenantId: string }) {
-  const [lifting, lift] = useState(false);
+  const [removing, remove] = useState(false);
   const may = useMay({ tenant_id: tenantId });
   const project = useProjects(tenantId).find((one) => one.id === rule.scope_id);
   return (
@@ -52,23 +52,23 @@ function One({ rule, tenantId }: { rule: Schemas["DenyView"]; tenantId: string }
           </Text>
           <Text size="sm">{rule.reason}</Text>
           <Text size="sm" c="dimmed" component="div">
-            {rule.scope_kind === "project" ? `In ${project?.name ?? rule.scope_id}` : "In the whole tenant"} · since{" "}
+            {rule.scope_kind === "project" ? (project?.name ?? rule.scope_id) : "Whole tenant"} · since{" "}
             <Time at={rule.created_at} />
           </Text>
         </div>
         {may("iam.deny.remove") && (
-          <Button size="xs" variant="default" onClick={() => lift(true)} aria-label={`Lift: ${rule.reason}`}>
-            Lift
+          <Button size="xs" variant="default" onClick={() => remove(true)} aria-label={`Remove: ${rule.reason}`}>
+            Remove
           </Button>
         )}
       </Group>
-      {lifting && (
+      {removing && (
         <Confirm
-          title="Lift the rule"
-          impact="Whoever holds a role with these permissions may use them again."
-          verb="Lift it"
+          title="Remove deny rule"
+          impact="Roles with these permissions apply again."
+          verb="Remove rule"
           danger
-          close={() => lift(false)}
+          close={() => remove(false)}
           act={() =>
             api.POST("/v1/tenants/{tenant_id}/deny-rules/{rule_id}/remove", {
               params: { path: { tenant_id: tenantId, rule_id: rule.id } },
@@ -89,9 +89,9 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
   return (
     <Asking
-      title="Deny something"
+      title="Add deny rule"
       size="lg"
-      verb="Deny it"
+      verb="Add rule"
       danger
       ready={keys.length > 0 && reason.trim().length >= 3}
       act={() =>
@@ -102,28 +102,25 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
       }
       close={close}
     >
-      <Text size="sm">Nobody may do it from then on, whatever their roles; you neither.</Text>
+      <Text size="sm">Denies these permissions to everyone in the scope, including you.</Text>
       <TagsInput
         label="Permissions"
-        description="Keys, or families like apps.*"
+        description="Permission keys, or groups such as apps.*"
         data={mine.data?.permissions ?? []}
         limit={12}
         value={keys}
         onChange={setKeys}
       />
       <Select
-        label="Where"
-        data={[
-          { value: "", label: "In the whole tenant" },
-          ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),
-        ]}
+        label="Scope"
+        data={[{ value: "", label: "Whole tenant" }, ...projects.map(({ id, name }) => ({ value: id, label: name }))]}
         value={where}
         onChange={(chosen) => setWhere(chosen ?? "")}
         allowDeselect={false}
       />
       <TextInput
-        label="Why"
-        description="Everybody it refuses is told."
+        label="Reason"
+        description="Shown to everyone it denies."
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />

@@ -1,4 +1,4 @@
-// One question at a time: may this person do that here, and why.
+// The access check: is a person or service account allowed to do something here, and why.
 
 import { Autocomplete, Button, Card, Group, Select, Stack, Text } from "@mantine/core";
 import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
@@ -6,6 +6,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useSearchParams } from "react-router";
 import { api, queries } from "../api/client";
+import { roleName } from "../parts/names";
 import { Shown } from "../parts/Page";
 import { sentence } from "../parts/tone";
 
@@ -32,11 +33,11 @@ export function Explain({ people, where }: Props) {
   return (
     <Card>
       <Text component="h2" fw={650} m={0} mb="sm">
-        May they?
+        Check access
       </Text>
       <form onSubmit={submit}>
         <Group align="flex-end">
-          <Select label="Who" data={options} value={who} onChange={setWho} searchable w={{ base: "100%", sm: 240 }} />
+          <Select label="Name" data={options} value={who} onChange={setWho} searchable w={{ base: "100%", sm: 240 }} />
           <Autocomplete
             label="Permission"
             placeholder="apps.instance.create"
@@ -47,7 +48,7 @@ export function Explain({ people, where }: Props) {
             w={{ base: "100%", sm: 300 }}
           />
           <Button type="submit" disabled={!who || !key.trim()}>
-            Explain
+            Check
           </Button>
         </Group>
       </form>
@@ -61,33 +62,38 @@ export function Explain({ people, where }: Props) {
 function Answer({ who, permission, where }: { who: string; permission: string; where: Somewhere }) {
   const query = { permission, principal_id: who };
   const asked = useQuery({
-    queryKey: ["get", "/explain", where, query],
+    queryKey: [
+      "get",
+      "project_id" in where ? "/v1/projects/{project_id}/explain" : "/v1/tenants/{tenant_id}/explain",
+      where,
+      query,
+    ],
     queryFn: async () => {
       const { data } = await ("project_id" in where
         ? api.GET("/v1/projects/{project_id}/explain", { params: { path: where, query } })
         : api.GET("/v1/tenants/{tenant_id}/explain", { params: { path: where, query } }));
-      if (!data) throw new Error("The platform gave no answer.");
+      if (!data) throw new Error("The server returned no answer.");
       return data;
     },
   });
   return (
     <Stack gap="xs" mt="md">
       <Shown of={asked} lines={1}>
-        {(told) => (
+        {(answer) => (
           <Group gap="sm" wrap="nowrap" align="flex-start" role="status">
-            {told.allowed ? (
+            {answer.allowed ? (
               <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
             ) : (
               <IconCircleX size={22} color="var(--bad)" aria-hidden style={{ flex: "none" }} />
             )}
             <div>
               <Text fw={600}>
-                {told.principal_name} {told.allowed ? "may" : "may not"}.
+                {answer.principal_name}: {answer.allowed ? "allowed" : "not allowed"}.
               </Text>
-              <Text size="sm">{sentence(told.reason)}</Text>
-              {!told.allowed && told.roles_that_hold_it.length > 0 && (
+              <Text size="sm">{sentence(answer.reason)}</Text>
+              {!answer.allowed && answer.roles_that_hold_it.length > 0 && (
                 <Text size="sm" c="dimmed">
-                  Roles that hold it: {told.roles_that_hold_it.join(", ")}.
+                  Roles with this permission: {answer.roles_that_hold_it.map(roleName).join(", ")}.
                 </Text>
               )}
             </div>

@@ -1,4 +1,4 @@
-// Who was invited, to what, and what became of it.
+// The invitations of a tenant and their state.
 
 import { Button, Table, Text } from "@mantine/core";
 import { IconMailOpened } from "@tabler/icons-react";
@@ -8,6 +8,7 @@ import { usePages } from "../api/usePages";
 import { Confirm } from "../parts/Confirm";
 import { Label } from "../parts/Label";
 import { ACTIONS, Listed } from "../parts/Listed";
+import { roleName } from "../parts/names";
 import { Empty, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Until } from "../parts/Time";
@@ -18,7 +19,7 @@ type Invitation = Schemas["InvitationView"];
 
 export function Invitations({ tenantId }: { tenantId: string }) {
   const path = { tenant_id: tenantId };
-  const found = usePages("/invitations", [tenantId], (cursor) =>
+  const found = usePages("/v1/tenants/{tenant_id}/invitations", [tenantId], (cursor) =>
     api.GET("/v1/tenants/{tenant_id}/invitations", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
@@ -27,7 +28,7 @@ export function Invitations({ tenantId }: { tenantId: string }) {
         items.length ? (
           <Listed
             label="Invitations"
-            columns={["Who", "State", ["Gives", "sm"], ["Ends", "md"], ACTIONS]}
+            columns={["Name", "State", ["Role", "sm"], ["Expires", "md"], ACTIONS]}
             turning={found.turning}
           >
             {items.map((one) => (
@@ -35,8 +36,8 @@ export function Invitations({ tenantId }: { tenantId: string }) {
             ))}
           </Listed>
         ) : (
-          <Empty icon={<IconMailOpened size={32} />} title="Nobody was invited yet">
-            An invitation lets a person make their own account here, with a password only they know.
+          <Empty icon={<IconMailOpened size={32} />} title="No invitations yet">
+            An invitation lets a person create an account with their own password.
           </Empty>
         )
       }
@@ -69,14 +70,14 @@ function Row({ one, tenantId }: { one: Invitation; tenantId: string }) {
       <Table.Td visibleFrom="sm">
         {one.role ? (
           <>
-            <Label>{one.role}</Label>{" "}
+            <Label>{roleName(one.role)}</Label>{" "}
             <Text span size="sm" c="dimmed">
               in {placeOf(at)}
             </Text>
           </>
         ) : (
           <Text size="sm" c="dimmed">
-            an account without a role
+            No role
           </Text>
         )}
       </Table.Td>
@@ -92,15 +93,15 @@ function Row({ one, tenantId }: { one: Invitation; tenantId: string }) {
             color="gray"
             size="xs"
             onClick={() => revoke(true)}
-            aria-label={`Revoke the invitation of ${one.name}`}
+            aria-label={`Revoke invitation for ${one.name}`}
           >
             Revoke
           </Button>
         )}
         {revoking && (
           <Confirm
-            title={`Revoke the invitation of ${one.name}`}
-            impact="The link gives nothing any more. Who was invited can be invited again."
+            title={`Revoke invitation for ${one.name}`}
+            impact="The link stops working. You can invite the person again."
             verb="Revoke"
             danger
             close={() => revoke(false)}

@@ -1,11 +1,13 @@
-// Inviting somebody: the link is made once, shown once, and good once.
+// Invites a person. The link is shown once and works once.
 
-import { Button, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api, type Schemas } from "../api/client";
 import { Asking } from "../parts/Asking";
 import { CopyLine } from "../parts/Copy";
+import { roleName } from "../parts/names";
 import { Until } from "../parts/Time";
+import { Window } from "../parts/Window";
 import { useMay } from "../session/session";
 import { type RoleDraft, RoleFields } from "./RoleFields";
 import { usePlaceOf } from "./who";
@@ -16,14 +18,14 @@ const ADDRESS = /^[^@\s]+@[^@\s]+$/;
 export function Invite({ tenantId, close }: { tenantId: string; close: () => void }) {
   const [email, setEmail] = useState("");
   const [name, setName] = useState("");
-  const [draft, say] = useState<RoleDraft>({ where: "", role: null });
+  const [draft, change] = useState<RoleDraft>({ where: "", role: null });
   const [made, done] = useState<Invited>();
   const may = useMay({ tenant_id: tenantId });
   if (made) return <Once made={made} close={close} />;
   return (
     <Asking
-      title="Invite somebody"
-      verb="Make the invitation"
+      title="Invite person"
+      verb="Create invitation"
       ready={ADDRESS.test(email.trim()) && Boolean(name.trim())}
       act={async () => {
         const { data } = await api.POST("/v1/tenants/{tenant_id}/invitations", {
@@ -41,8 +43,7 @@ export function Invite({ tenantId, close }: { tenantId: string; close: () => voi
       close={close}
     >
       <Text size="sm">
-        You get a link to send them; the platform sends no mail. With it they choose a password of their own and have an
-        account here. It is good once, for seven days.
+        You get a link to send to the person; no e-mail is sent. The link works once and expires after 7 days.
       </Text>
       <TextInput
         label="E-mail"
@@ -56,15 +57,15 @@ export function Invite({ tenantId, close }: { tenantId: string; close: () => voi
         <RoleFields
           tenantId={tenantId}
           draft={draft}
-          say={say}
-          hint="What they hold once they accept. Left empty: an account that may do nothing yet."
+          change={change}
+          hint="Optional. Without a role the account has no access yet."
         />
       )}
     </Asking>
   );
 }
 
-/** The token stands behind the #, which browsers send to nobody. */
+/** The token is in the fragment, which browsers do not send to the server. */
 function linkOf(made: Invited): string {
   return `${window.location.origin}/invitation#${made.token}`;
 }
@@ -74,31 +75,25 @@ function Once({ made, close }: { made: Invited; close: () => void }) {
   const at = made.project_id
     ? { scope_kind: "project", scope_id: made.project_id }
     : { scope_kind: "tenant", scope_id: "" };
-  const gives = made.role ? `${made.role} in ${placeOf({ ...at, role: made.role })}` : "no role yet";
+  const gives = made.role ? `the ${roleName(made.role)} role in ${placeOf({ ...at, role: made.role })}` : "no role yet";
   return (
-    <Modal
-      opened
-      onClose={close}
-      closeOnClickOutside={false}
-      size="lg"
-      title={<Text fw={650}>{`${made.name} is invited`}</Text>}
-    >
+    <Window title={`Invitation for ${made.name}`} close={close} closeOnClickOutside={false} size="lg">
       <Stack>
         <Text size="sm">
-          Send this link to {made.email} by a way you trust. It is shown only now; if it is lost, revoke the invitation
-          and make another.
+          Send this link to {made.email}. It is shown only once. If it is lost, revoke the invitation and create
+          another.
         </Text>
         <CopyLine value={linkOf(made)} what="the link" />
         <Text size="sm" component="div">
-          Whoever opens it first makes the account {made.email}, with {gives}. It can do nothing else, and it ends{" "}
-          <Until at={made.expires_at} />. If you lose the right to give this before then, it gives nothing.
+          Anyone with this link can create the account {made.email} with {gives}. It expires{" "}
+          <Until at={made.expires_at} />.
         </Text>
         <Group justify="flex-end">
           <Button onClick={close} data-autofocus>
-            I have sent it
+            Done
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Window>
   );
 }

@@ -1,4 +1,4 @@
-// One person: whether they can sign in, what they hold and where, and what they did.
+// One person: account state, roles and activity.
 
 import { Anchor, Button, Group, Stack, Table, Text } from "@mantine/core";
 import { IconUserOff } from "@tabler/icons-react";
@@ -9,13 +9,14 @@ import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
 import { Label } from "../parts/Label";
 import { ACTIONS, Listed } from "../parts/Listed";
+import { roleName } from "../parts/names";
 import { Empty, Page, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
 import { Begin, Refused } from "../session/Refused";
 import { useMay, useMe } from "../session/session";
-import { GiveRole } from "./GiveRole";
-import { TakeRole } from "./TakeRole";
+import { AssignRole } from "./AssignRole";
+import { RevokeRole } from "./RevokeRole";
 import { type Person, useBindings, usePeople, usePlaceOf } from "./who";
 
 const ONE = "/v1/tenants/{tenant_id}/users/{user_id}" as const;
@@ -34,8 +35,8 @@ export function PersonPage() {
     <Page title="Person" crumb={crumb}>
       <Shown of={people}>
         {() => (
-          <Empty icon={<IconUserOff size={32} />} title="There is no such person in this tenant">
-            The address may be of somebody else's tenant, or mistyped.
+          <Empty icon={<IconUserOff size={32} />} title="Person not found">
+            This tenant has no such person.
           </Empty>
         )}
       </Shown>
@@ -44,7 +45,7 @@ export function PersonPage() {
 }
 
 function Known({ one, tenantId, crumb }: { one: Person; tenantId: string; crumb: React.ReactNode }) {
-  const [giving, give] = useState(false);
+  const [assigning, assign] = useState(false);
   const may = useMay({ tenant_id: tenantId });
   return (
     <Page
@@ -56,10 +57,10 @@ function Known({ one, tenantId, crumb }: { one: Person; tenantId: string; crumb:
           <span>{one.email}</span>
           <Group gap={4} component="span">
             <span className="mono">{one.id}</span>
-            <Copy value={one.id} what={`the id of ${one.name}`} />
+            <Copy value={one.id} what={`the ID of ${one.name}`} />
           </Group>
           <span>
-            here since <Time at={one.created_at} />
+            joined <Time at={one.created_at} />
           </span>
         </Group>
       }
@@ -70,8 +71,8 @@ function Known({ one, tenantId, crumb }: { one: Person; tenantId: string; crumb:
           <Text component="h2" fw={650} m={0}>
             Roles
           </Text>
-          <Begin permission="iam.binding.create" place={{ tenant_id: tenantId }} act={() => give(true)}>
-            Give a role
+          <Begin permission="iam.binding.create" place={{ tenant_id: tenantId }} act={() => assign(true)}>
+            Assign role
           </Begin>
         </Group>
         {may("iam.binding.read") && <Held one={one} tenantId={tenantId} />}
@@ -79,16 +80,16 @@ function Known({ one, tenantId, crumb }: { one: Person; tenantId: string; crumb:
       <Group gap="lg">
         {may("iam.decision.explain") && (
           <Anchor component={Link} size="sm" to={`/tenants/${tenantId}/roles?who=${one.id}`}>
-            May they do something?
+            Check access
           </Anchor>
         )}
         {may("ledger.audit.read") && (
           <Anchor component={Link} size="sm" to={`/tenants/${tenantId}/audit?actor=${one.id}`}>
-            What they did
+            Audit trail
           </Anchor>
         )}
       </Group>
-      {giving && <GiveRole tenantId={tenantId} people={[one]} close={() => give(false)} />}
+      {assigning && <AssignRole tenantId={tenantId} people={[one]} close={() => assign(false)} />}
     </Page>
   );
 }
@@ -103,15 +104,15 @@ function Held({ one, tenantId }: { one: Person; tenantId: string }) {
         if (!held.length)
           return (
             <Text size="sm" c="dimmed">
-              None: {one.name} can sign in, and sees nothing.
+              No roles. {one.name} can sign in but has no access yet.
             </Text>
           );
         return (
-          <Listed label="Roles" columns={["Role", "Where", ["Since", "sm"], ACTIONS]}>
+          <Listed label="Roles" columns={["Role", "Scope", ["Since", "sm"], ACTIONS]}>
             {held.map((each) => (
               <Table.Tr key={each.id}>
                 <Table.Td>
-                  <Label>{each.role}</Label>
+                  <Label>{roleName(each.role)}</Label>
                 </Table.Td>
                 <Table.Td>
                   <Text size="sm">{placeOf(each)}</Text>
@@ -122,7 +123,7 @@ function Held({ one, tenantId }: { one: Person; tenantId: string }) {
                   </Text>
                 </Table.Td>
                 <Table.Td ta="right">
-                  <TakeRole tenantId={tenantId} binding={each} who={one.name} />
+                  <RevokeRole tenantId={tenantId} binding={each} who={one.name} />
                 </Table.Td>
               </Table.Tr>
             ))}
@@ -133,7 +134,7 @@ function Held({ one, tenantId }: { one: Person; tenantId: string }) {
   );
 }
 
-/** In or out: the one thing an administrator decides about the account itself. */
+/** Enables or disables the account. */
 function Standing({ one, tenantId }: { one: Person; tenantId: string }) {
   const [asked, ask] = useState(false);
   const place = { tenant_id: tenantId };
@@ -159,8 +160,8 @@ function Standing({ one, tenantId }: { one: Person; tenantId: string }) {
           title={`${verb} ${one.name}`}
           impact={
             one.disabled
-              ? "They can sign in again, with the roles they held before."
-              : "Out at once: their sessions end and they get no new ones. What they asked for goes on, and their roles wait for them."
+              ? "The person can sign in again with the same roles."
+              : `${one.name} is signed out and disabled. Running operations continue, and roles are kept.`
           }
           verb={verb}
           danger={!one.disabled}

@@ -1,4 +1,4 @@
-// Adding an identity provider, or changing what is asked of it.
+// Adds or edits an identity provider.
 
 import { PasswordInput, TagsInput, TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -20,29 +20,29 @@ export function ProviderDialog({ tenantId, provider, close }: Props) {
   const [domains, setDomains] = useState(provider?.email_domains ?? []);
   const [role, setRole] = useState(provider?.default_role ?? null);
   const path = { tenant_id: tenantId };
-  const said = { name: name.trim(), email_domains: domains, default_role: role };
+  const fields = { name: name.trim(), email_domains: domains, default_role: role };
   const act = () =>
     provider
       ? api.POST("/v1/tenants/{tenant_id}/identity-providers/{provider_id}/update", {
           params: { path: { ...path, provider_id: provider.id } },
-          body: secret ? { ...said, client_secret: secret } : said,
+          body: secret ? { ...fields, client_secret: secret } : fields,
         })
       : api.POST("/v1/tenants/{tenant_id}/identity-providers", {
           params: { path },
-          body: { ...said, issuer: issuer.trim(), client_id: client.trim(), client_secret: secret || undefined },
+          body: { ...fields, issuer: issuer.trim(), client_id: client.trim(), client_secret: secret || undefined },
         });
   return (
     <Asking
-      title={provider ? `Change ${provider.name}` : "Add a provider"}
+      title={provider ? `Edit ${provider.name}` : "Add provider"}
       size="lg"
-      verb={provider ? "Change it" : "Add it"}
+      verb={provider ? "Save" : "Add provider"}
       ready={Boolean(name.trim() && /^https?:\/\/\S+$/.test(issuer.trim()) && client.trim())}
       act={act}
       close={close}
     >
       <TextInput
         label="Name"
-        description="On the button people press to sign in."
+        description="Shown on the sign-in button."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus
@@ -51,14 +51,14 @@ export function ProviderDialog({ tenantId, provider, close }: Props) {
         <>
           <TextInput
             label="Issuer"
-            description="Its address, as it writes it in its tokens."
+            description="The issuer URL as in its tokens."
             placeholder="https://login.example.com"
             value={issuer}
             onChange={(event) => setIssuer(event.currentTarget.value)}
           />
           <TextInput
-            label="Client id"
-            description="What this platform is called there."
+            label="Client ID"
+            description="The ID of this platform at the provider."
             value={client}
             onChange={(event) => setClient(event.currentTarget.value)}
           />
@@ -68,8 +68,8 @@ export function ProviderDialog({ tenantId, provider, close }: Props) {
         label="Client secret"
         description={
           provider?.confidential
-            ? "Left empty, the one it has stays."
-            : "If the provider gave one. It is sealed at once and shown to nobody."
+            ? "Leave empty to keep the current secret."
+            : "Optional. Stored encrypted and never shown."
         }
         autoComplete="off"
         value={secret}
@@ -77,16 +77,16 @@ export function ProviderDialog({ tenantId, provider, close }: Props) {
       />
       <TagsInput
         label="E-mail domains"
-        description="Addresses it may vouch for, such as example.com. None: every address it has verified."
+        description="Accepted domains, for example example.com. Leave empty to accept every verified address."
         value={domains}
         onChange={setDomains}
       />
       <RoleFields
         tenantId={tenantId}
         draft={{ where: "", role }}
-        say={(draft) => setRole(draft.role)}
-        label="Newcomers get"
-        hint="A role in the whole tenant, for everybody it knows. Needs e-mail domains. Left empty: only who was invited gets in."
+        change={(draft) => setRole(draft.role)}
+        label="Default role"
+        hint="Optional. Assigned in the tenant to everyone who signs in through this provider; needs e-mail domains. Without it, only invited people can sign in."
         everywhere
       />
     </Asking>

@@ -1,4 +1,4 @@
-// Whom a tenant trusts to say who somebody is: its OpenID Connect providers. Their secrets are never shown.
+// The OpenID Connect providers of a tenant. Their secrets are never shown.
 
 import { Card, Group, Text } from "@mantine/core";
 import { IconDoorEnter } from "@tabler/icons-react";
@@ -10,6 +10,7 @@ import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { CopyLine } from "../parts/Copy";
 import { Facts } from "../parts/Facts";
+import { roleName } from "../parts/names";
 import { Empty, Page } from "../parts/Page";
 import { Time } from "../parts/Time";
 import { Verbs } from "../parts/Verbs";
@@ -20,7 +21,7 @@ import { ProviderDialog } from "./ProviderDialog";
 type Provider = Schemas["ProviderView"];
 type Asked = "update" | "remove";
 const VERBS: Record<Asked, { verb: string; permission: string }> = {
-  update: { verb: "Change", permission: "tenancy.identity_provider.update" },
+  update: { verb: "Edit", permission: "tenancy.identity_provider.update" },
   remove: { verb: "Delete", permission: "tenancy.identity_provider.delete" },
 };
 
@@ -28,24 +29,24 @@ export function ProvidersPage() {
   const { tenantId = "" } = useParams();
   const [making, make] = useState(false);
   const path = { tenant_id: tenantId };
-  const found = usePages("/identity-providers", [tenantId], (cursor) =>
+  const found = usePages("/v1/tenants/{tenant_id}/identity-providers", [tenantId], (cursor) =>
     api.GET("/v1/tenants/{tenant_id}/identity-providers", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
     <Page
       title="Identity providers"
-      about="People of this tenant can sign in through these, beside e-mail and password. Whom a provider knows gets in only if they were invited, or if it gives newcomers a role."
+      about="OpenID Connect providers people can sign in with, in addition to e-mail and password."
       actions={
         <Begin permission="tenancy.identity_provider.create" place={path} act={() => make(true)}>
-          Add a provider
+          Add provider
         </Begin>
       }
     >
       <Cards
         of={found}
         empty={
-          <Empty icon={<IconDoorEnter size={32} />} title="No provider yet">
-            People sign in with e-mail and password. Any OpenID Connect provider can be added.
+          <Empty icon={<IconDoorEnter size={32} />} title="No identity providers yet">
+            People sign in with e-mail and password. You can add any OpenID Connect provider.
           </Empty>
         }
       >
@@ -76,23 +77,17 @@ function One({ one, tenantId }: { one: Provider; tenantId: string }) {
       <Facts
         rows={[
           ["Issuer", <span key="issuer">{one.issuer}</span>],
-          ["Client", `${one.client_id} (${one.confidential ? "with a secret, kept sealed" : "public"})`],
-          ["Addresses it may vouch for", one.email_domains.join(", ") || "every verified one"],
-          [
-            "Newcomers",
-            one.default_role ? `get ${one.default_role} in the tenant` : "are let in only if they were invited",
-          ],
-          [
-            "Redirect address to register there",
-            <CopyLine key="back" value={one.callback_url} what="the redirect address" />,
-          ],
+          ["Client ID", `${one.client_id} (${one.confidential ? "with a secret" : "public"})`],
+          ["E-mail domains", one.email_domains.join(", ") || "Any verified address"],
+          ["Default role", one.default_role ? roleName(one.default_role) : "None; only invited people can sign in"],
+          ["Redirect URL", <CopyLine key="back" value={one.callback_url} what="the redirect URL" />],
         ]}
       />
       {asked === "update" && <ProviderDialog tenantId={tenantId} provider={one} close={() => ask(null)} />}
       {asked === "remove" && (
         <Confirm
           title={`Delete ${one.name}`}
-          impact="Nobody signs in through it any more. Who is signed in stays so until their session ends; accounts and roles stay."
+          impact="People can no longer sign in through it. Open sessions, accounts and roles are kept."
           verb="Delete"
           danger
           name={one.name}

@@ -1,8 +1,9 @@
-// Where and which role: what can be given in a tenant or one of its projects by whoever asks.
+// Scope and role: the roles that can be assigned in a tenant or one of its projects.
 
 import { Select } from "@mantine/core";
 import { queries } from "../api/client";
 import { useProjects } from "../app/place";
+import { roleName } from "../parts/names";
 import { useMay } from "../session/session";
 
 export interface RoleDraft {
@@ -13,42 +14,39 @@ export interface RoleDraft {
 interface Props {
   tenantId: string;
   draft: RoleDraft;
-  say: (draft: RoleDraft) => void;
+  change: (draft: RoleDraft) => void;
   label?: string; // of the role
   hint?: string;
-  everywhere?: boolean; // in the whole tenant, and nowhere else
+  everywhere?: boolean; // only in the whole tenant
 }
 
-export function RoleFields({ tenantId, draft, say, label = "Role", hint, everywhere }: Props) {
+export function RoleFields({ tenantId, draft, change, label = "Role", hint, everywhere }: Props) {
   const projects = useProjects(tenantId);
   return (
     <>
       {!everywhere && projects.length > 0 && (
         <Select
-          label="Where"
+          label="Scope"
           searchable
-          data={[
-            { value: "", label: "In the whole tenant" },
-            ...projects.map(({ id, name }) => ({ value: id, label: `In ${name}` })),
-          ]}
+          data={[{ value: "", label: "Whole tenant" }, ...projects.map(({ id, name }) => ({ value: id, label: name }))]}
           value={draft.where}
-          onChange={(chosen) => say({ where: chosen ?? "", role: null })}
+          onChange={(chosen) => change({ where: chosen ?? "", role: null })}
           allowDeselect={false}
         />
       )}
       <Select
         label={label}
         description={hint}
-        data={useBindable(tenantId, draft.where)}
+        data={useBindable(tenantId, draft.where).map((role) => ({ value: role, label: roleName(role) }))}
         value={draft.role}
-        onChange={(role) => say({ ...draft, role })}
+        onChange={(role) => change({ ...draft, role })}
         clearable
       />
     </>
   );
 }
 
-/** Whoever may not read the roles may still appoint a tenant's administrator: that is how a tenant begins. */
+/** A platform administrator cannot read a tenant's roles but appoints its first administrator. */
 function useBindable(tenantId: string, where: string): string[] {
   const path = { tenant_id: tenantId };
   const may = useMay(path);

@@ -1,10 +1,11 @@
-// The roles that can be bound in a tenant: the platform's, and the tenant's own, which can be made and deleted here.
+// The roles of a tenant: built-in ones, and custom ones that can be created and deleted here.
 
 import { Badge, Button, Card, Group, MultiSelect, Stack, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { api, queries, type Schemas } from "../api/client";
 import { Asking } from "../parts/Asking";
 import { Confirm } from "../parts/Confirm";
+import { displayName, roleName } from "../parts/names";
 import { Shown } from "../parts/Page";
 import { Begin } from "../session/Refused";
 import { useMay } from "../session/session";
@@ -17,7 +18,7 @@ export function Roles({ tenantId }: { tenantId: string }) {
     <Stack>
       <Group justify="flex-end">
         <Begin permission="iam.role.create" place={path} act={() => make(true)}>
-          Make a role
+          Create role
         </Begin>
       </Group>
       <Shown of={found}>
@@ -36,13 +37,13 @@ function One({ role, tenantId }: { role: Schemas["RoleView"]; tenantId: string }
       <Group justify="space-between" align="flex-start">
         <Group gap="md">
           <Text fw={650} component="h2" m={0}>
-            {role.name}
+            {roleName(role.name)}
           </Text>
           <Badge variant="default" radius="sm" tt="none" fw={500}>
-            {role.system ? "the platform's" : "the tenant's own"}
+            {role.system ? "Built-in" : "Custom"}
           </Badge>
           <Text size="sm" c="dimmed">
-            for a {role.bindable_at.join(" or a ")}
+            {role.bindable_at.map(displayName).join(" or ")} scope
           </Text>
         </Group>
         {!role.system && may("iam.role.delete") && (
@@ -68,7 +69,7 @@ function One({ role, tenantId }: { role: Schemas["RoleView"]; tenantId: string }
       {deleting && (
         <Confirm
           title={`Delete ${role.name}`}
-          impact="It can no longer be given. A role that somebody still holds is not deleted."
+          impact="The role can no longer be assigned. A role that is still assigned can't be deleted."
           verb="Delete"
           danger
           name={role.name}
@@ -91,20 +92,20 @@ function Make({ tenantId, close }: { tenantId: string; close: () => void }) {
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: path } });
   return (
     <Asking
-      title="Make a role"
+      title="Create role"
       size="lg"
-      verb="Make it"
+      verb="Create role"
       ready={Boolean(name.trim() && keys.length)}
       act={() =>
         api.POST("/v1/tenants/{tenant_id}/roles", { params: { path }, body: { name: name.trim(), permissions: keys } })
       }
       close={close}
     >
-      <Text size="sm">It never changes; to change it, make another and delete this one.</Text>
+      <Text size="sm">A role can't be changed later. To change it, create a new one and delete this one.</Text>
       <TextInput label="Name" value={name} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
       <MultiSelect
         label="Permissions"
-        description="Of those you hold yourself."
+        description="You can include permissions that you have yourself."
         searchable
         limit={50}
         data={mine.data?.permissions ?? []}

@@ -1,4 +1,4 @@
-// A tenant's roles, who holds them where, and what is denied to everybody.
+// A tenant's role assignments, roles and deny rules.
 
 import { Tabs } from "@mantine/core";
 import { useParams, useSearchParams } from "react-router";
@@ -20,7 +20,7 @@ export function RolesPage() {
   return (
     <Page
       title="Roles"
-      about="Roles are sets of permissions, bound to people in the whole tenant or in one project. Deny rules go before every role."
+      about="Roles are sets of permissions, assigned in the whole tenant or in one project. Deny rules override roles."
     >
       {may("iam.decision.explain") && known.length > 0 && <Explain people={known} where={path} />}
       <Tabs
@@ -29,7 +29,7 @@ export function RolesPage() {
         keepMounted={false}
       >
         <Tabs.List style={{ overflowX: "auto", flexWrap: "nowrap" }}>
-          <Tabs.Tab value="bindings">Who holds what</Tabs.Tab>
+          <Tabs.Tab value="bindings">Assignments</Tabs.Tab>
           <Tabs.Tab value="roles">Roles</Tabs.Tab>
           {may("iam.deny.read") && <Tabs.Tab value="denied">Deny rules</Tabs.Tab>}
         </Tabs.List>

@@ -1,4 +1,4 @@
-// The programs that act in this project, and the public halves of their keys.
+// The service accounts of this project and their public keys.
 
 import { Button, Card, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { IconId } from "@tabler/icons-react";
@@ -10,6 +10,7 @@ import { Asking } from "../parts/Asking";
 import { Cards } from "../parts/Cards";
 import { Confirm } from "../parts/Confirm";
 import { Copy } from "../parts/Copy";
+import { roleName } from "../parts/names";
 import { Empty, Page } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
@@ -21,7 +22,7 @@ import { addKey, createAccount } from "./identity";
 type Account = Schemas["ServiceAccountView"];
 type Asked = "rotate" | "disable" | "enable" | "remove";
 const SAVED =
-  "The key is made in this browser and saved as a file, which is shown nowhere else. Whoever has the file is the program: keep it where only that program can read it (chmod 600).";
+  "The private key is created in this browser and saved as a file; it is not stored anywhere else. Anyone with this file can act as this account, so keep it readable by the program only.";
 const ACTIONS: Record<
   Asked,
   { verb: string; permission: string; impact: string; danger?: boolean; when: (one: Account) => boolean }
@@ -29,28 +30,27 @@ const ACTIONS: Record<
   rotate: {
     verb: "New key",
     permission: "iam.service_account.rotate",
-    impact: `${SAVED} The other keys go on working until you retire them.`,
+    impact: `${SAVED} The other keys keep working until you retire them.`,
     when: (one) => !one.disabled,
   },
   disable: {
     verb: "Disable",
     permission: "iam.service_account.disable",
-    impact:
-      "Its tokens are dead at once, and so is its access to machines. Work it holds waits for another controller.",
+    impact: "Its tokens and its access to machines end at once. Its operations wait for another operator.",
     danger: true,
     when: (one) => !one.disabled,
   },
   enable: {
     verb: "Enable",
     permission: "iam.service_account.disable",
-    impact: "It can sign in and act again.",
+    impact: "The account can be used again.",
     when: (one) => Boolean(one.disabled),
   },
   remove: {
     verb: "Delete",
     permission: "iam.service_account.delete",
     impact:
-      "It is gone at once, with its keys, tokens and roles. Work it holds waits for another controller. This cannot be taken back.",
+      "Deletes the account with its keys, tokens and roles. Its operations wait for another operator. This cannot be undone.",
     danger: true,
     when: () => true,
   },
@@ -60,7 +60,7 @@ const ONE = "/v1/projects/{project_id}/service-accounts/{account_id}" as const;
 export function ServiceAccountsPage() {
   const project_id = useProjectId();
   const [making, make] = useState(false);
-  const found = usePages("/service-accounts", [project_id], (cursor) =>
+  const found = usePages("/v1/projects/{project_id}/service-accounts", [project_id], (cursor) =>
     api.GET("/v1/projects/{project_id}/service-accounts", {
       params: { path: { project_id }, query: { limit: 50, cursor } },
     }),
@@ -68,18 +68,18 @@ export function ServiceAccountsPage() {
   return (
     <Page
       title="Service accounts"
-      about="Programs that act in this project, each with keys of its own. Private keys are made here or by gpuaas service-account create; the platform never sees them."
+      about="Accounts for programs, each with its own keys. Private keys are created in your browser and never sent to the server."
       actions={
         <Begin permission="iam.service_account.create" place={{ project_id }} act={() => make(true)}>
-          New service account
+          Create service account
         </Begin>
       }
     >
       <Cards
         of={found}
         empty={
-          <Empty icon={<IconId size={32} />} title="No service account yet">
-            A controller or a script that acts here needs one.
+          <Empty icon={<IconId size={32} />} title="No service accounts yet">
+            Operators of apps and scripts need a service account.
           </Empty>
         }
       >
@@ -92,9 +92,9 @@ export function ServiceAccountsPage() {
 
 const OPERATOR = "app_operator"; // root on the machines of its instances, so not every administrator appoints one
 const ROLES = [
-  [OPERATOR, "Work on operations, as an app's controller does"],
-  ["project_viewer", "Look at everything in the project"],
-  ["project_admin", "Everything that is done in a project"],
+  [OPERATOR, "App operator: carries out operations"],
+  ["project_viewer", "Project viewer: read only"],
+  ["project_admin", "Project admin: full access"],
 ] as const;
 
 function NewAccount({ projectId, close }: { projectId: string; close: () => void }) {
@@ -105,8 +105,8 @@ function NewAccount({ projectId, close }: { projectId: string; close: () => void
   const role = chosenRole ?? (appoints ? OPERATOR : "project_viewer");
   return (
     <Asking
-      title="New service account"
-      verb="Make it and save its file"
+      title="Create service account"
+      verb="Create and save key file"
       ready={name.trim().length >= 3}
       act={() => createAccount(projectId, name.trim(), role)}
       close={close}
@@ -114,13 +114,13 @@ function NewAccount({ projectId, close }: { projectId: string; close: () => void
       <Text size="sm">{SAVED}</Text>
       <TextInput
         label="Name"
-        description="Small letters, digits and dashes."
+        description="Lowercase letters, digits and hyphens."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus
       />
       <Select
-        label="What it may do"
+        label="Role"
         data={offered.map(([value, label]) => ({ value, label }))}
         value={role}
         onChange={(chosen) => chosen && setRole(chosen)}
@@ -132,7 +132,7 @@ function NewAccount({ projectId, close }: { projectId: string; close: () => void
 
 function One({ account, projectId }: { account: Account; projectId: string }) {
   const [asked, ask] = useState<Asked | null>(null);
-  const [leaving, leave] = useState(false); // whoever is about to be gone is asked nothing any more
+  const [leaving, leave] = useState(false); // its keys are not read while it is being deleted
   const may = useMay({ project_id: projectId });
   const path = { project_id: projectId, account_id: account.id };
   const offered = (Object.keys(ACTIONS) as Asked[]).filter(
@@ -164,10 +164,10 @@ function One({ account, projectId }: { account: Account; projectId: string }) {
             <Text size="xs" c="dimmed" className="mono">
               {account.id}
             </Text>
-            <Copy value={account.id} what={`the id of ${account.name}`} />
+            <Copy value={account.id} what={`the ID of ${account.name}`} />
           </Group>
           <Text size="sm" c="dimmed" component="div" mt={2}>
-            {account.roles.join(", ")} · last used <Time at={account.last_used_at} />
+            {account.roles.map(roleName).join(", ") || "No role"} · last used <Time at={account.last_used_at} />
           </Text>
         </div>
         <Verbs offered={offered} verbs={ACTIONS} name={account.name} ask={ask} />
@@ -222,9 +222,9 @@ function Keys({ account, projectId, asked }: { account: Account; projectId: stri
       ))}
       {retiring && (
         <Confirm
-          title="Retire the key"
-          impact="Whoever still signs with it is refused from now on."
-          verb="Retire"
+          title="Retire key"
+          impact="Requests signed with this key are rejected from now on."
+          verb="Retire key"
           danger
           close={() => retire(null)}
           act={() => api.POST(`${ONE}/keys/{key_id}/retire`, { params: { path: { ...path, key_id: retiring } } })}

@@ -1,4 +1,4 @@
-// The people of a tenant, and those who were invited.
+// The people and invitations of a tenant.
 
 import { Anchor, Group, Table, Tabs, Text } from "@mantine/core";
 import { useState } from "react";
@@ -7,6 +7,7 @@ import { api } from "../api/client";
 import { usePages } from "../api/usePages";
 import { Label } from "../parts/Label";
 import { Listed } from "../parts/Listed";
+import { roleName } from "../parts/names";
 import { Page, Shown } from "../parts/Page";
 import { State } from "../parts/State";
 import { Time } from "../parts/Time";
@@ -22,10 +23,10 @@ export function UsersPage() {
   return (
     <Page
       title="People"
-      about="Everybody with an account in this tenant. What they may do comes from their roles."
+      about="People with an account in this tenant."
       actions={
         <Begin permission="tenancy.user.create" place={{ tenant_id: tenantId }} act={() => invite(true)}>
-          Invite somebody
+          Invite person
         </Begin>
       }
     >
@@ -53,14 +54,14 @@ export function UsersPage() {
 function Users({ tenantId }: { tenantId: string }) {
   const path = { tenant_id: tenantId };
   const bindings = useBindings(tenantId);
-  const found = usePages("/users", [tenantId], (cursor) =>
+  const found = usePages("/v1/tenants/{tenant_id}/users", [tenantId], (cursor) =>
     api.GET("/v1/tenants/{tenant_id}/users", { params: { path, query: { limit: 50, cursor } } }),
   );
   return (
     <Shown of={found}>
       {(items) =>
         items.length ? (
-          <Listed label="People" columns={["Name", "State", ["Roles", "sm"], ["Since", "md"]]} turning={found.turning}>
+          <Listed label="People" columns={["Name", "State", ["Roles", "sm"], ["Joined", "md"]]} turning={found.turning}>
             {items.map((one) => (
               <Row
                 key={one.id}
@@ -72,7 +73,7 @@ function Users({ tenantId }: { tenantId: string }) {
           </Listed>
         ) : (
           <Text size="sm" c="dimmed">
-            Nobody has an account here yet. Invite the first: whoever administers this tenant.
+            No people yet. Invite the first administrator of this tenant.
           </Text>
         )
       }
@@ -104,11 +105,11 @@ function Row({ one, tenantId, held }: { one: Person; tenantId: string; held: Bin
       <Table.Td visibleFrom="sm">
         <Group gap={6}>
           {roles.map((role) => (
-            <Label key={role}>{role}</Label>
+            <Label key={role}>{roleName(role)}</Label>
           ))}
           {held && !roles.length && (
             <Text size="sm" c="dimmed">
-              none
+              None
             </Text>
           )}
         </Group>

@@ -1,4 +1,4 @@
-// The identity of a program: a key made in this browser, saved as a file, shown nowhere and sent nowhere.
+// The key file of a service account. The private key is created in the browser and never sent.
 
 import { api } from "../api/client";
 import { Problem } from "../api/problem";
@@ -13,8 +13,8 @@ export async function makeKey(): Promise<Made> {
     throw new Problem(
       0,
       "no_ed25519",
-      "This browser cannot make such a key.",
-      "Use a newer one, or gpuaas service-account create in a terminal.",
+      "This browser does not support Ed25519 keys.",
+      "Use a current version of Chrome, Firefox or Safari.",
     );
   });
   const { kty, crv, x, d } = await crypto.subtle.exportKey("jwk", (pair as CryptoKeyPair).privateKey);
@@ -42,7 +42,7 @@ export async function addKey(projectId: string, account: { id: string; name: str
   if (data) save(account.name, projectId, account.id, data.id, privateJwk);
 }
 
-/** The file that the SDK, the CLI and controllers read. */
+/** The file that the SDK, the CLI and operators read. */
 function save(name: string, projectId: string, id: string, keyId: string, privateJwk: JsonWebKey): void {
   const identity = {
     private_jwk: privateJwk,

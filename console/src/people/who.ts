@@ -1,4 +1,4 @@
-// The people of a tenant and what they hold, read whole: names and roles are shown beside ids in many places.
+// All people and role assignments of a tenant, for showing names and roles next to IDs.
 
 import { api, type Schemas } from "../api/client";
 import { useEvery } from "../api/usePages";
@@ -7,13 +7,13 @@ import { useMay } from "../session/session";
 
 export type Binding = Schemas["BindingView"];
 export type Person = Schemas["PrincipalView"];
-export const AGENT = "node_agent"; // a machine's own role: it leaves when the machine is retired
+export const AGENT = "node_agent"; // the role of a machine's agent; it ends when the machine is retired
 
 export function usePeople(tenantId: string) {
   const path = { tenant_id: tenantId };
   const may = useMay(path);
   return useEvery(
-    "/users",
+    "/v1/tenants/{tenant_id}/users",
     path,
     (cursor) => api.GET("/v1/tenants/{tenant_id}/users", { params: { path, query: { limit: 100, cursor } } }),
     may("tenancy.user.read"),
@@ -24,19 +24,19 @@ export function useBindings(tenantId: string) {
   const path = { tenant_id: tenantId };
   const may = useMay(path);
   return useEvery(
-    "/role-bindings",
+    "/v1/tenants/{tenant_id}/role-bindings",
     path,
     (cursor) => api.GET("/v1/tenants/{tenant_id}/role-bindings", { params: { path, query: { limit: 100, cursor } } }),
     may("iam.binding.read"),
   );
 }
 
-/** Where a binding holds, in words. */
+/** The scope of an assignment as text. */
 export function usePlaceOf(): (one: Pick<Binding, "scope_kind" | "scope_id" | "role">) => string {
   const projects = useProjects(usePlace().tenant?.id);
   return (one) => {
     if (one.scope_kind === "tenant") return "the whole tenant";
-    if (one.role === AGENT) return "itself";
+    if (one.role === AGENT) return "its machine";
     return projects.find((each) => each.id === one.scope_id)?.name ?? one.scope_id;
   };
 }

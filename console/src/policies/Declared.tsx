@@ -1,4 +1,4 @@
-// The policies of one level as they were declared, and changing them where one may.
+// The policies of one level, with edit and remove.
 
 import { Button, Card, Group, Stack, Text } from "@mantine/core";
 import { IconShieldOff } from "@tabler/icons-react";
@@ -24,7 +24,7 @@ export function placeOf({ level, id }: Where): { project_id?: string; tenant_id?
 }
 
 export function Declared({ level, id }: Where) {
-  const found = usePages(`/policies/${level}`, [id], (cursor) => LEVELS[level].list(id, cursor));
+  const found = usePages(LEVELS[level].path, [id], (cursor) => LEVELS[level].list(id, cursor));
   return (
     <Shown of={found}>
       {(items) =>
@@ -36,8 +36,8 @@ export function Declared({ level, id }: Where) {
             <Pager of={found.turning} />
           </Stack>
         ) : (
-          <Empty icon={<IconShieldOff size={32} />} title="No policy stands here">
-            Nothing is narrowed at this level. Policies of other levels may still be in force.
+          <Empty icon={<IconShieldOff size={32} />} title="No policies yet">
+            Policies of other levels may still apply.
           </Empty>
         )
       }
@@ -50,7 +50,7 @@ export function NewPolicy({ level, id }: Where) {
   return (
     <>
       <Begin permission={`policy.${level}.set`} place={placeOf({ level, id })} act={() => make(true)}>
-        New policy
+        Create policy
       </Begin>
       {making && <PolicyDialog level={level} id={id} policy={null} close={() => make(false)} />}
     </>
@@ -70,13 +70,13 @@ function One({ policy, level, id }: Where & { policy: Policy }) {
             {policy.name}
           </Text>
           <Text size="sm" c="dimmed" component="div">
-            {policy.reason || "No reason was given"} · changed <Time at={policy.updated_at} />
+            {policy.reason || "No reason"} · updated <Time at={policy.updated_at} />
           </Text>
         </div>
         <Group gap="xs">
           {may(`policy.${level}.set`) && (
-            <Button size="xs" variant="default" onClick={() => ask("change")} aria-label={`Change ${policy.name}`}>
-              Change
+            <Button size="xs" variant="default" onClick={() => ask("change")} aria-label={`Edit ${policy.name}`}>
+              Edit
             </Button>
           )}
           {may(`policy.${level}.remove`) && (
@@ -90,19 +90,19 @@ function One({ policy, level, id }: Where & { policy: Policy }) {
         <Facts
           rows={[
             ...rules.map(([field, rule]): [string, string] => [fieldTitle(field), ruleWords(rule)]),
-            ...(opened.length ? ([["Run by the platform", opened.join(", ")]] as [string, string][]) : []),
+            ...(opened.length ? ([["Platform-managed apps", opened.join(", ")]] as [string, string][]) : []),
           ]}
         />
       ) : (
         <Text size="sm" c="var(--bad)">
-          It cannot be read, and therefore refuses everything. Change or remove it.
+          This policy is invalid and therefore denies everything. Edit or remove it.
         </Text>
       )}
       {asked === "change" && <PolicyDialog level={level} id={id} policy={policy} close={() => ask(null)} />}
       {asked === "remove" && (
         <Confirm
           title={`Remove ${policy.name}`}
-          impact={`What only this policy refuses is allowed again, in ${LEVELS[level].reaches}.`}
+          impact={`Its restrictions no longer apply to ${LEVELS[level].reaches}.`}
           verb="Remove"
           danger
           name={policy.name}

@@ -1,4 +1,4 @@
-// What all levels together leave of each field, and for each name that is told apart, who decided.
+// What all policy levels together allow, and which level decided.
 
 import { Autocomplete, Box, Button, Card, Group, Select, Stack, Table, Text } from "@mantine/core";
 import { IconCircleCheck, IconCircleX } from "@tabler/icons-react";
@@ -22,13 +22,13 @@ export function Effective({ projectId, app }: Asking) {
     <Card p={0}>
       <Shown of={found}>
         {({ fields }) => (
-          <Scroll label="What is allowed here">
+          <Scroll label="Allowed values">
             <Table>
               <Table.Thead>
                 <Table.Tr>
-                  <Table.Th>About</Table.Th>
+                  <Table.Th>Field</Table.Th>
                   <Table.Th>Allowed</Table.Th>
-                  <Table.Th visibleFrom="sm">Refused</Table.Th>
+                  <Table.Th visibleFrom="sm">Denied</Table.Th>
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>
@@ -56,10 +56,10 @@ function Row({ one }: { one: Schemas["FieldView"] }) {
         </Text>
       </Table.Td>
       <Table.Td>
-        <Text size="sm">{closed ? one.only?.join(", ") || "nothing" : good.map((each) => each.value).join(", ")}</Text>
+        <Text size="sm">{closed ? one.only?.join(", ") || "None" : good.map((each) => each.value).join(", ")}</Text>
         {!closed && (
           <Text size="sm" c="dimmed">
-            {bad.length ? "everything else" : "not restricted"}
+            {bad.length ? "Everything else" : "Not restricted"}
           </Text>
         )}
         <Box hiddenFrom="sm" mt={4}>
@@ -105,12 +105,12 @@ export function Ask({ projectId, app }: Asking) {
   return (
     <Card>
       <Text component="h2" fw={650} m={0} mb="sm">
-        Is it allowed here?
+        Check policy
       </Text>
       <form onSubmit={submit}>
         <Group align="flex-end">
           <Select
-            label="About"
+            label="Field"
             data={FIELDS.map(([key, title]) => ({ value: key, label: title }))}
             value={field}
             onChange={(chosen) => chosen && setField(chosen as Field)}
@@ -127,7 +127,7 @@ export function Ask({ projectId, app }: Asking) {
             w={{ base: "100%", sm: 260 }}
           />
           <Button type="submit" disabled={!value.trim()}>
-            Ask
+            Check
           </Button>
         </Group>
       </form>
@@ -144,21 +144,21 @@ function Ruling({ projectId, app, field, value }: Asking & { field: string; valu
   return (
     <Stack mt="md">
       <Shown of={found} lines={1}>
-        {(told) => (
+        {(ruling) => (
           <Group gap="sm" wrap="nowrap" align="flex-start" role="status">
-            {told.allowed ? (
+            {ruling.allowed ? (
               <IconCircleCheck size={22} color="var(--good)" aria-hidden style={{ flex: "none" }} />
             ) : (
               <IconCircleX size={22} color="var(--bad)" aria-hidden style={{ flex: "none" }} />
             )}
             <div>
               <Text fw={600}>
-                {value} is {told.allowed ? "allowed" : "not allowed"}.
+                {value} is {ruling.allowed ? "allowed" : "not allowed"}.
               </Text>
-              <Text size="sm">{sentence(told.reason)}</Text>
-              {told.level && (
+              <Text size="sm">{sentence(ruling.reason)}</Text>
+              {ruling.level && (
                 <Text size="sm" c="dimmed">
-                  Decided at the level of the {told.level}.
+                  Decided by the {ruling.level} policy.
                 </Text>
               )}
             </div>

@@ -1,4 +1,4 @@
-// Which apps this project was given, until when and how narrowed; giving and taking them where one may.
+// The apps enabled for this project, with end date and restrictions.
 
 import { Button, Card, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
@@ -28,10 +28,7 @@ export function EntitlementsPage() {
   const given = queries.useQuery("get", "/v1/projects/{project_id}/entitlements", { params });
   const known = new Map(given.data?.items.map((one) => [one.app_slug, one]));
   return (
-    <Page
-      title="Entitlements"
-      about="Which apps this project was given. What it may deploy is narrowed further by policies."
-    >
+    <Page title="Entitlements" about="Apps enabled for this project. Policies can restrict them further.">
       <Shown of={given.data ? catalog : given}>
         {() =>
           catalog.data?.items.length ? (
@@ -41,8 +38,8 @@ export function EntitlementsPage() {
               ))}
             </Stack>
           ) : (
-            <Empty icon={<IconApps size={32} />} title="No app has been published yet">
-              A platform administrator publishes apps; then they can be given to projects.
+            <Empty icon={<IconApps size={32} />} title="No apps yet">
+              Apps can be enabled once a platform administrator publishes them.
             </Empty>
           )
         }
@@ -58,15 +55,15 @@ interface Of {
 }
 
 function standing({ given }: Pick<Of, "given">): string {
-  if (!given) return "not_given";
+  if (!given) return "not_enabled";
   return given.active ? "active" : given.enabled ? "expired" : "disabled";
 }
 
 function One({ entry, given, projectId }: Of) {
-  const [asked, ask] = useState<"give" | "take" | null>(null);
+  const [asked, ask] = useState<"enable" | "disable" | null>(null);
   const may = useMay({ project_id: projectId });
   const narrowed = Object.entries(given?.overlay?.rules ?? {}) as [string, { only?: string[]; deny?: string[] }][];
-  const verb = given?.active ? "Change" : "Give";
+  const verb = given?.active ? "Edit" : "Enable";
   return (
     <Card>
       <Group justify="space-between" align="flex-start">
@@ -82,8 +79,8 @@ function One({ entry, given, projectId }: Of) {
           </Text>
           {given && (
             <Text size="sm" c="dimmed" component="div" mt={2}>
-              Changed <Time at={given.updated_at} />
-              {given.enabled && !given.expires_at && " · no end"}
+              Updated <Time at={given.updated_at} />
+              {given.enabled && !given.expires_at && " · no end date"}
               {given.enabled && given.expires_at && (
                 <>
                   {" "}
@@ -95,17 +92,17 @@ function One({ entry, given, projectId }: Of) {
         </div>
         {may("catalog.entitlement.create") ? (
           <Group gap="xs">
-            <Button size="xs" variant="default" onClick={() => ask("give")} aria-label={`${verb}: ${entry.app.name}`}>
+            <Button size="xs" variant="default" onClick={() => ask("enable")} aria-label={`${verb}: ${entry.app.name}`}>
               {verb}
             </Button>
             {given?.enabled && may("catalog.entitlement.disable") && (
               <Button
                 size="xs"
                 variant="default"
-                onClick={() => ask("take")}
-                aria-label={`Take away: ${entry.app.name}`}
+                onClick={() => ask("disable")}
+                aria-label={`Remove: ${entry.app.name}`}
               >
-                Take away
+                Remove
               </Button>
             )}
           </Group>
@@ -118,33 +115,33 @@ function One({ entry, given, projectId }: Of) {
       {narrowed.length > 0 && (
         <Stack gap={6} mt="md">
           <Text size="sm" fw={600}>
-            Narrowed for this app{given?.overlay?.reason ? `: ${given.overlay.reason}` : ""}
+            Restrictions{given?.overlay?.reason ? `: ${given.overlay.reason}` : ""}
           </Text>
           <Facts rows={narrowed.map(([field, rule]) => [fieldTitle(field), ruleWords(rule)])} />
         </Stack>
       )}
-      {asked === "give" && <Give entry={entry} given={given} projectId={projectId} close={() => ask(null)} />}
-      {asked === "take" && <Take entry={entry} projectId={projectId} close={() => ask(null)} />}
+      {asked === "enable" && <Enable entry={entry} given={given} projectId={projectId} close={() => ask(null)} />}
+      {asked === "disable" && <Disable entry={entry} projectId={projectId} close={() => ask(null)} />}
     </Card>
   );
 }
 
 const ENDS = [
-  ["", "No end"],
-  ["604800", "In a week"],
-  ["2592000", "In 30 days"],
-  ["31536000", "In a year"],
+  ["", "No end date"],
+  ["604800", "7 days"],
+  ["2592000", "30 days"],
+  ["31536000", "1 year"],
 ] as const;
 
-function Give({ entry, given, projectId, close }: Of & { close: () => void }) {
+function Enable({ entry, given, projectId, close }: Of & { close: () => void }) {
   const [ends, setEnds] = useState("");
   const [draft, change] = useState(draftOf(given?.overlay?.rules));
   const [reason, setReason] = useState(given?.overlay?.reason ?? "");
   return (
     <Asking
-      title={`Give ${entry.app.name} to this project`}
+      title={given?.active ? `Edit ${entry.app.name}` : `Enable ${entry.app.name}`}
       size="lg"
-      verb="Give it"
+      verb={given?.active ? "Save" : `Enable ${entry.app.name}`}
       act={() => {
         const overlay = rulesOf(draft);
         return api.POST("/v1/projects/{project_id}/entitlements", {
@@ -159,9 +156,9 @@ function Give({ entry, given, projectId, close }: Of & { close: () => void }) {
       }}
       close={close}
     >
-      <Text size="sm">People of the project who may deploy can deploy it from now on, where policies allow it.</Text>
+      <Text size="sm">Members of this project can deploy the app, within the limits of policies.</Text>
       <Select
-        label="Ends"
+        label="Expires after"
         data={ENDS.map(([value, label]) => ({ value, label }))}
         value={ends}
         onChange={(chosen) => setEnds(chosen ?? "")}
@@ -171,7 +168,7 @@ function Give({ entry, given, projectId, close }: Of & { close: () => void }) {
       {Object.keys(draft).length > 0 && (
         <TextInput
           label="Reason"
-          description="Of narrowing it; everybody it refuses is told."
+          description="Shown to everyone it restricts."
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
         />
@@ -180,22 +177,22 @@ function Give({ entry, given, projectId, close }: Of & { close: () => void }) {
   );
 }
 
-function Take({ entry, projectId, close }: Omit<Of, "given"> & { close: () => void }) {
+function Disable({ entry, projectId, close }: Omit<Of, "given"> & { close: () => void }) {
   const path = { project_id: projectId, app_slug: entry.app.slug };
   const take = async () => {
     const { data } = await api.POST("/v1/projects/{project_id}/entitlements/{app_slug}/disable", { params: { path } });
     const left = data?.keeps_running ?? [];
     notifications.show({
       message: left.length
-        ? `Still running, until somebody decommissions it: ${left.join(", ")}.`
-        : "Nothing of it runs.",
+        ? `Still running until decommissioned: ${left.join(", ")}.`
+        : "No instance of it is running.",
     });
   };
   return (
     <Confirm
-      title={`Take ${entry.app.name} away`}
-      impact="Nobody in the project can deploy it any more, and its controller is no longer let onto the machines of what runs between operations. What runs stays until somebody decommissions it."
-      verb="Take away"
+      title={`Remove ${entry.app.name}`}
+      impact="The app can no longer be deployed in this project. Running instances stay until you decommission them, but are no longer observed between operations."
+      verb="Remove"
       danger
       name={entry.app.slug}
       close={close}

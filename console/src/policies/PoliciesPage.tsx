@@ -1,4 +1,4 @@
-// What may be deployed in this project, and who narrowed it; the project's own policies beneath.
+// What policies allow in this project, and the project's own policies.
 
 import { Anchor, Group, Select, Stack, Text } from "@mantine/core";
 import { useState } from "react";
@@ -11,7 +11,7 @@ import { Declared, NewPolicy } from "./Declared";
 import { Ask, Effective } from "./Effective";
 
 const ABOUT =
-  "Policies narrow regions, SKUs, artifact sources, modes and apps. All levels must agree, so one refusal is enough.";
+  "Policies restrict apps, regions, SKUs, artifact sources and modes. A value must be allowed at every level.";
 
 export function PoliciesPage() {
   const project_id = useProjectId();
@@ -21,12 +21,12 @@ export function PoliciesPage() {
     <Page title="Policies" about={ABOUT} actions={<NewPolicy level="project" id={project_id} />}>
       <Stack gap="sm">
         <Group justify="space-between" align="flex-end">
-          <Heading>What is allowed here</Heading>
+          <Heading>Effective policy</Heading>
           <Select
-            aria-label="For which app"
-            placeholder="For any app"
+            aria-label="App"
+            placeholder="Any app"
             clearable
-            data={catalog.data?.items.map(({ app: { slug, name } }) => ({ value: slug, label: `For ${name}` })) ?? []}
+            data={catalog.data?.items.map(({ app: { slug, name } }) => ({ value: slug, label: name })) ?? []}
             value={app}
             onChange={choose}
             w={220}
@@ -36,7 +36,7 @@ export function PoliciesPage() {
       </Stack>
       <Ask projectId={project_id} app={app} />
       <Stack gap="sm">
-        <Heading>Policies of this project</Heading>
+        <Heading>Project policies</Heading>
         <Declared level="project" id={project_id} />
         <OtherLevels />
       </Stack>
@@ -49,18 +49,17 @@ function OtherLevels() {
   if (!useWide(tenant?.id) || !tenant) {
     return (
       <Text size="sm" c="dimmed">
-        Policies of the tenant and the platform are in what is allowed above; their administrators see them as they were
-        declared.
+        The effective policy above includes tenant and platform policies.
       </Text>
     );
   }
   return (
     <Text size="sm" c="dimmed">
-      Policies of the tenant are{" "}
+      The effective policy above includes platform policies and{" "}
       <Anchor component={Link} to={`/tenants/${tenant.id}/policies`} inherit underline="always">
-        on a page of their own
+        tenant policies
       </Anchor>
-      ; those of the platform are in what is allowed above.
+      .
     </Text>
   );
 }
@@ -69,8 +68,8 @@ export function TenantPoliciesPage() {
   const { tenantId = "" } = useParams();
   return (
     <Page
-      title="Policies of the tenant"
-      about={`${ABOUT} These reach every project of the tenant.`}
+      title="Tenant policies"
+      about={`${ABOUT} These apply to every project of the tenant.`}
       actions={<NewPolicy level="tenant" id={tenantId} />}
     >
       <Declared level="tenant" id={tenantId} />
@@ -81,8 +80,8 @@ export function TenantPoliciesPage() {
 export function PlatformPoliciesPage() {
   return (
     <Page
-      title="Policies of the platform"
-      about={`${ABOUT} These reach everybody.`}
+      title="Platform policies"
+      about={`${ABOUT} These apply to every tenant.`}
       actions={<NewPolicy level="platform" id="platform" />}
     >
       <Declared level="platform" id="platform" />

@@ -1,4 +1,4 @@
-// Making or changing one policy.
+// Creates or edits a policy.
 
 import { TagsInput, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -25,21 +25,21 @@ export function PolicyDialog({ level, id, policy, close }: Props) {
   const empty = !Object.keys(rules).length && !enables.length;
   return (
     <Asking
-      title={policy ? `Change ${policy.name}` : "New policy"}
+      title={policy ? `Edit ${policy.name}` : "Create policy"}
       size="lg"
-      verb={policy ? "Change it" : "Put it in force"}
+      verb={policy ? "Save" : "Apply policy"}
       ready={Boolean(name.trim()) && !empty}
       act={() => LEVELS[level].set(id, name.trim(), { rules, reason: reason.trim(), enables }, seen(policy))}
       close={close}
     >
       <Text size="sm">
-        It reaches {LEVELS[level].reaches}. A policy only takes away: what it refuses cannot be deployed from then on,
-        and no other policy lifts that. What runs stays as it is.
+        Applies to {LEVELS[level].reaches}. What a policy denies can't be deployed, and no other policy can allow it.
+        Running instances are not affected.
       </Text>
       {!policy && (
         <TextInput
           label="Name"
-          description="Small letters, digits and dashes."
+          description="Lowercase letters, digits and hyphens."
           required
           withAsterisk={false}
           value={name}
@@ -50,8 +50,8 @@ export function PolicyDialog({ level, id, policy, close }: Props) {
       <RulesForm draft={draft} change={change} />
       {level === "platform" && (
         <TagsInput
-          label="Apps the platform offers to run itself"
-          description="The one thing a policy opens: the operating mode platform_managed for these."
+          label="Platform-managed apps"
+          description="Apps that the platform offers to operate itself."
           data={known("apps")}
           value={enables}
           onChange={enable}
@@ -59,7 +59,7 @@ export function PolicyDialog({ level, id, policy, close }: Props) {
       )}
       <TextInput
         label="Reason"
-        description="Everybody it refuses is told."
+        description="Shown to everyone it restricts."
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />

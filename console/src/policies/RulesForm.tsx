@@ -1,4 +1,4 @@
-// The rules of a policy or an entitlement, field by field: nothing but these, or never these.
+// The rules of a policy or an entitlement: allowed and denied values per field.
 
 import { Box, Checkbox, Select, Stack, TagsInput, Text } from "@mantine/core";
 import { useState } from "react";
@@ -29,14 +29,13 @@ export function RulesForm({
           title={title}
           names={known(field)}
           lists={draft[field] ?? NONE}
-          say={(lists) => change({ ...draft, [field]: lists })}
+          change={(lists) => change({ ...draft, [field]: lists })}
         />
       ))}
       {rest.length > 0 && (
         <Select
-          label="Narrow"
-          description={shown.length ? "Another field." : "What this is about."}
-          placeholder="Choose a field"
+          label="Restrict to (optional)"
+          placeholder={shown.length ? "Add another field" : "Choose a field"}
           data={rest.map(([value, label]) => ({ value, label }))}
           value={null}
           onChange={(field) => field && open([...opened, field as Field])}
@@ -46,8 +45,8 @@ export function RulesForm({
   );
 }
 
-function OneField(props: { title: string; names: string[]; lists: Lists; say: (lists: Lists) => void }) {
-  const { title, names, lists, say } = props;
+function OneField(props: { title: string; names: string[]; lists: Lists; change: (lists: Lists) => void }) {
+  const { title, names, lists, change } = props;
   return (
     <Box component="fieldset" m={0} p="md" style={{ border: "1px solid var(--line)", borderRadius: 12 }}>
       <Text component="legend" size="sm" fw={600} px={6}>
@@ -55,26 +54,26 @@ function OneField(props: { title: string; names: string[]; lists: Lists; say: (l
       </Text>
       <Stack gap="sm">
         <Checkbox
-          label="Only some"
+          label="Allow only selected"
           checked={lists.only !== null}
-          onChange={(event) => say({ ...lists, only: event.currentTarget.checked ? [] : null })}
+          onChange={(event) => change({ ...lists, only: event.currentTarget.checked ? [] : null })}
         />
         {lists.only !== null && (
           <TagsInput
-            label={`${title}: only these`}
-            description={lists.only.length ? undefined : "As it is, none of them is allowed."}
-            placeholder={names.length ? "Choose or type a name" : "Type a name, then Enter"}
+            label={`${title}: allowed`}
+            description={lists.only.length ? undefined : "None is allowed while this list is empty."}
+            placeholder={names.length ? "Choose or type a name" : "Type a name and press Enter"}
             data={names}
             value={lists.only}
-            onChange={(only) => say({ ...lists, only })}
+            onChange={(only) => change({ ...lists, only })}
           />
         )}
         <TagsInput
-          label={`${title}: never these`}
-          placeholder={names.length ? "Choose or type a name" : "Type a name, then Enter"}
+          label={`${title}: denied`}
+          placeholder={names.length ? "Choose or type a name" : "Type a name and press Enter"}
           data={names}
           value={lists.deny}
-          onChange={(deny) => say({ ...lists, deny })}
+          onChange={(deny) => change({ ...lists, deny })}
         />
       </Stack>
     </Box>

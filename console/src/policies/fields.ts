@@ -1,12 +1,12 @@
-// What policies are about: their fields with words for people, and rules as sentences.
+// The fields of policies with their titles, and rules as text.
 
 import type { Schemas } from "../api/client";
-import { words } from "../parts/tone";
+import { displayName } from "../parts/names";
 
 export type Rules = Schemas["Rules"];
 export type Field = keyof Rules;
 export interface Lists {
-  only: string[] | null; // null: no such list; an empty one allows nothing
+  only: string[] | null; // null: no such list; an empty list allows nothing
   deny: string[];
 }
 
@@ -22,14 +22,14 @@ export const FIELDS: [field: Field, title: string, names?: string[]][] = [
 ];
 
 export function fieldTitle(field: string): string {
-  return FIELDS.find(([key]) => key === field)?.[1] ?? words(field);
+  return FIELDS.find(([key]) => key === field)?.[1] ?? displayName(field);
 }
 
-/** A rule as people read it: "only a, b; never c". */
+/** A rule as text: "only a, b; not c". */
 export function ruleWords(rule: { only?: string[] | null; deny?: string[] | null }): string {
   const parts = [];
-  if (rule.only) parts.push(rule.only.length ? `only ${rule.only.join(", ")}` : "nothing at all");
-  if (rule.deny?.length) parts.push(`never ${rule.deny.join(", ")}`);
+  if (rule.only) parts.push(rule.only.length ? `only ${rule.only.join(", ")}` : "none");
+  if (rule.deny?.length) parts.push(`not ${rule.deny.join(", ")}`);
   return parts.join("; ");
 }
 
@@ -42,11 +42,11 @@ export function draftOf(rules: Record<string, unknown> | null | undefined): Draf
   );
 }
 
-/** What is sent: fields that say nothing are left out. */
+/** The rules to send, without empty fields. */
 export function rulesOf(draft: Draft): Rules {
-  const said = Object.entries(draft).flatMap(([field, { only, deny }]) => {
+  const sent = Object.entries(draft).flatMap(([field, { only, deny }]) => {
     if (only === null && !deny.length) return [];
     return [[field, { ...(only === null ? {} : { only }), ...(deny.length ? { deny } : {}) }]];
   });
-  return Object.fromEntries(said);
+  return Object.fromEntries(sent);
 }

@@ -1,4 +1,4 @@
-// The names that a rule can be about, as far as whoever asks may read them. Others can be typed: what does not exist yet, too.
+// Suggestions for rule values, as far as the user may read them. Other values can be typed.
 
 import { api } from "../api/client";
 import { useEvery } from "../api/usePages";
@@ -12,19 +12,19 @@ export function useKnown(): (field: Field) => string[] {
   const path = { tenant_id: usePlace().tenant?.id ?? "" };
   const ofTenant = useMay(path.tenant_id ? path : {})("artifacts.tenant_source.read") && Boolean(path.tenant_id);
   const ofPlatform = useMay({})("artifacts.platform_source.read");
-  const apps = useEvery("/apps", "known", (cursor) => api.GET("/v1/apps", { params: { query: query(cursor) } }));
-  const regions = useEvery("/regions", "known", (cursor) =>
+  const apps = useEvery("/v1/apps", "known", (cursor) => api.GET("/v1/apps", { params: { query: query(cursor) } }));
+  const regions = useEvery("/v1/regions", "known", (cursor) =>
     api.GET("/v1/regions", { params: { query: query(cursor) } }),
   );
-  const skus = useEvery("/skus", "known", (cursor) => api.GET("/v1/skus", { params: { query: query(cursor) } }));
+  const skus = useEvery("/v1/skus", "known", (cursor) => api.GET("/v1/skus", { params: { query: query(cursor) } }));
   const theirs = useEvery(
-    "/artifact-sources",
+    "/v1/tenants/{tenant_id}/artifact-sources",
     path,
     (cursor) => api.GET("/v1/tenants/{tenant_id}/artifact-sources", { params: { path, query: query(cursor) } }),
     ofTenant,
   );
   const shared = useEvery(
-    "/artifact-sources",
+    "/v1/artifact-sources",
     "platform",
     (cursor) => api.GET("/v1/artifact-sources", { params: { query: query(cursor) } }),
     ofPlatform,

@@ -1,6 +1,7 @@
-// Where policies stand, as a table: how each level is read and changed, and which keys that needs.
+// The levels of policies: how each is read and changed.
 
 import { api, type Schemas } from "../api/client";
+import type { ReadPath } from "../api/usePages";
 import type { Rules } from "./fields";
 
 export type Policy = Schemas["PolicyView"];
@@ -9,10 +10,11 @@ export type Level = "platform" | "tenant" | "project";
 interface Change {
   rules: Rules;
   reason: string;
-  enables: string[]; // the platform's only: apps it offers to run itself
+  enables: string[]; // platform level only: apps that the platform operates
 }
 
 interface At {
+  path: ReadPath;
   list: (
     id: string,
     cursor: string | undefined,
@@ -24,7 +26,7 @@ interface At {
 
 type Seen = Record<"if-match", string> | Record<"if-none-match", string>;
 
-/** Whoever changes a policy says which state of it they saw; whoever makes one, that there was none. */
+/** An update names the version that was read; a new policy requires that there is none. */
 export function seen(policy: Policy | null): Seen {
   return policy ? { "if-match": `"${policy.etag}"` } : { "if-none-match": "*" };
 }
@@ -37,6 +39,7 @@ const body = ({ rules, reason }: Change) => ({ rules, reason });
 
 export const LEVELS: Record<Level, At> = {
   platform: {
+    path: "/v1/policies",
     reaches: "every project of the platform",
     list: (_, cursor) => api.GET("/v1/policies", { params: { query: { limit: 50, cursor } } }),
     set: (_, policy_name, change, header) =>
@@ -48,6 +51,7 @@ export const LEVELS: Record<Level, At> = {
       api.DELETE("/v1/policies/{policy_name}", { params: { path: { policy_name }, header } }),
   },
   tenant: {
+    path: "/v1/tenants/{tenant_id}/policies",
     reaches: "every project of the tenant",
     list: (tenant_id, cursor) =>
       api.GET("/v1/tenants/{tenant_id}/policies", { params: { path: { tenant_id }, query: { limit: 50, cursor } } }),
@@ -60,6 +64,7 @@ export const LEVELS: Record<Level, At> = {
       api.DELETE("/v1/tenants/{tenant_id}/policies/{policy_name}", { params: { path: of.tenant(id, name), header } }),
   },
   project: {
+    path: "/v1/projects/{project_id}/policies",
     reaches: "this project",
     list: (project_id, cursor) =>
       api.GET("/v1/projects/{project_id}/policies", { params: { path: { project_id }, query: { limit: 50, cursor } } }),

@@ -1,4 +1,4 @@
-// Where an invitation leads: a password of one's own, and one is in. The token stands behind the # of the address.
+// Accepts an invitation: the person chooses a password. The token is in the fragment of the address.
 
 import { Button, Card, PasswordInput, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
@@ -20,8 +20,7 @@ export function InvitationPage() {
           <Accept token={token} />
         ) : (
           <Text size="sm">
-            This address is not whole: an invitation's link has a # and a long word after it. Copy all of it, or ask for
-            another.
+            This link is incomplete. Copy the whole link from your invitation, or ask for a new one.
           </Text>
         )}
       </Card>
@@ -36,10 +35,10 @@ function Accept({ token }: { token: string }) {
   const accept = useMutation({
     mutationFn: async () => {
       const { data } = await api.POST("/v1/invitations/accept", { body: { token, password } });
-      signedOut(); // whoever was here before
+      signedOut(); // of the previous user
       return signIn(data?.email ?? "", password, undefined).then(
         () => "/",
-        () => "/sign-in", // the account is there; this address may have several
+        () => "/sign-in", // the account exists; this e-mail address may have several
       );
     },
     onSuccess: (to) => go(to, { replace: true }),
@@ -51,12 +50,10 @@ function Accept({ token }: { token: string }) {
   return (
     <form onSubmit={submit}>
       <Stack gap="sm">
-        <Text size="sm">
-          Choose a password. It makes your account, with what the invitation gives, and you are signed in.
-        </Text>
+        <Text size="sm">Choose a password to create your account.</Text>
         {me && (
           <Text size="sm" c="var(--warn)">
-            You are signed in as {me.principal.name}. Accepting makes another account and leaves this one.
+            You are signed in as {me.principal.name}. Accepting signs you out and creates another account.
           </Text>
         )}
         <PasswordInput
@@ -68,7 +65,7 @@ function Accept({ token }: { token: string }) {
         />
         {accept.error && <ProblemNote error={accept.error} />}
         <Button type="submit" disabled={password.length < LEAST} loading={accept.isPending} fullWidth mt={4}>
-          Accept the invitation
+          Accept invitation
         </Button>
       </Stack>
     </form>

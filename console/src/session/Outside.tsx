@@ -1,4 +1,4 @@
-// The frame of pages for people who are not signed in yet.
+// The frame of pages that need no sign-in.
 
 import { Box, Stack, Title } from "@mantine/core";
 import { type ReactNode, useEffect } from "react";

@@ -1,9 +1,10 @@
-// A button one may not press: it stays visible, and says why and who could help.
+// A button without permission: it stays visible, and explains which role is needed.
 
 import { Button, Popover, Stack, Text } from "@mantine/core";
 import { IconLock, IconPlus } from "@tabler/icons-react";
 import { queries } from "../api/client";
 import { sentence } from "../parts/tone";
+import { useNeeded } from "./roles";
 import { useMay } from "./session";
 
 interface Place {
@@ -11,7 +12,7 @@ interface Place {
   tenant_id?: string;
 }
 
-/** A button that begins something new, for those who may; the others read why not. */
+/** A button that creates something; without permission it explains why not. */
 export function Begin(props: { permission: string; place: Place; act: () => void; children: string }) {
   const { permission, place, act, children } = props;
   const may = useMay(place);
@@ -47,18 +48,16 @@ export function Refused({ permission, place, children }: { permission: string; p
 export function WhyNot({ permission, place }: { permission: string; place: Place }) {
   const query = { permission, ...place };
   const why = queries.useQuery("get", "/v1/whoami/explain", { params: { query } });
-  const roles = why.data?.roles_that_hold_it.filter((role) => role !== "app_operator") ?? [];
+  const needed = useNeeded(place.project_id);
   return (
     <Stack gap={6}>
       <Text size="sm" fw={600}>
-        You may not do this here.
+        Not allowed
       </Text>
-      <Text size="sm">
-        It needs <span className="mono">{permission}</span>. {why.data ? sentence(why.data.reason) : "…"}
-      </Text>
-      {roles.length > 0 && (
-        <Text size="sm" c="dimmed">
-          Ask for one of the roles that hold it: {roles.join(", ")}.
+      <Text size="sm">{needed(permission)}</Text>
+      {why.data && (
+        <Text size="xs" c="dimmed">
+          {sentence(why.data.reason)}
         </Text>
       )}
     </Stack>

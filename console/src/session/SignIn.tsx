@@ -1,4 +1,4 @@
-// Signing in: with a password of this platform, or through the organisation's own provider.
+// Sign-in with a password, or through the organisation's identity provider.
 
 import { Button, Card, Divider, PasswordInput, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
@@ -66,7 +66,7 @@ function WithPassword({ organisation }: { organisation: string | null }) {
         {(severalTenants || tenant) && (
           <TextInput
             label="Organisation"
-            description="Its short name: this address has accounts in several."
+            description="Short name. This e-mail address has accounts in several organisations."
             value={tenant}
             onChange={(event) => setTenant(event.currentTarget.value)}
           />
@@ -99,7 +99,7 @@ function ThroughProvider({ asked }: { asked: string | null }) {
   if (!open) {
     return (
       <Button variant="default" fullWidth onClick={() => unfold(true)}>
-        Sign in through your organisation
+        Sign in with your organisation
       </Button>
     );
   }
@@ -107,8 +107,8 @@ function ThroughProvider({ asked }: { asked: string | null }) {
     <form onSubmit={submit}>
       <Stack gap="sm">
         <TextInput
-          label="Your organisation"
-          description="Its short name, such as acme."
+          label="Organisation"
+          description="Short name, for example acme."
           data-autofocus
           required
           withAsterisk={false}
@@ -122,7 +122,7 @@ function ThroughProvider({ asked }: { asked: string | null }) {
         ))}
         {look.data?.length === 0 && (
           <Text size="sm" c="dimmed" role="status">
-            This organisation signs in with e-mail and password, or has another short name.
+            No identity provider found. Check the short name, or sign in with e-mail and password.
           </Text>
         )}
         {look.error && <ProblemNote error={look.error} />}

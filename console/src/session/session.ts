@@ -1,4 +1,4 @@
-// Who is signed in, where they belong, and which keys they hold there.
+// The signed-in user, their tenants and projects, and their permissions.
 
 import { useQuery } from "@tanstack/react-query";
 import { api, queries, type Schemas } from "../api/client";
@@ -8,7 +8,7 @@ import { queryClient } from "../api/queryClient";
 
 export type Me = Schemas["WhoamiView"];
 
-/** Nobody is signed in where there is no CSRF cookie: it lives and dies with the session. */
+/** Without a CSRF cookie there is no session: both have the same lifetime. */
 export function useMe() {
   return useQuery({
     queryKey: ["get", "/v1/whoami"],
@@ -35,13 +35,13 @@ export async function signOut(): Promise<void> {
   signedOut();
 }
 
-/** Nothing of one person stays for the next. */
+/** Clears everything the previous user read. */
 export function signedOut(): void {
   queryClient.setQueryData(["get", "/v1/whoami"], null);
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[1] !== "/v1/whoami" });
 }
 
-/** Whether any of my roles reaches beyond a project: only then the tenant can be asked about at all. */
+/** Whether the user has a role beyond a project: only then can tenant pages be read. */
 export function useWide(tenantId: string | undefined): boolean {
   const roles = useMe().data?.roles ?? [];
   return roles.some(
@@ -49,15 +49,23 @@ export function useWide(tenantId: string | undefined): boolean {
   );
 }
 
-/** Asks whether I hold a key in the project (or tenant). Until that is known, or where nothing of mine reaches, no. */
+/** Whether the user has a permission in the project or tenant; false until that is known. */
 export function useMay(place: { project_id?: string; tenant_id?: string }): (key: string) => boolean {
   const wide = useWide(place.tenant_id);
+  const held = usePermissions(place, wide || place.tenant_id === undefined);
+  return (key) => held?.has(key) ?? false;
+}
+
+/** The user's permissions in the project or tenant; undefined until they are known. */
+export function usePermissions(
+  place: { project_id?: string; tenant_id?: string },
+  enabled: boolean,
+): Set<string> | undefined {
   const held = queries.useQuery(
     "get",
     "/v1/whoami/permissions",
     { params: { query: place } },
-    { staleTime: 60_000, enabled: wide || place.tenant_id === undefined },
+    { staleTime: 60_000, enabled },
   );
-  const keys = new Set(held.data?.permissions);
-  return (key) => keys.has(key);
+  return held.data && new Set(held.data.permissions);
 }

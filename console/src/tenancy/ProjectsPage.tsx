@@ -1,4 +1,4 @@
-// The projects of a tenant that one can see, and making one.
+// The projects of a tenant, and creating one.
 
 import { Anchor, Group, Stack, Table, Text } from "@mantine/core";
 import { IconFolders } from "@tabler/icons-react";
@@ -11,6 +11,7 @@ import { Asking } from "../parts/Asking";
 import { Copy } from "../parts/Copy";
 import { Label } from "../parts/Label";
 import { Listed } from "../parts/Listed";
+import { roleName } from "../parts/names";
 import { Empty, Page, Pager, Shown } from "../parts/Page";
 import { Begin } from "../session/Refused";
 import { NamedFields } from "./NamedFields";
@@ -19,16 +20,16 @@ import { type Named, named } from "./naming";
 export function ProjectsPage() {
   const { tenantId = "" } = useParams();
   const [making, make] = useState(false);
-  const found = usePages("/whoami/projects", [tenantId], (cursor) =>
+  const found = usePages("/v1/projects", [tenantId], (cursor) =>
     api.GET("/v1/projects", { params: { query: { tenant_id: tenantId, limit: 50, cursor } } }),
   );
   return (
     <Page
       title="Projects"
-      about="A project holds machines and runs apps on them; its people and programs see nothing of the others."
+      about="A project has machines and runs apps on them. Projects can't see each other."
       actions={
         <Begin permission="tenancy.project.create" place={{ tenant_id: tenantId }} act={() => make(true)}>
-          New project
+          Create project
         </Begin>
       }
     >
@@ -36,13 +37,13 @@ export function ProjectsPage() {
         {(mine) => {
           if (!mine.length)
             return (
-              <Empty icon={<IconFolders size={32} />} title="You see no project here">
-                Make one: then give it machines and apps, and people their roles in it.
+              <Empty icon={<IconFolders size={32} />} title="No projects yet">
+                Create a project, then add apps, machines and people.
               </Empty>
             );
           return (
             <Stack>
-              <Listed label="Projects" columns={["Name", ["Id", "md"], "Your roles"]}>
+              <Listed label="Projects" columns={["Name", ["ID", "md"], "Your roles"]}>
                 {mine.map((one) => (
                   <Row key={one.id} one={one} />
                 ))}
@@ -73,13 +74,13 @@ function Row({ one }: { one: Project }) {
           <Text size="sm" c="dimmed" className="mono">
             {one.id}
           </Text>
-          <Copy value={one.id} what={`the id of ${one.name}`} />
+          <Copy value={one.id} what={`the ID of ${one.name}`} />
         </Group>
       </Table.Td>
       <Table.Td>
         <Group gap={6}>
           {one.roles.map((role) => (
-            <Label key={role}>{role}</Label>
+            <Label key={role}>{roleName(role)}</Label>
           ))}
         </Group>
       </Table.Td>
@@ -88,12 +89,12 @@ function Row({ one }: { one: Project }) {
 }
 
 function NewProject({ tenantId, close }: { tenantId: string; close: () => void }) {
-  const [draft, say] = useState<Named>({ name: "", slug: "" });
+  const [draft, change] = useState<Named>({ name: "", slug: "" });
   const go = useNavigate();
   return (
     <Asking
-      title="New project"
-      verb="Make it"
+      title="Create project"
+      verb="Create project"
       ready={named(draft)}
       act={async () => {
         const { data } = await api.POST("/v1/tenants/{tenant_id}/projects", {
@@ -105,10 +106,8 @@ function NewProject({ tenantId, close }: { tenantId: string; close: () => void }
       done={(made) => go(`/projects/${made?.id}/entitlements`)}
       close={close}
     >
-      <Text size="sm">
-        It begins empty: next it is given apps (Entitlements), machines (Allocations), and people get roles in it.
-      </Text>
-      <NamedFields draft={draft} say={say} />
+      <Text size="sm">Next you'll add apps, machines and people.</Text>
+      <NamedFields draft={draft} change={change} />
     </Asking>
   );
 }

@@ -1,4 +1,4 @@
-// The tenants of the platform, for those who run it: made here, and given their first administrator.
+// The tenants of the platform, for platform administrators.
 
 import { Anchor, Card, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { IconBuilding } from "@tabler/icons-react";
@@ -21,16 +21,16 @@ const PAGES = [
 
 export function TenantsPage() {
   const [making, make] = useState(false);
-  const found = usePages("/tenants", [], (cursor) =>
+  const found = usePages("/v1/tenants", [], (cursor) =>
     api.GET("/v1/tenants", { params: { query: { limit: 48, cursor } } }),
   );
   return (
     <Page
       title="Tenants"
-      about="Platform administrators do not look into projects; people, machines and the audit trail are open to them."
+      about="Platform administrators can open people, machines and the audit trail of a tenant, but not its projects."
       actions={
         <Begin permission="platform.tenant.create" place={{}} act={() => make(true)}>
-          New tenant
+          Create tenant
         </Begin>
       }
     >
@@ -46,8 +46,8 @@ export function TenantsPage() {
               <Pager of={found.turning} />
             </Stack>
           ) : (
-            <Empty icon={<IconBuilding size={32} />} title="No tenant yet">
-              A tenant is an organisation with people, machines and projects of its own.
+            <Empty icon={<IconBuilding size={32} />} title="No tenants yet">
+              A tenant is an organisation with its own people, machines and projects.
             </Empty>
           )
         }
@@ -65,7 +65,7 @@ function One({ one }: { one: Schemas["TenantView"] }) {
           {one.name}
         </Text>
         <Text size="sm" c="dimmed" component="div">
-          <span className="mono">{one.slug}</span> · made <Time at={one.created_at} />
+          <span className="mono">{one.slug}</span> · created <Time at={one.created_at} />
         </Text>
         <Group gap="md">
           {PAGES.map(([path, title]) => (
@@ -86,22 +86,21 @@ function One({ one }: { one: Schemas["TenantView"] }) {
 }
 
 function NewTenant({ close }: { close: () => void }) {
-  const [draft, say] = useState<Named>({ name: "", slug: "" });
+  const [draft, change] = useState<Named>({ name: "", slug: "" });
   const go = useNavigate();
   return (
     <Asking
-      title="New tenant"
-      verb="Make it"
+      title="Create tenant"
+      verb="Create tenant"
       ready={named(draft)}
       act={async () => (await api.POST("/v1/tenants", { body: { name: draft.name.trim(), slug: draft.slug } })).data}
       done={(made) => go(`/tenants/${made?.id}/users`)}
       close={close}
     >
       <Text size="sm">
-        An organisation with people, machines and projects of its own, which no other sees. Next you invite its first
-        administrator, who does the rest.
+        An organisation with its own people, machines and projects. Next you'll invite its first administrator.
       </Text>
-      <NamedFields draft={draft} say={say} />
+      <NamedFields draft={draft} change={change} />
     </Asking>
   );
 }

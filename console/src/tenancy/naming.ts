@@ -1,4 +1,4 @@
-// A name for people and a short one for addresses and commands, which is suggested until somebody writes their own.
+// A display name and a short name; the short name is derived from the name until it is edited.
 
 export interface Named {
   name: string;
@@ -20,7 +20,7 @@ export function named({ name, slug }: Named): boolean {
   return Boolean(name.trim()) && SLUG.test(slug);
 }
 
-/** Another name brings another short name along, unless somebody has written one. */
+/** The short name follows the name until it is edited. */
 export function renamed({ name, slug }: Named, next: string): Named {
   return { name: next, slug: slug === slugOf(name) ? slugOf(next) : slug };
 }

@@ -1,4 +1,4 @@
-// Entries of a triage in the order of time: when, who said it, what.
+// The timeline of a trace: time, source and sentence.
 
 import { Box, Group, Stack, Text } from "@mantine/core";
 import type { Schemas } from "../api/client";

@@ -1,4 +1,4 @@
-// One correlation id, one story: what was asked, what happened, why it ended so, what to do.
+// The trace of one request: result, cause, what to do, and the timeline.
 
 import { Button, Card, Group, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
 import { IconListSearch } from "@tabler/icons-react";
@@ -15,14 +15,14 @@ export function TriagePage() {
   return (
     <Page
       title="Triage"
-      about="Every error and every operation has a correlation id. It leads to everything that belongs to the same request."
+      about="Every error and operation has a trace ID. Find everything that belongs to the same request."
     >
       <Ask key={correlationId} known={correlationId ?? ""} />
       {correlationId ? (
         <Found id={correlationId} />
       ) : (
-        <Empty icon={<IconListSearch size={32} />} title="Paste a correlation id">
-          It is shown with every error, and on every operation, event and audit row.
+        <Empty icon={<IconListSearch size={32} />} title="Paste a trace ID">
+          Errors, operations, events and audit entries show it.
         </Empty>
       )}
     </Page>
@@ -42,7 +42,7 @@ function Ask({ known }: { known: string }) {
         <TextInput
           flex={1}
           maw={520}
-          label="Correlation id"
+          label="Trace ID"
           placeholder="cor-…"
           value={id}
           onChange={(event) => setId(event.currentTarget.value)}
@@ -62,7 +62,7 @@ function Found({ id }: { id: string }) {
     { params: { path: { correlation_id: id } } },
     { staleTime: 0 },
   );
-  return <Shown of={asked}>{(triage) => <Told triage={triage} />}</Shown>;
+  return <Shown of={asked}>{(triage) => <Trace triage={triage} />}</Shown>;
 }
 
 const SHOWN: Record<string, Set<string>> = {
@@ -70,7 +70,7 @@ const SHOWN: Record<string, Set<string>> = {
   all: new Set(["request", "decision", "operation", "event", "step", "span", "command", "log"]),
 };
 
-function Told({ triage }: { triage: Schemas["TriageView"] }) {
+function Trace({ triage }: { triage: Schemas["TriageView"] }) {
   const [how, show] = useState("story");
   const entries = triage.timeline.filter((entry) => SHOWN[how]?.has(entry.kind));
   const { verdict } = triage;
@@ -91,7 +91,7 @@ function Told({ triage }: { triage: Schemas["TriageView"] }) {
       <Card>
         <Group justify="space-between" mb="md">
           <Text component="h2" fw={650} m={0}>
-            What happened
+            Timeline
           </Text>
           <Group gap="xs">
             <SegmentedControl
@@ -99,18 +99,18 @@ function Told({ triage }: { triage: Schemas["TriageView"] }) {
               value={how}
               onChange={show}
               data={[
-                { value: "story", label: "Story" },
+                { value: "story", label: "Summary" },
                 { value: "all", label: "Everything" },
               ]}
-              aria-label="How much"
+              aria-label="Level of detail"
             />
-            <Copy value={asText(triage)} what="all of it as text" />
+            <Copy value={asText(triage)} what="the trace as text" />
           </Group>
         </Group>
         <Story entries={entries} />
         {triage.truncated && (
           <Text size="sm" c="dimmed" mt="md">
-            Older log lines were left out.
+            Older log lines are not shown.
           </Text>
         )}
       </Card>

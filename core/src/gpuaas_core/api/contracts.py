@@ -19,6 +19,7 @@ from ..kit.problems import CATALOGUE
 from ..ledger.events import IDENTIFIERS, TYPES
 from ..ledger.requests import KEY_PATTERN
 from ..tasks import kinds
+from . import adapter_detail, facts
 from .app import build_app, build_platform
 from .matrix import access_matrix
 from .reference import pages
@@ -86,6 +87,10 @@ def all_contracts(app: FastAPI | None = None) -> dict[str, str]:
         "permissions.json": _permissions(),
         "access-matrix.json": access_matrix(app),
         "errors.json": _errors(),
+        "actions.json": facts.actions(app),
+        "lifecycles.json": facts.lifecycles(),
+        "events.json": facts.events(app),
+        "adapter-detail.schema.json": adapter_detail.schema(),
         "manifest.schema.json": SCHEMA,
         "node-tasks.json": kinds.contract(),
     }

@@ -1,4 +1,4 @@
-// Giving somebody a role.
+// Assigns a role.
 
 import { Select, Text } from "@mantine/core";
 import { useState } from "react";
@@ -8,19 +8,19 @@ import { type RoleDraft, RoleFields } from "./RoleFields";
 
 interface Props {
   tenantId: string;
-  people: { id: string; name: string }[]; // to choose among; one alone is meant already
-  projectId?: string; // where one looks
+  people: { id: string; name: string }[]; // to choose from; a single one is preselected
+  projectId?: string; // preselected scope
   close: () => void;
 }
 
-export function GiveRole({ tenantId, people, projectId, close }: Props) {
+export function AssignRole({ tenantId, people, projectId, close }: Props) {
   const only = people.length === 1 ? people[0] : undefined;
   const [who, setWho] = useState<string | null>(only?.id ?? null);
-  const [draft, say] = useState<RoleDraft>({ where: projectId ?? "", role: null });
+  const [draft, change] = useState<RoleDraft>({ where: projectId ?? "", role: null });
   return (
     <Asking
-      title={only ? `Give ${only.name} a role` : "Give a role"}
-      verb="Give it"
+      title={only ? `Assign role to ${only.name}` : "Assign role"}
+      verb="Assign"
       ready={Boolean(who && draft.role)}
       act={() =>
         api.POST("/v1/tenants/{tenant_id}/role-bindings", {
@@ -30,17 +30,17 @@ export function GiveRole({ tenantId, people, projectId, close }: Props) {
       }
       close={close}
     >
-      <Text size="sm">Nobody gives what they do not hold themselves.</Text>
+      <Text size="sm">You can only assign roles whose permissions you have yourself.</Text>
       {!only && (
         <Select
-          label="Who"
+          label="Name"
           searchable
           data={people.map(({ id, name }) => ({ value: id, label: name }))}
           value={who}
           onChange={setWho}
         />
       )}
-      <RoleFields tenantId={tenantId} draft={draft} say={say} />
+      <RoleFields tenantId={tenantId} draft={draft} change={change} />
     </Asking>
   );
 }

@@ -1,4 +1,4 @@
-// Lending a program what one may do oneself, for a time.
+// Delegates some of the own permissions to a service account for a limited time.
 
 import { MultiSelect, Select, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
@@ -9,16 +9,16 @@ import { Asking } from "../parts/Asking";
 import { useMay } from "../session/session";
 
 const ENDS = [
-  ["3600", "In an hour"],
-  ["86400", "In a day"],
-  ["604800", "In a week"],
-  ["2592000", "In 30 days"],
-  ["7776000", "In 90 days, the longest"],
+  ["3600", "1 hour"],
+  ["86400", "1 day"],
+  ["604800", "7 days"],
+  ["2592000", "30 days"],
+  ["7776000", "90 days"],
 ] as const;
-// Who may do what, and being oneself, is not lent; the platform refuses it, so it is not offered either.
+// The API refuses to delegate these, so they are not offered.
 const KEPT = /^(iam|platform|identity|tenancy\.(user|identity_provider|break_glass))\.|^tenancy\.project\.create$/;
 
-export function Lend({ projectId, close }: { projectId: string; close: () => void }) {
+export function Delegate({ projectId, close }: { projectId: string; close: () => void }) {
   const [home, setHome] = useState(projectId);
   const [who, setWho] = useState<string | null>(null);
   const [keys, setKeys] = useState<string[]>([]);
@@ -30,9 +30,9 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
   const mine = queries.useQuery("get", "/v1/whoami/permissions", { params: { query: { project_id: projectId } } });
   return (
     <Asking
-      title="Lend permissions"
+      title="Delegate"
       size="lg"
-      verb="Lend them"
+      verb="Delegate"
       ready={Boolean(who && keys.length && reason.trim().length >= 3)}
       act={() =>
         api.POST("/v1/projects/{project_id}/delegations", {
@@ -43,11 +43,11 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
       close={close}
     >
       <Text size="sm">
-        The program acts on your behalf in this project. It never may more than you: what you lose, it loses.
+        The service account acts on your behalf in this project. It never has more permissions than you.
       </Text>
       {projects.length > 1 && (
         <Select
-          label="Project of the program"
+          label="Account project"
           data={projects.map(({ id, name }) => ({ value: id, label: name }))}
           value={home}
           onChange={(chosen) => {
@@ -58,8 +58,7 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
         />
       )}
       <Select
-        label="Program"
-        description="A service account."
+        label="Service account"
         searchable
         data={accounts.map(({ id, name }) => ({ value: id, label: name }))}
         value={who}
@@ -67,7 +66,7 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
       />
       <MultiSelect
         label="Permissions"
-        description="Of those you hold here."
+        description="You can delegate permissions that you have in this project."
         searchable
         limit={50}
         data={mine.data?.permissions.filter((key) => !KEPT.test(key)) ?? []}
@@ -75,15 +74,15 @@ export function Lend({ projectId, close }: { projectId: string; close: () => voi
         onChange={setKeys}
       />
       <Select
-        label="Ends"
+        label="Expires after"
         data={ENDS.map(([value, label]) => ({ value, label }))}
         value={ends}
         onChange={(chosen) => chosen && setEnds(chosen)}
         allowDeselect={false}
       />
       <TextInput
-        label="Why"
-        description="Everybody who looks at it reads it."
+        label="Reason"
+        description="Shown in the list of delegations."
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />
@@ -95,7 +94,7 @@ function useAccounts(project_id: string) {
   const may = useMay({ project_id });
   const path = { project_id };
   const found = useEvery(
-    "/service-accounts",
+    "/v1/projects/{project_id}/service-accounts",
     path,
     (cursor) =>
       api.GET("/v1/projects/{project_id}/service-accounts", { params: { path, query: { limit: 100, cursor } } }),

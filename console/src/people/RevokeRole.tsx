@@ -1,9 +1,10 @@
-// Taking a role away from somebody: the button in a row, and what it asks.
+// Revokes a role: the button in a row and the confirmation.
 
 import { Button } from "@mantine/core";
 import { useState } from "react";
 import { api } from "../api/client";
 import { Confirm } from "../parts/Confirm";
+import { roleName } from "../parts/names";
 import { useMay } from "../session/session";
 import { AGENT, usePlaceOf } from "./who";
 
@@ -13,8 +14,9 @@ interface Props {
   who: string;
 }
 
-export function TakeRole({ tenantId, binding, who }: Props) {
-  const [taking, take] = useState(false);
+export function RevokeRole({ tenantId, binding, who }: Props) {
+  const [revoking, revoke] = useState(false);
+  const role = roleName(binding.role);
   const placeOf = usePlaceOf();
   const may = useMay({ tenant_id: tenantId });
   if (!may("iam.binding.remove") || binding.role === AGENT) return null;
@@ -24,19 +26,19 @@ export function TakeRole({ tenantId, binding, who }: Props) {
         variant="subtle"
         color="gray"
         size="xs"
-        onClick={() => take(true)}
-        aria-label={`Take away ${binding.role} from ${who}`}
+        onClick={() => revoke(true)}
+        aria-label={`Revoke ${role} from ${who}`}
       >
-        Take away
+        Revoke
       </Button>
-      {taking && (
+      {revoking && (
         <Confirm
-          title={`Take ${binding.role} away`}
-          impact={`${who} loses ${binding.role} in ${placeOf(binding)} with the next request. What is under way goes on.`}
-          verb="Take away"
+          title={`Revoke ${role}`}
+          impact={`${who} loses the ${role} role in ${placeOf(binding)}. Running operations continue.`}
+          verb="Revoke role"
           danger
-          name={binding.role}
-          close={() => take(false)}
+          name={role}
+          close={() => revoke(false)}
           act={() =>
             api.POST("/v1/tenants/{tenant_id}/role-bindings/{binding_id}/remove", {
               params: { path: { tenant_id: tenantId, binding_id: binding.id } },
