@@ -11,9 +11,8 @@ import httpx2
 import pytest
 from gpuaas_core.api.app import guarded
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.tenancy import identity, login_throttle
-from gpuaas_core.tenancy.errors import TooManyGuesses
-from gpuaas_core.tenancy.login_throttle import (
+from gpuaas_core.identity import authentication, login_throttle
+from gpuaas_core.identity.login_throttle import (
     LONGEST_WAIT_S,
     MOST,
     MOST_ADDRESSES,
@@ -23,6 +22,7 @@ from gpuaas_core.tenancy.login_throttle import (
     network_of,
     waiting,
 )
+from gpuaas_core.tenancy.errors import TooManyGuesses
 from gpuaas_core.tenancy.tables import principals, sign_in_addresses, wrong_guesses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -81,14 +81,14 @@ async def test_an_own_account_with_somebodys_e_mail_does_not_switch_the_limit_of
     theirs = "select password_hash from principals where email = :e and name != 'Mallory'"
     victim = one(world.platform, theirs, e=email)
     compared = 0
-    before = identity.password_matches
+    before = authentication.password_matches
 
     def matches(stored: str | None, given: str) -> bool:
         nonlocal compared
         compared += stored == victim
         return before(stored, given)
 
-    monkeypatch.setattr(identity, "password_matches", matches)
+    monkeypatch.setattr(authentication, "password_matches", matches)
     for number in range(60):
         if number % 10 == 9:
             assert (await _try(world, "10.0.0.1", email, OWN)).status_code == 200
@@ -252,7 +252,7 @@ async def test_a_try_compares_as_many_passwords_whatever_accounts_there_are(
 ) -> None:
     await _twin(world, BOSS)
     calls: list[str] = []
-    monkeypatch.setattr(identity, "password_matches", lambda _stored, given: calls.append(given))
+    monkeypatch.setattr(authentication, "password_matches", lambda _stored, given: calls.append(given))
     for email in (BOSS, "viewer@acme.example", NOBODY):
         calls.clear()
         await _try(world, "10.0.0.1", email, **named)

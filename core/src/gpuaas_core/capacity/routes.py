@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..identity.authentication import ISSUER
+from ..identity.clone_detection import watched
 from ..kit.wire import Page
-from ..tenancy.identity import ISSUER
-from ..tenancy.suspicion import watched
 from . import offers, reads, rejoining, schemas, service, standing
 from .errors import EnrolmentTokenInvalid
 from .tables import nodes

@@ -9,8 +9,9 @@ from sqlalchemy import Row, select
 from ..access.context import Context
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..identity import authentication, invitations, users
 from ..kit.wire import Page
-from . import identity, invitations, people, schemas, service, visibility
+from . import schemas, service, visibility
 from .reads import project_row
 from .tables import principals, projects, tenants
 
@@ -77,7 +78,7 @@ async def get_project(call: Caller, project_id: str) -> schemas.ProjectView:
     **needs("tenancy.user.create", "tenant"),
 )
 async def create_user(call: Caller, tenant_id: str, body: schemas.CreateUser) -> Response:
-    hashed = await asyncio.to_thread(identity.hash_password, body.password)
+    hashed = await asyncio.to_thread(authentication.hash_password, body.password)
     return await call.write(
         lambda ctx: service.principal_view(service.create_user(ctx, tenant_id, body, hashed)), status=201
     )
@@ -91,7 +92,7 @@ async def create_user(call: Caller, tenant_id: str, body: schemas.CreateUser) ->
 async def disable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
     """Effective on the user's next request; all sessions end."""
     return await call.write(
-        lambda ctx: service.principal_view(people.set_enabled(ctx, tenant_id, user_id, enabled=False))
+        lambda ctx: service.principal_view(users.set_enabled(ctx, tenant_id, user_id, enabled=False))
     )
 
 
@@ -102,7 +103,7 @@ async def disable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
 )
 async def enable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
     return await call.write(
-        lambda ctx: service.principal_view(people.set_enabled(ctx, tenant_id, user_id, enabled=True))
+        lambda ctx: service.principal_view(users.set_enabled(ctx, tenant_id, user_id, enabled=True))
     )
 
 
@@ -152,7 +153,7 @@ async def revoke_invitation(call: Caller, tenant_id: str, invitation_id: str) ->
 async def accept_invitation(call: Caller, body: schemas.AcceptInvitation) -> Response:
     """The invited person chooses a password and has an account; the token works once."""
     await call.read(lambda ctx: invitations.check_token(ctx.tx, call.vault, body.token, ctx.now))
-    hashed = await asyncio.to_thread(identity.hash_password, body.password)
+    hashed = await asyncio.to_thread(authentication.hash_password, body.password)
     return await call.write(
         lambda ctx: service.principal_view(invitations.accept(ctx, call.vault, body, hashed)), status=201, repeats=False
     )

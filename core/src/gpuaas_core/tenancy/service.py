@@ -8,12 +8,13 @@ from sqlalchemy.exc import IntegrityError
 from ..access.context import Context
 from ..access.evaluate import PLATFORM, Principal, Scope
 from ..access.permissions import PLATFORM_ADMIN
+from ..iam import roles
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger import audit
 from ..ledger.events import declare
-from . import roles, schemas, visibility
+from . import schemas, visibility
 from .errors import EmailTaken, RoleNotBindable, SlugTaken
 from .reads import project_scope, tenant_scope
 from .tables import principals, projects, role_bindings, tenants

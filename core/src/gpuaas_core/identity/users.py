@@ -7,10 +7,11 @@ from sqlalchemy import Connection, Row, Select, select, update
 from ..access.context import Context
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import identity, schemas
-from .errors import NotYourself
-from .reads import tenant_scope
-from .tables import principals, sessions, tenants
+from ..tenancy import schemas
+from ..tenancy.errors import NotYourself
+from ..tenancy.reads import tenant_scope
+from ..tenancy.tables import principals, sessions, tenants
+from . import authentication
 
 declare(
     {
@@ -38,7 +39,7 @@ def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) ->
     if enabled:
         ctx.emit("tenancy.user.enabled", user_id, {})
     else:
-        identity.close_sessions(ctx.tx, sessions.c.principal_id == user_id, now=ctx.now)
+        authentication.close_sessions(ctx.tx, sessions.c.principal_id == user_id, now=ctx.now)
         ctx.emit("tenancy.user.disabled", user_id, {})
         ctx.rights_changed(user_id)
     return _user(ctx.tx, tenant_id, user_id)
@@ -49,8 +50,8 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
     _at_home(ctx)
     me = ctx.resource_id = ctx.principal.id
     ctx.tx.execute(update(principals).where(principals.c.id == me).values(password_hash=password_hash))
-    others = (sessions.c.principal_id == me) & (sessions.c.token_hash != identity.token_hash(token))
-    ended = identity.close_sessions(ctx.tx, others, sessions.c.expires_at > ctx.now, now=ctx.now)
+    others = (sessions.c.principal_id == me) & (sessions.c.token_hash != authentication.token_hash(token))
+    ended = authentication.close_sessions(ctx.tx, others, sessions.c.expires_at > ctx.now, now=ctx.now)
     ctx.emit("tenancy.user.password_changed", me, {"ended_sessions": ended})
     ctx.rights_changed(me)
     return schemas.SessionsEnded(ended_sessions=ended)
@@ -58,9 +59,9 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
 
 def sign_out(ctx: Context, token: str) -> None:
     _at_home(ctx)
-    query = select(sessions.c.id).where(sessions.c.token_hash == identity.token_hash(token))
+    query = select(sessions.c.id).where(sessions.c.token_hash == authentication.token_hash(token))
     ctx.resource_id = ctx.tx.execute(query).scalar_one()
-    identity.close_session(ctx.tx, token, ctx.now)
+    authentication.close_session(ctx.tx, token, ctx.now)
     ctx.emit("tenancy.session.closed", str(ctx.resource_id), {"principal_id": ctx.principal.id})
     ctx.rights_changed(ctx.principal.id)
 
@@ -86,14 +87,14 @@ def revoke_session(ctx: Context, session_id: str) -> Row[Any]:
         raise NotFound("You have no such session.")
     _at_home(ctx)
     ctx.resource_id = session_id
-    identity.close_sessions(ctx.tx, sessions.c.token_hash == row.token_hash, now=ctx.now)
+    authentication.close_sessions(ctx.tx, sessions.c.token_hash == row.token_hash, now=ctx.now)
     ctx.emit("tenancy.session.revoked", session_id, {})
     ctx.rights_changed(ctx.principal.id)
     return row
 
 
 def session_view(row: Row[Any], token: str) -> schemas.SessionView:
-    current = row.token_hash == identity.token_hash(token)
+    current = row.token_hash == authentication.token_hash(token)
     return schemas.SessionView.model_validate(dict(row._mapping) | {"current": current})
 
 

@@ -8,12 +8,12 @@ from ..access.evaluate import BREAK_GLASS, Deny, Grant, Principal, Scope, evalua
 from ..access.permissions import PERMISSIONS
 from ..access.rules import rules_at
 from ..kit.problems import UNSEEN, NotFound
-from . import schemas
-from .errors import PermissionUnknown
+from ..tenancy import schemas
+from ..tenancy.errors import PermissionUnknown
+from ..tenancy.reads import project_scope, tenant_scope
+from ..tenancy.tables import principals, role_bindings
 from .principals import principal_of, with_grants
-from .reads import project_scope, tenant_scope
 from .roles import list_roles
-from .tables import principals, role_bindings
 
 
 def explain(tx: Connection, principal: Principal, permission: str, scope: Scope) -> schemas.ExplainView:

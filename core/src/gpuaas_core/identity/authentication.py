@@ -21,11 +21,11 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from ..access.context import TokenExpired, Unauthenticated
 from ..access.evaluate import Principal
 from ..edge.console import PREFIX as CONSOLE
+from ..iam.principals import HAS_GRANTS, principal_of, with_grants
 from ..kit.db import delete_some, insert_into
 from ..kit.ids import new_id
-from .errors import AssertionRefused, KeyNotAccepted
-from .principals import HAS_GRANTS, principal_of, with_grants
-from .tables import principal_keys, principals, sessions, used_assertions
+from ..tenancy.errors import AssertionRefused, KeyNotAccepted
+from ..tenancy.tables import principal_keys, principals, sessions, used_assertions
 
 ISSUER = "gpuaas"
 USER_TOKEN_S = 12 * 3600

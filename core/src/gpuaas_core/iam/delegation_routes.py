@@ -5,7 +5,8 @@ from fastapi import APIRouter, Response
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import delegations, schemas
+from ..tenancy import schemas
+from . import delegations
 
 router = APIRouter(prefix="/v1/projects/{project_id}/delegations", tags=["access"])
 _ONE = {"response_model": schemas.DelegationView}

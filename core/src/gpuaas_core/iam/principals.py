@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, bindparam, exists, or_, select
 from ..access.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
 from ..access.permissions import BREAK_GLASS as OPENABLE
 from ..access.permissions import PERMISSIONS, UNLENDABLE
-from .tables import break_glass, custom_roles, delegations, principals, role_bindings
+from ..tenancy.tables import break_glass, custom_roles, delegations, principals, role_bindings
 
 # Asked together with the session, so that the many callers to whom nothing is lent cost no question more.
 HAS_GRANTS = or_(

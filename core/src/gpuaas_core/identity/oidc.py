@@ -18,14 +18,16 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal
+from ..iam import roles
+from ..iam.principals import principal_of
 from ..kit.db import delete_some
 from ..kit.problems import Problem
 from ..ledger.events import declare
-from . import invitations, roles, service
-from .errors import OidcRefused, OidcStateInvalid
-from .principals import principal_of
-from .reads import tenant_scope
-from .tables import identity_providers, linked_identities, principals, sign_in_attempts
+from ..tenancy import service
+from ..tenancy.errors import OidcRefused, OidcStateInvalid
+from ..tenancy.reads import tenant_scope
+from ..tenancy.tables import identity_providers, linked_identities, principals, sign_in_attempts
+from . import invitations
 
 declare({"tenancy.identity.linked": "A person can sign in through an identity provider from now on."})
 

@@ -23,8 +23,8 @@ from sqlalchemy import Connection, Row, case, delete, select, update
 
 from ..kit.db import delete_some, insert_into
 from ..kit.wire import canonical
-from .errors import TooManyGuesses
-from .tables import sign_in_addresses, wrong_guesses
+from ..tenancy.errors import TooManyGuesses
+from ..tenancy.tables import sign_in_addresses, wrong_guesses
 
 MOST = 10
 WINDOW_MS = 15 * 60 * 1000

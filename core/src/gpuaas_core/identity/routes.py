@@ -11,11 +11,13 @@ from ..access.context import Context
 from ..edge import console
 from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..iam import explain
 from ..kit.wire import Page, canonical
-from . import explain, identity, login_throttle, machines, people, schemas, service
-from .errors import AssertionRefused, PasswordWrong, SignInRefused, TenantNeeded
-from .suspicion import watched
-from .tables import principals, sessions
+from ..tenancy import schemas, service
+from ..tenancy.errors import AssertionRefused, PasswordWrong, SignInRefused, TenantNeeded
+from ..tenancy.tables import principals, sessions
+from . import authentication, login_throttle, node_keys, users
+from .clone_detection import watched
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -33,7 +35,7 @@ async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
 
     def enter(ctx: Context) -> schemas.TokenView:
         _throttle(call).succeed(ctx.tx, tried, person_id, ctx.now)
-        return _open(ctx, person_id, identity.USER_TOKEN_S, address=address_of(call))
+        return _open(ctx, person_id, authentication.USER_TOKEN_S, address=address_of(call))
 
     return await call.write(enter, repeats=False, audited=False)
 
@@ -51,7 +53,7 @@ async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
         return console_view(call, person_id, opened[0])
 
     response = await call.write(enter, repeats=False, audited=False)
-    console.give(response, call.request, call.vault, opened[0], identity.USER_TOKEN_S)
+    console.give(response, call.request, call.vault, opened[0], authentication.USER_TOKEN_S)
     return response
 
 
@@ -73,9 +75,9 @@ async def get_token(
         raise AssertionRefused("Only client_credentials with a JWT bearer assertion is supported.")
 
     def redeem(ctx: Context) -> schemas.TokenView:
-        row, key_id = machines.sign_in(ctx.tx, call.vault, client_assertion, ctx.now)
+        row, key_id = node_keys.sign_in(ctx.tx, call.vault, client_assertion, ctx.now)
         ctx.rights_changed(row.id)  # a machine's former key may have ended with the first use of this one
-        return _open(ctx, row.id, identity.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
+        return _open(ctx, row.id, authentication.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
 
     return await watched(call, call.write(redeem, repeats=False, audited=False))
 
@@ -84,7 +86,7 @@ async def get_token(
 async def sign_out(call: Caller) -> Response:
     """Ends the session: the token is dead at once."""
     token = call.token
-    response = await call.write(lambda ctx: people.sign_out(ctx, token), repeats=False)
+    response = await call.write(lambda ctx: users.sign_out(ctx, token), repeats=False)
     if call.by_cookie:
         console.take_back(response, call.request)
     return response
@@ -115,7 +117,7 @@ async def list_sessions(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
     token = call.token
     return await call.read(
         lambda ctx: page(
-            ctx, people.my_sessions(ctx), sessions.c.id, limit, cursor, lambda row: people.session_view(row, token)
+            ctx, users.my_sessions(ctx), sessions.c.id, limit, cursor, lambda row: users.session_view(row, token)
         )
     )
 
@@ -124,7 +126,7 @@ async def list_sessions(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
 async def revoke_session(call: Caller, session_id: str) -> Response:
     """Ends one of my sessions; its token is dead on its next request."""
     token = call.token
-    return await call.write(lambda ctx: people.session_view(people.revoke_session(ctx, session_id), token))
+    return await call.write(lambda ctx: users.session_view(users.revoke_session(ctx, session_id), token))
 
 
 @router.post("/whoami/password", response_model=schemas.SessionsEnded, **needs("identity.self.use"))
@@ -134,14 +136,14 @@ async def change_password(call: Caller, body: schemas.ChangePassword) -> Respons
     bucket = call.vault.mac(canonical(["guess", "password", call.principal.id]))
     login_throttle.refuse(await call.platform.db.write(lambda tx: login_throttle.take(tx, bucket, call.now)))
     row = await call.read(lambda ctx: ctx.tx.execute(_me(ctx)).one())
-    good = await asyncio.to_thread(identity.password_matches, row.password_hash, body.current_password)
-    hashed = await asyncio.to_thread(identity.hash_password, body.new_password) if good else ""
+    good = await asyncio.to_thread(authentication.password_matches, row.password_hash, body.current_password)
+    hashed = await asyncio.to_thread(authentication.hash_password, body.new_password) if good else ""
 
     def change(ctx: Context) -> schemas.SessionsEnded:
         if not good:  # said here, after a repeat of the same request was recognised
             raise PasswordWrong("The present password is another one.")
         login_throttle.forget(ctx.tx, bucket)
-        return people.change_password(ctx, token, hashed)
+        return users.change_password(ctx, token, hashed)
 
     return await call.write(change)
 
@@ -150,14 +152,14 @@ async def _recognise(call: Call, body: schemas.SignIn) -> tuple[login_throttle.T
     """The person with this address and password, and the try that the throttle counted."""
 
     def begin(tx: Connection) -> login_throttle.Try:
-        known = people.with_address(tx, body.email, body.tenant)
+        known = users.with_address(tx, body.email, body.tenant)
         return _throttle(call).begin(tx, body.email, known, address_of(call), call.now)
 
     tried = await call.platform.db.write(begin)
     if tried.wait_s:  # no transaction and no thread waits with it
         await login_throttle.pause(tried.wait_s)
         call.now = call.platform.clock()
-    comparisons = people.MOST_ACCOUNTS if body.tenant is None else 1
+    comparisons = users.MOST_ACCOUNTS if body.tenant is None else 1
     asked = select(principals).where(principals.c.id.in_(tried.compared))
     compared = await call.read(lambda ctx: ctx.tx.execute(asked).all())  # as they are after the wait
     matching = await asyncio.to_thread(_matching, compared, body.password, comparisons)
@@ -171,8 +173,8 @@ async def _recognise(call: Call, body: schemas.SignIn) -> tuple[login_throttle.T
 def _matching(compared: Sequence[Row[Any]], password: str, comparisons: int) -> list[Row[Any]]:
     """As many comparisons whatever accounts there are: the time must not tell."""
     for _ in range(comparisons - len(compared)):
-        identity.password_matches(None, password)
-    return [row for row in compared if identity.password_matches(row.password_hash, password)]
+        authentication.password_matches(None, password)
+    return [row for row in compared if authentication.password_matches(row.password_hash, password)]
 
 
 def _throttle(call: Call) -> login_throttle.Throttle:
@@ -180,8 +182,10 @@ def _throttle(call: Call) -> login_throttle.Throttle:
 
 
 def open_console(ctx: Context, principal_id: str, address: str | None) -> str:
-    lives_s = identity.USER_TOKEN_S
-    return identity.open_session(ctx.tx, principal_id, lives_s=lives_s, now=ctx.now, address=address, console=True)
+    lives_s = authentication.USER_TOKEN_S
+    return authentication.open_session(
+        ctx.tx, principal_id, lives_s=lives_s, now=ctx.now, address=address, console=True
+    )
 
 
 def console_view(call: Call, principal_id: str, token: str) -> schemas.ConsoleSessionView:
@@ -200,5 +204,7 @@ def address_of(call: Call) -> str | None:
 def _open(
     ctx: Context, principal_id: str, lives_s: int, *, address: str | None, key_id: str | None = None
 ) -> schemas.TokenView:
-    token = identity.open_session(ctx.tx, principal_id, lives_s=lives_s, now=ctx.now, address=address, key_id=key_id)
+    token = authentication.open_session(
+        ctx.tx, principal_id, lives_s=lives_s, now=ctx.now, address=address, key_id=key_id
+    )
     return schemas.TokenView(access_token=token, expires_in=lives_s, principal_id=principal_id)

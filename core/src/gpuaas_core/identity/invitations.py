@@ -11,14 +11,15 @@ from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
+from ..iam import roles
+from ..iam.principals import principal_of
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..ledger.events import declare
-from . import roles, schemas, service
-from .errors import EmailTaken, InvitationInvalid
-from .principals import principal_of
-from .reads import project_scope, tenant_scope
-from .tables import invitations, principals
+from ..tenancy import schemas, service
+from ..tenancy.errors import EmailTaken, InvitationInvalid
+from ..tenancy.reads import project_scope, tenant_scope
+from ..tenancy.tables import invitations, principals
 
 declare(
     {

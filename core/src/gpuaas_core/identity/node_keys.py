@@ -16,8 +16,7 @@ from sqlalchemy import Connection, Row, func, select, update
 
 from ..kit.db import delete_some
 from ..kit.wire import canonical
-from . import identity
-from .errors import (
+from ..tenancy.errors import (
     AssertionRefused,
     IdentityCloned,
     IdentityClosed,
@@ -26,7 +25,8 @@ from .errors import (
     IdentityUnknown,
     KeyTaken,
 )
-from .tables import principal_keys, principals, sessions
+from ..tenancy.tables import principal_keys, principals, sessions
+from . import authentication
 
 LIFE_S = 24 * 3600
 RENEWED_AFTER = 2 / 3  # of its life
@@ -35,7 +35,7 @@ REMEMBERED_S = 90 * 24 * 3600  # for so long a retired key is recognised
 
 def add_key(tx: Connection, node_id: str, jwk: dict[str, Any], origin: str, generation: int, now: int) -> str:
     made = {"generation": generation, "thumbprint": thumbprint(jwk), "origin": origin}
-    return identity.add_key(tx, node_id, jwk, now, **made, expires_at=now + LIFE_S * 1000)
+    return authentication.add_key(tx, node_id, jwk, now, **made, expires_at=now + LIFE_S * 1000)
 
 
 def thumbprint(jwk: dict[str, Any]) -> str:
@@ -58,10 +58,10 @@ def next_generation(tx: Connection, node_id: str) -> int:
 
 def sign_in(tx: Connection, vault: Any, assertion: str, now: int) -> tuple[Row[Any], str]:
     """As `identity.check_assertion`, and for machines with the rules of their keys."""
-    issuer, kid = identity.claimed(assertion)
+    issuer, kid = authentication.claimed(assertion)
     row = tx.execute(select(principals).where(principals.c.id == issuer)).first()
     if row is None or row.kind != "node":
-        return identity.check_assertion(tx, assertion, now)
+        return authentication.check_assertion(tx, assertion, now)
     key = _proven(tx, vault, assertion, row, kid, now)
     if key.expires_at is not None and key.expires_at <= now:
         raise IdentityExpired(
@@ -74,7 +74,7 @@ def renew(
     tx: Connection, vault: Any, assertion: str, jwk: dict[str, Any], origin: str, now: int
 ) -> tuple[Row[Any], Row[Any]]:
     """The machine and its next key. Repeating it with the same next key changes nothing."""
-    issuer, kid = identity.claimed(assertion)
+    issuer, kid = authentication.claimed(assertion)
     row = tx.execute(select(principals).where(principals.c.id == issuer, principals.c.kind == "node")).first()
     if row is None:
         raise AssertionRefused("There is no machine with this id.")
@@ -122,13 +122,13 @@ def _proven(tx: Connection, vault: Any, assertion: str, row: Row[Any], kid: str 
     shown = [one for one in keys if (kid in (one.id, one.thumbprint) if kid else one.retired_at is None)]
     if not shown and row.disabled_at is None:
         raise IdentityUnknown(f"{row.name} has no such key.")
-    claims, key_id = identity.verified(tx, assertion, shown or keys, row.id, now)
+    claims, key_id = authentication.verified(tx, assertion, shown or keys, row.id, now)
     key = next(one for one in keys if one.id == key_id)
     if row.disabled_at is not None:
         raise IdentityClosed(f"The machine {row.name} is suspended or retired.")
     if key.retired_at is not None:
         raise _retired(vault, row, key, claims)
-    identity.mark_used(tx, key.id, now)
+    authentication.mark_used(tx, key.id, now)
     if key.last_used_at is None:
         _retire_former(tx, row.id, key, now)
     return key
@@ -148,7 +148,7 @@ def _retire_former(tx: Connection, node_id: str, key: Row[Any], now: int) -> Non
     former = [_of(node_id), principal_keys.c.retired_at.is_(None), principal_keys.c.id != key.id]
     gone = update(principal_keys).where(*former, principal_keys.c.generation < (key.generation or 0))
     ids = list(tx.execute(gone.values(retired_at=now, superseded_by=key.id).returning(principal_keys.c.id)).scalars())
-    identity.close_sessions(tx, sessions.c.key_id.in_(ids), now=now)
+    authentication.close_sessions(tx, sessions.c.key_id.in_(ids), now=now)
 
 
 def _of(node_id: str) -> Any:

@@ -17,7 +17,7 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from ..edge.console import LOOPBACK
 from ..kit.clock import Clock
-from .errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
+from ..tenancy.errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "Ed25519"})
 KEY_TYPES: dict[str, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}  # no shared secrets among them

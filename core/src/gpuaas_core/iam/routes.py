@@ -7,10 +7,11 @@ from sqlalchemy import select
 
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
+from ..identity.routes import Permission
 from ..kit.wire import Page
-from . import denies, explain, roles, schemas, service
-from .identity_routes import Permission
-from .tables import role_bindings
+from ..tenancy import schemas, service
+from ..tenancy.tables import role_bindings
+from . import deny_rules, explain, roles
 
 router = APIRouter(prefix="/v1", tags=["access"])
 Who = Annotated[str, Query(max_length=40, description="id of a user, service account or node of the tenant")]
@@ -96,17 +97,17 @@ async def delete_role(call: Caller, tenant_id: str, role: str) -> Response:
 @router.post("/deny-rules", status_code=201, response_model=schemas.DenyView, **needs("platform.deny.create"))
 async def create_platform_deny(call: Caller, body: schemas.CreateDeny) -> Response:
     """Takes permissions from everybody on the platform, whatever roles they hold."""
-    return await call.write(lambda ctx: denies.deny_view(denies.create_deny(ctx, body)), status=201)
+    return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body)), status=201)
 
 
 @router.get("/deny-rules", **needs("platform.deny.read"))
 async def list_platform_denies(call: Caller) -> Page[schemas.DenyView]:
-    return Page(items=await call.read(denies.list_denies))
+    return Page(items=await call.read(deny_rules.list_denies))
 
 
 @router.post("/deny-rules/{rule_id}/remove", response_model=schemas.DenyView, **needs("platform.deny.remove"))
 async def remove_platform_deny(call: Caller, rule_id: str) -> Response:
-    return await call.write(lambda ctx: denies.deny_view(denies.remove_deny(ctx, rule_id)))
+    return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.remove_deny(ctx, rule_id)))
 
 
 @router.post(
@@ -117,13 +118,15 @@ async def remove_platform_deny(call: Caller, rule_id: str) -> Response:
 )
 async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDeny) -> Response:
     """Takes permissions from everybody in the tenant, or in one of its projects."""
-    return await call.write(lambda ctx: denies.deny_view(denies.create_deny(ctx, body, body.project_id)), status=201)
+    return await call.write(
+        lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body, body.project_id)), status=201
+    )
 
 
 @router.get("/tenants/{tenant_id}/deny-rules", **needs("iam.deny.read", "tenant"))
 async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
     """The tenant's own rules and its projects'; where one of the platform's decides, `explain` shows it."""
-    return Page(items=await call.read(denies.list_denies))
+    return Page(items=await call.read(deny_rules.list_denies))
 
 
 @router.post(
@@ -132,7 +135,7 @@ async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
     **needs("iam.deny.remove", "tenant"),
 )
 async def remove_deny(call: Caller, tenant_id: str, rule_id: str) -> Response:
-    return await call.write(lambda ctx: denies.deny_view(denies.remove_deny(ctx, rule_id)))
+    return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.remove_deny(ctx, rule_id)))
 
 
 def _binding(row: Any) -> schemas.BindingView:

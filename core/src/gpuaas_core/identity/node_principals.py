@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, update
 
-from . import machines
-from .identity import close_sessions
-from .service import bind
-from .tables import principal_keys, principals, sessions
+from ..tenancy.service import bind
+from ..tenancy.tables import principal_keys, principals, sessions
+from . import node_keys
+from .authentication import close_sessions
 
 
 def add_machine_principal(
@@ -15,7 +15,7 @@ def add_machine_principal(
 ) -> None:
     row = {"id": node_id, "kind": "node", "name": name, "tenant_id": tenant_id, "created_at": now}
     tx.execute(insert(principals).values(**row))
-    machines.add_key(tx, node_id, jwk, origin, 1, now)
+    node_keys.add_key(tx, node_id, jwk, origin, 1, now)
     bind(tx, node_id, role, "node", node_id, tenant_id, now)
 
 
@@ -33,11 +33,11 @@ def suspend_machine_principal(tx: Connection, node_id: str, now: int) -> None:
 
 def reopen_machine_principal(tx: Connection, node_id: str, jwk: dict[str, Any], origin: str, now: int) -> None:
     """With one key, made now; every former one is closed, so that whoever still holds it raises no alarm."""
-    generation = machines.next_generation(tx, node_id)
-    machines.check_new(tx, node_id, jwk)
+    generation = node_keys.next_generation(tx, node_id)
+    node_keys.check_new(tx, node_id, jwk)
     _close_keys(tx, node_id, now)
     tx.execute(update(principals).where(principals.c.id == node_id).values(disabled_at=None))
-    machines.add_key(tx, node_id, jwk, origin, generation, now)
+    node_keys.add_key(tx, node_id, jwk, origin, generation, now)
 
 
 def _close_keys(tx: Connection, node_id: str, now: int) -> None:

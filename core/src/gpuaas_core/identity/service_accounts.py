@@ -7,16 +7,18 @@ from sqlalchemy import Connection, Row, Select, delete, func, insert, select, up
 from ..access.context import Context
 from ..access.evaluate import Place, Scope
 from ..access.permissions import OPERATOR_KEYS
+from ..iam import roles
+from ..iam.principals import principal_of, with_grants
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from ..ledger.events import declare
-from . import identity, roles, schemas
-from .errors import KeyTaken, TooManyKeys
-from .principals import principal_of, with_grants
-from .reads import project_scope, tenant_scope
-from .service import bind, principal_view
-from .tables import principal_keys, principals, role_bindings, sessions
+from ..tenancy import schemas
+from ..tenancy.errors import KeyTaken, TooManyKeys
+from ..tenancy.reads import project_scope, tenant_scope
+from ..tenancy.service import bind, principal_view
+from ..tenancy.tables import principal_keys, principals, role_bindings, sessions
+from . import authentication
 
 declare(
     {
@@ -33,11 +35,11 @@ MOST_KEYS = 10
 
 
 def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:
-    jwk = identity.check_public_jwk(body.public_jwk)
+    jwk = authentication.check_public_jwk(body.public_jwk)
     account_id = ctx.resource_id = new_id("sa")
     row = {"id": account_id, "kind": "service_account", "name": body.name, "created_at": ctx.now}
     ctx.tx.execute(insert(principals).values(**row, tenant_id=ctx.scope.tenant_id, project_id=project_id))
-    identity.add_key(ctx.tx, account_id, jwk, ctx.now)
+    authentication.add_key(ctx.tx, account_id, jwk, ctx.now)
     for role in body.roles:
         roles.check_bindable(ctx.tx, ctx.scope.tenant_id, role, "project")
         roles.check_holds_all(ctx.tx, ctx.principal, role, ctx.scope)
@@ -58,7 +60,7 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
     if enabled:
         ctx.emit("tenancy.service_account.enabled", account_id, {"name": row.name})
     else:
-        identity.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
+        authentication.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
         ctx.emit("tenancy.service_account.disabled", account_id, {"name": row.name})
         ctx.rights_changed(account_id)
     return account_row(ctx.tx, project_id, account_id)
@@ -73,7 +75,7 @@ def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Ro
     ctx.tx.execute(delete(role_bindings).where(role_bindings.c.principal_id == account_id))
     mine = (principal_keys.c.principal_id == account_id) & principal_keys.c.retired_at.is_(None)
     ctx.tx.execute(update(principal_keys).where(mine).values(retired_at=ctx.now))
-    identity.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
+    authentication.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
     ctx.emit("tenancy.service_account.deleted", account_id, {"name": row.name})
     ctx.rights_changed(account_id)
     return ctx.tx.execute(select(principals).where(principals.c.id == account_id)).one()
@@ -82,13 +84,13 @@ def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Ro
 def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey) -> Row[Any]:
     account = account_row(ctx.tx, project_id, account_id)
     _check_appoints(ctx, account)
-    jwk = identity.check_public_jwk(body.public_jwk)
+    jwk = authentication.check_public_jwk(body.public_jwk)
     known = keys_of(ctx.tx, account_id)
     if any(canonical(key.public_jwk) == canonical(jwk) for key in known):
         raise KeyTaken(f"{account.name} has, or had, exactly this key.")
     if sum(key.retired_at is None for key in known) >= MOST_KEYS:
         raise TooManyKeys(f"{account.name} has {MOST_KEYS} active keys.")
-    key_id = ctx.resource_id = identity.add_key(ctx.tx, account_id, jwk, ctx.now)
+    key_id = ctx.resource_id = authentication.add_key(ctx.tx, account_id, jwk, ctx.now)
     ctx.emit("tenancy.service_account.key_added", account_id, {"key_id": key_id})
     return _key(ctx.tx, account_id, key_id)
 
@@ -99,7 +101,7 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
     ctx.resource_id = key_id
     if key.retired_at is None:
         ctx.tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(retired_at=ctx.now))
-        identity.close_sessions(ctx.tx, sessions.c.key_id == key_id, now=ctx.now)
+        authentication.close_sessions(ctx.tx, sessions.c.key_id == key_id, now=ctx.now)
         ctx.emit("tenancy.service_account.key_retired", account_id, {"key_id": key_id})
         ctx.rights_changed(account_id)
     return _key(ctx.tx, account_id, key_id)

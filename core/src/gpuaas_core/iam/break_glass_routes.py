@@ -5,8 +5,9 @@ from fastapi import APIRouter, Response
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import break_glass, schemas
-from .tables import break_glass as table
+from ..tenancy import schemas
+from ..tenancy.tables import break_glass as table
+from . import break_glass
 
 router = APIRouter(prefix="/v1", tags=["access"])
 _ONE = {"response_model": schemas.BreakGlassView}

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from ..edge.call import Call
 from ..kit.problems import Problem
-from .errors import IdentityCloned, IdentitySuperseded
+from ..tenancy.errors import IdentityCloned, IdentitySuperseded
 
 
 async def watched(call: Call, proof: Awaitable[Response]) -> Response:

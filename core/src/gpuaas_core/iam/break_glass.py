@@ -15,11 +15,11 @@ from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.audit import Entry
 from ..ledger.events import declare
-from . import schemas
-from .errors import SecondPersonNeeded
-from .reads import tenant_scope
+from ..tenancy import schemas
+from ..tenancy.errors import SecondPersonNeeded
+from ..tenancy.reads import tenant_scope
+from ..tenancy.tables import break_glass
 from .states import ACTIVE, AWAITING, BREAK_GLASS, EXPIRED
-from .tables import break_glass
 
 declare(
     {

@@ -5,13 +5,14 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from ..access.context import Context
+from ..iam import roles
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.sealed import declare_sealed
 from ..ledger.events import declare
-from . import roles, schemas
-from .errors import DomainsNeeded
-from .tables import identity_providers, sign_in_attempts, tenants
+from ..tenancy import schemas
+from ..tenancy.errors import DomainsNeeded
+from ..tenancy.tables import identity_providers, sign_in_attempts, tenants
 
 declare(
     {

@@ -6,8 +6,9 @@ from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from . import accounts, schemas
-from .tables import principals
+from ..tenancy import schemas
+from ..tenancy.tables import principals
+from . import service_accounts
 
 router = APIRouter(prefix="/v1/projects/{project_id}/service-accounts", tags=["identity and tenancy"])
 _ONE = {"response_model": schemas.ServiceAccountView}
@@ -17,7 +18,10 @@ _ONE = {"response_model": schemas.ServiceAccountView}
 async def create_service_account(call: Caller, project_id: str, body: schemas.CreateServiceAccount) -> Response:
     """Only the public key is sent; the private key never leaves its owner."""
     return await call.write(
-        lambda ctx: accounts.account_view(ctx.tx, accounts.create_service_account(ctx, project_id, body)), status=201
+        lambda ctx: service_accounts.account_view(
+            ctx.tx, service_accounts.create_service_account(ctx, project_id, body)
+        ),
+        status=201,
     )
 
 
@@ -26,9 +30,11 @@ async def list_service_accounts(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ServiceAccountView]:
     """Who they are, what they hold, and when each signed in last."""
-    query = accounts.accounts_of(project_id)
+    query = service_accounts.accounts_of(project_id)
     return await call.read(
-        lambda ctx: page(ctx, query, principals.c.id, limit, cursor, lambda row: accounts.account_view(ctx.tx, row))
+        lambda ctx: page(
+            ctx, query, principals.c.id, limit, cursor, lambda row: service_accounts.account_view(ctx.tx, row)
+        )
     )
 
 
@@ -36,7 +42,9 @@ async def list_service_accounts(
 async def disable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
     """Effective on the account's next request."""
     return await call.write(
-        lambda ctx: accounts.account_view(ctx.tx, accounts.set_enabled(ctx, project_id, account_id, enabled=False))
+        lambda ctx: service_accounts.account_view(
+            ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=False)
+        )
     )
 
 
@@ -44,7 +52,9 @@ async def disable_service_account(call: Caller, project_id: str, account_id: str
 async def enable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
     """It may sign in again; the tokens it had stay dead."""
     return await call.write(
-        lambda ctx: accounts.account_view(ctx.tx, accounts.set_enabled(ctx, project_id, account_id, enabled=True))
+        lambda ctx: service_accounts.account_view(
+            ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=True)
+        )
     )
 
 
@@ -52,7 +62,9 @@ async def enable_service_account(call: Caller, project_id: str, account_id: str)
 async def delete_service_account(call: Caller, project_id: str, account_id: str) -> Response:
     """Gone at once, with its keys, tokens and roles; its name stays in the history."""
     return await call.write(
-        lambda ctx: accounts.account_view(ctx.tx, accounts.delete_service_account(ctx, project_id, account_id))
+        lambda ctx: service_accounts.account_view(
+            ctx.tx, service_accounts.delete_service_account(ctx, project_id, account_id)
+        )
     )
 
 
@@ -61,8 +73,8 @@ async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[sche
     """Every key it ever had, and when each was used last."""
 
     def read(ctx: Context) -> list[schemas.KeyView]:
-        account = accounts.account_row(ctx.tx, project_id, account_id)
-        return [accounts.key_view(row) for row in accounts.keys_of(ctx.tx, account.id)]
+        account = service_accounts.account_row(ctx.tx, project_id, account_id)
+        return [service_accounts.key_view(row) for row in service_accounts.keys_of(ctx.tx, account.id)]
 
     return Page(items=await call.read(read))
 
@@ -76,7 +88,7 @@ async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[sche
 async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.AddKey) -> Response:
     """One more key; the others go on working until they are retired."""
     return await call.write(
-        lambda ctx: accounts.key_view(accounts.add_key(ctx, project_id, account_id, body)), status=201
+        lambda ctx: service_accounts.key_view(service_accounts.add_key(ctx, project_id, account_id, body)), status=201
     )
 
 
@@ -87,4 +99,6 @@ async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.
 )
 async def retire_key(call: Caller, project_id: str, account_id: str, key_id: str) -> Response:
     """The key signs in no more, and the tokens it opened are dead on their next request."""
-    return await call.write(lambda ctx: accounts.key_view(accounts.retire_key(ctx, project_id, account_id, key_id)))
+    return await call.write(
+        lambda ctx: service_accounts.key_view(service_accounts.retire_key(ctx, project_id, account_id, key_id))
+    )

@@ -12,8 +12,8 @@ from ..access.rules import decide
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import schemas
-from .errors import (
+from ..tenancy import schemas
+from ..tenancy.errors import (
     GrantExceedsOwn,
     OperatorAppointmentNeeded,
     PermissionUnknown,
@@ -21,7 +21,7 @@ from .errors import (
     RoleNotBindable,
     RoleTaken,
 )
-from .tables import custom_roles, role_bindings
+from ..tenancy.tables import custom_roles, role_bindings
 
 declare(
     {

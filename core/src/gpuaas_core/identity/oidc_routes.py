@@ -13,10 +13,11 @@ from ..edge.call import Call, Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
 from ..kit.problems import Problem
 from ..kit.wire import Page
-from . import identity, oidc, providers, schemas
-from .errors import OidcRefused
-from .identity_routes import address_of, open_console
-from .tables import identity_providers
+from ..tenancy import schemas
+from ..tenancy.errors import OidcRefused
+from ..tenancy.tables import identity_providers
+from . import authentication, oidc, oidc_providers
+from .routes import address_of, open_console
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
 _AT = "/tenants/{tenant_id}/identity-providers"
@@ -31,7 +32,7 @@ async def create_provider(call: Caller, tenant_id: str, body: schemas.CreateProv
     """Register `callback_url` of the answer at the provider. The secret is sealed and never shown."""
     call.platform.issuers.check_address(body.issuer)
     return await call.write(
-        lambda ctx: _view(call, providers.create_provider(ctx, call.vault, tenant_id, body)), status=201
+        lambda ctx: _view(call, oidc_providers.create_provider(ctx, call.vault, tenant_id, body)), status=201
     )
 
 
@@ -39,33 +40,33 @@ async def create_provider(call: Caller, tenant_id: str, body: schemas.CreateProv
 async def list_providers(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ProviderView]:
-    query, ids = providers.providers_of(tenant_id), identity_providers.c.id
+    query, ids = oidc_providers.providers_of(tenant_id), identity_providers.c.id
     return await call.read(lambda ctx: page(ctx, query, ids, limit, cursor, lambda row: _view(call, row)))
 
 
 @router.get(_AT + "/{provider_id}", **needs("tenancy.identity_provider.read", "tenant"))
 async def get_provider(call: Caller, tenant_id: str, provider_id: str) -> schemas.ProviderView:
-    return await call.read(lambda ctx: _view(call, providers.provider(ctx.tx, provider_id, tenant_id)))
+    return await call.read(lambda ctx: _view(call, oidc_providers.provider(ctx.tx, provider_id, tenant_id)))
 
 
 @router.post(_AT + "/{provider_id}/update", **_ONE, **needs("tenancy.identity_provider.update", "tenant"))
 async def update_provider(call: Caller, tenant_id: str, provider_id: str, body: schemas.UpdateProvider) -> Response:
     """What is left out stays as it is."""
     return await call.write(
-        lambda ctx: _view(call, providers.update_provider(ctx, call.vault, tenant_id, provider_id, body))
+        lambda ctx: _view(call, oidc_providers.update_provider(ctx, call.vault, tenant_id, provider_id, body))
     )
 
 
 @router.post(_AT + "/{provider_id}/delete", **_ONE, **needs("tenancy.identity_provider.delete", "tenant"))
 async def delete_provider(call: Caller, tenant_id: str, provider_id: str) -> Response:
     """Nobody signs in through it any more; sessions that are open go on."""
-    return await call.write(lambda ctx: _view(call, providers.delete_provider(ctx, tenant_id, provider_id)))
+    return await call.write(lambda ctx: _view(call, oidc_providers.delete_provider(ctx, tenant_id, provider_id)))
 
 
 @router.get("/auth/oidc/{provider_id}/start", status_code=303, response_class=RedirectResponse, **public())
 async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None, port: Port = None) -> Response:
     """Sends the browser to the provider. A CLI adds a challenge, and where it listens."""
-    row = await call.read(lambda ctx: providers.provider(ctx.tx, provider_id))
+    row = await call.read(lambda ctx: oidc_providers.provider(ctx.tx, provider_id))
     try:
         metadata = await call.platform.issuers.metadata(row.issuer)
     except Problem as problem:
@@ -80,7 +81,7 @@ async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None
     asked = {
         "response_type": "code",
         "client_id": row.client_id,
-        "redirect_uri": providers.callback_url(call.platform.public_url),
+        "redirect_uri": oidc_providers.callback_url(call.platform.public_url),
         "scope": " ".join(row.scopes),
         "state": state,
         "nonce": oidc.nonce_of(call.vault, state),
@@ -98,9 +99,9 @@ async def list_sign_in_ways(
     call: Caller, tenant: Annotated[str, Query(max_length=40, description="the tenant's short name")]
 ) -> schemas.SignInWaysView:
     """For a sign-in page: through whom people of a tenant sign in. The same answer for no provider and no tenant."""
-    rows = await call.read(lambda ctx: list(ctx.tx.execute(providers.ways_into(tenant))))
+    rows = await call.read(lambda ctx: list(ctx.tx.execute(oidc_providers.ways_into(tenant))))
     url = call.platform.public_url
-    return schemas.SignInWaysView(items=[providers.way(row, url) for row in rows])
+    return schemas.SignInWaysView(items=[oidc_providers.way(row, url) for row in rows])
 
 
 @router.get("/auth/oidc/callback", status_code=303, response_class=RedirectResponse, **public())
@@ -148,8 +149,8 @@ async def redeem_oidc_code(call: Caller, body: schemas.RedeemCode) -> Response:
 
     def redeem(ctx: Context) -> schemas.TokenView:
         who = oidc.redeem_code(ctx.tx, body.code, body.verifier, ctx.now)
-        lives = identity.USER_TOKEN_S
-        token = identity.open_session(ctx.tx, who, lives_s=lives, now=ctx.now, address=address_of(call))
+        lives = authentication.USER_TOKEN_S
+        token = authentication.open_session(ctx.tx, who, lives_s=lives, now=ctx.now, address=address_of(call))
         return schemas.TokenView(access_token=token, expires_in=lives, principal_id=who)
 
     return await call.write(redeem, repeats=False, audited=False)
@@ -160,11 +161,11 @@ async def _claims(call: Call, row: Any, state: str, code: str) -> dict[str, Any]
     form = {
         "grant_type": "authorization_code",
         "code": code,
-        "redirect_uri": providers.callback_url(call.platform.public_url),
+        "redirect_uri": oidc_providers.callback_url(call.platform.public_url),
         "client_id": row.client_id,
         "code_verifier": oidc.verifier_of(call.vault, state),
     }
-    secret = await call.read(lambda ctx: providers.secret_of(ctx.tx, call.vault, row))
+    secret = await call.read(lambda ctx: oidc_providers.secret_of(ctx.tx, call.vault, row))
     token = await issuers.redeem(row.issuer, form, secret)
     return await issuers.claims(row.issuer, row.client_id, token, oidc.nonce_of(call.vault, state))
 
@@ -172,7 +173,7 @@ async def _claims(call: Call, row: Any, state: str, code: str) -> dict[str, Any]
 def _arrived(call: Call, attempt: Any, got: dict[str, str]) -> Response:
     if token := got.get("token"):
         response: Response = RedirectResponse("/", 303)
-        console.give(response, call.request, call.vault, token, identity.USER_TOKEN_S)
+        console.give(response, call.request, call.vault, token, authentication.USER_TOKEN_S)
     elif attempt.cli_port:
         response = RedirectResponse(f"http://127.0.0.1:{attempt.cli_port}/?{urlencode({'code': got['code']})}", 303)
     else:
@@ -184,4 +185,4 @@ def _arrived(call: Call, attempt: Any, got: dict[str, str]) -> Response:
 
 
 def _view(call: Call, row: Any) -> schemas.ProviderView:
-    return providers.view(row, call.platform.public_url)
+    return oidc_providers.view(row, call.platform.public_url)

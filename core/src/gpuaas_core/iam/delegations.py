@@ -16,11 +16,12 @@ from ..access.rules import rules_at
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import roles, schemas
-from .errors import GrantExceedsOwn, NotLendable, PermissionUnknown
+from ..tenancy import schemas
+from ..tenancy.errors import GrantExceedsOwn, NotLendable, PermissionUnknown
+from ..tenancy.reads import project_scope
+from ..tenancy.tables import delegations, principals
+from . import roles
 from .principals import delegated, lender_of
-from .reads import project_scope
-from .tables import delegations, principals
 
 declare(
     {

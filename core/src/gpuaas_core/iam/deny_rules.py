@@ -14,10 +14,10 @@ from ..access.rules import deny_rules
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from . import schemas
-from .errors import PermissionUnknown, Undeniable
-from .reads import project_scope
-from .tables import projects
+from ..tenancy import schemas
+from ..tenancy.errors import PermissionUnknown, Undeniable
+from ..tenancy.reads import project_scope
+from ..tenancy.tables import projects
 
 declare(
     {
