@@ -27,7 +27,8 @@ from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
 from .doctor import commands
 from .identity import node_keys
-from .identity.authentication import hash_password
+from .identity.passwords import hash_password
+from .identity.users import bootstrap_admin
 from .kit.clock import system_clock
 from .kit.db import Database
 from .kit.problems import Problem
@@ -35,7 +36,6 @@ from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .operations import claims
 from .settings import Settings
-from .tenancy.service import bootstrap_admin
 from .workers.fanout import Fanout
 from .workers.otlp_export import OtlpExport
 

@@ -31,10 +31,10 @@ from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
 from ..iam import break_glass_routes, delegation_routes
 from ..iam import routes as iam
-from ..identity import oidc_routes, service_account_routes
+from ..identity import oidc_routes, service_account_routes, user_routes
 from ..identity import routes as identity
-from ..identity.authentication import authenticate, renew_session
 from ..identity.oidc_issuers import Issuers
+from ..identity.sessions import authenticate, renew_session
 from ..instances import (
     access_routes,
     allocation_routes,
@@ -85,6 +85,7 @@ ROUTERS = [
     identity.router,
     oidc_routes.router,
     tenancy.router,
+    user_routes.router,
     service_account_routes.router,
     iam.router,
     delegation_routes.router,

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity import service, standing
-from ..identity.authentication import end_all_sessions
+from ..identity.sessions import end_all_sessions
 from ..kit.ids import first_number
 from ..kit.numbers import raise_number
 from ..ledger import audit

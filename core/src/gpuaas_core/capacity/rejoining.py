@@ -13,10 +13,10 @@ from ..access.evaluate import PLATFORM, Scope
 from ..custody import authorities
 from ..custody.vault import Vault
 from ..iam.principals import principal_of
-from ..identity import authentication, node_keys, node_principals
+from ..identity import assertions, node_keys, node_principals
+from ..identity.errors import IdentityCloned, IdentitySuperseded
 from ..kit.problems import Problem
 from ..ledger.events import declare
-from ..tenancy.errors import IdentityCloned, IdentitySuperseded
 from . import schemas
 from .errors import EnrolmentTokenInvalid
 from .reads import node_row, node_scope
@@ -39,7 +39,7 @@ def origin(facts: schemas.Facts, boot_id: str = "") -> str:
 
 
 def renew(ctx: Context, vault: Vault, body: schemas.RenewIdentity) -> schemas.IdentityView:
-    jwk = authentication.check_public_jwk(body.public_jwk)
+    jwk = assertions.check_public_jwk(body.public_jwk)
     made_on = f"{body.machine_id}/{body.boot_id}"
     row, key = node_keys.renew(ctx.tx, vault, body.client_assertion, jwk, made_on, ctx.now)
     ctx.principal, ctx.scope, ctx.resource_id = principal_of(ctx.tx, row), node_scope(ctx.tx, row.id), row.id
@@ -61,7 +61,7 @@ def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
         return
     change = {"state": NODE.after(node.state, "suspend"), "standing_reason": shown.detail}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
-    node_principals.suspend_machine_principal(ctx.tx, node.id, ctx.now)
+    node_principals.suspend_node_principal(ctx.tx, node.id, ctx.now)
     ctx.rights_changed(node.id)
     ctx.emit(
         "capacity.node.suspended", node.id, {"node_name": node.name, "reason": shown.detail} | {"state": "suspended"}
@@ -94,7 +94,7 @@ def rejoin(
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     others = [enrolments.c.node_id == node.id, enrolments.c.id != invitation.id, enrolments.c.used_by_node.is_(None)]
     ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # one invitation, one return
-    node_principals.reopen_machine_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
+    node_principals.reopen_node_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
     ctx.rights_changed(node.id)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
     told = {"node_name": node.name, "address": change["address"], "state": change["state"]}

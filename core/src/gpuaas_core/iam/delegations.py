@@ -1,7 +1,7 @@
-"""Delegated grants: somebody lends a service account keys they hold themselves, in one project and for a time.
+"""Delegations: a grantor lends a service account some of its own permissions, in one project and until a set time.
 
-The grantor must hold each key when it is lent and whenever it is used (`access/evaluate.py`): who loses a right has
-lent nothing any more, from the next request on. What is done through a grant is recorded with both names.
+The grantor must have each permission when it is lent and on every use (`access/evaluate.py`): a grantor that loses a
+permission no longer lends it, from the next request on. The audit trail records both grantor and grantee.
 """
 
 from dataclasses import replace
@@ -16,17 +16,17 @@ from ..access.rules import rules_at
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from ..tenancy import schemas
-from ..tenancy.errors import GrantExceedsOwn, NotLendable, PermissionUnknown
 from ..tenancy.reads import project_scope
-from ..tenancy.tables import delegations, principals
-from . import roles
+from . import roles, schemas
+from .directory import find_principal
+from .errors import GrantExceedsOwn, NotLendable, PermissionUnknown
 from .principals import delegated, lender_of
+from .tables import delegations
 
 declare(
     {
-        "tenancy.delegation.created": "A service account may do something in a project on somebody's behalf.",
-        "tenancy.delegation.revoked": "A delegation gives nothing any more.",
+        "tenancy.delegation.created": "Delegation created: a service account may act on behalf of the grantor.",
+        "tenancy.delegation.revoked": "Delegation revoked; it grants no permission from the next request on.",
     }
 )
 
@@ -59,12 +59,12 @@ def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegat
 
 
 def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> Row[Any]:
-    """Effective on the grantee's next request; revoking twice is revoking once."""
+    """Effective on the grantee's next request. Revoking it again changes nothing."""
     row = _one(ctx.tx, project_id, delegation_id)
     ctx.resource_id = delegation_id
     if row.revoked_at is None:
-        gone = {"revoked_at": ctx.now, "revoked_by": ctx.principal.id}
-        ctx.tx.execute(update(delegations).where(delegations.c.id == delegation_id).values(**gone))
+        changes = {"revoked_at": ctx.now, "revoked_by": ctx.principal.id}
+        ctx.tx.execute(update(delegations).where(delegations.c.id == delegation_id).values(**changes))
         facts = {"grantor_id": row.grantor_id, "grantee_id": row.grantee_id}
         ctx.emit("tenancy.delegation.revoked", delegation_id, facts)
         ctx.rights_changed(row.grantee_id)
@@ -87,7 +87,7 @@ def _state(row: Row[Any], now: int) -> str:
 
 
 def _effective(tx: Connection, row: Row[Any], now: int) -> list[str]:
-    """What it gives at this moment: not what the grantor has lost, nor what is denied to everybody."""
+    """The permissions it grants now: without those the grantor has lost and those a deny rule denies."""
     lender = lender_of(tx, row) if _state(row, now) == "active" else None
     if lender is None:
         return []
@@ -100,19 +100,19 @@ def _check_keys(ctx: Context, keys: list[str]) -> None:
     if unknown := [key for key in keys if key not in PERMISSIONS]:
         raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
     if kept := [key for key in keys if key in UNLENDABLE]:
-        raise NotLendable(f"Nobody lends {kept[0]!r}.")
+        raise NotLendable(f"The permission {kept[0]!r} cannot be lent.")
     denies = rules_at(ctx.tx, ctx.scope.chain)
-    myself = replace(ctx.principal, grants=())  # a loan is not lent on, and break-glass gives nothing away
+    myself = replace(ctx.principal, grants=())  # delegated and break-glass permissions cannot be lent on
     mine = [key for key in keys if evaluate(myself, key, ctx.scope, denies).allowed]
     if missing := sorted(set(keys) - set(mine)):
-        raise GrantExceedsOwn(f"You do not hold these permissions here: {', '.join(missing[:5])}.")
+        raise GrantExceedsOwn(f"You do not have these permissions here: {', '.join(missing[:5])}.")
     if OPERATOR_KEYS.intersection(keys):
         roles.check_appoints(ctx.tx, myself, ctx.scope, "This delegation")
 
 
 def _check_grantee(ctx: Context, account_id: str) -> None:
-    """Of any project of the tenant: that is what a delegation is for."""
-    row = ctx.tx.execute(select(principals).where(principals.c.id == account_id)).first()
+    """The grantee may belong to any project of the tenant: delegations exist for that case."""
+    row = find_principal(ctx.tx, account_id)
     here = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
     if row is None or not here or row.kind != "service_account":
         raise NotFound("There is no such service account in this tenant.")

@@ -1,6 +1,6 @@
-"""Deny rules: what nobody may at the platform, in a tenant or in a project, whatever roles they hold.
+"""Deny rules: permissions denied to every principal on the platform, in a tenant or in a project.
 
-Evaluated before every binding, so no role lifts one. A rule takes effect on the next request.
+They are evaluated before role bindings, so no role overrides one. A rule takes effect on the next request.
 """
 
 from typing import Any
@@ -14,25 +14,20 @@ from ..access.rules import deny_rules
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from ..tenancy import schemas
-from ..tenancy.errors import PermissionUnknown, Undeniable
-from ..tenancy.reads import project_scope
-from ..tenancy.tables import projects
+from ..tenancy.reads import ids_of_projects_in, scope_in_tenant
+from . import schemas
+from .errors import PermissionUnknown, Undeniable
 
 declare(
     {
-        "tenancy.deny.created": "Permissions are denied to everybody at a place.",
-        "tenancy.deny.removed": "A deny rule was lifted.",
+        "tenancy.deny.created": "Deny rule created: every principal loses the permissions at the scope.",
+        "tenancy.deny.removed": "Deny rule removed.",
     }
 )
 
 
 def create_deny(ctx: Context, body: schemas.CreateDeny, project_id: str | None = None) -> Row[Any]:
-    scope = ctx.scope
-    if project_id is not None:
-        scope = project_scope(ctx.tx, project_id)
-        if scope.tenant_id != ctx.scope.tenant_id:
-            raise NotFound("There is no such project in this tenant.")
+    scope = ctx.scope if project_id is None else scope_in_tenant(ctx.tx, ctx.scope.tenant_id, project_id)
     kind, where = scope.chain[0]
     keys = sorted(set(body.permissions))
     for key in keys:
@@ -65,17 +60,17 @@ def deny_view(row: Row[Any]) -> schemas.DenyView:
 
 
 def _at(ctx: Context) -> Select[Any]:
-    """The rules of this place itself; a tenant's include its projects', and never the platform's."""
+    """The rules at this scope; those of a tenant include its projects, never the platform."""
     kind, where = ctx.scope.chain[0]
     here = (deny_rules.c.scope_kind == kind) & (deny_rules.c.scope_id == where)
     if ctx.scope.chain[0] == PLATFORM:
         return select(deny_rules).where(here)
-    mine = select(projects.c.id).where(projects.c.tenant_id == ctx.scope.tenant_id)
+    mine = ids_of_projects_in(ctx.scope.tenant_id)
     return select(deny_rules).where(here | (deny_rules.c.scope_kind == "project") & deny_rules.c.scope_id.in_(mine))
 
 
 def _check(pattern: str) -> None:
     if pattern in UNDENIABLE:
-        raise Undeniable(f"{pattern!r} cannot be denied: it is needed to see and lift deny rules.")
+        raise Undeniable(f"{pattern!r} cannot be denied: it is needed to list and remove deny rules.")
     if not PATTERN.fullmatch(pattern) or not any(covers(Deny("", PLATFORM, [pattern]), key) for key in PERMISSIONS):
         raise PermissionUnknown(f"There is no permission and no family {pattern!r}.")

@@ -1,4 +1,7 @@
-"""Who somebody is to the evaluator: a principal with the roles bound to it, and with what is lent to it for a time."""
+"""Principals as the evaluator needs them: with the roles bound to them and the permissions lent to them.
+
+Called when a request is authenticated, and wherever one principal acts in the name of another.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,16 +12,17 @@ from sqlalchemy import Connection, Row, bindparam, exists, or_, select
 from ..access.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
 from ..access.permissions import BREAK_GLASS as OPENABLE
 from ..access.permissions import PERMISSIONS, UNLENDABLE
-from ..tenancy.tables import break_glass, custom_roles, delegations, principals, role_bindings
+from .tables import break_glass, custom_roles, delegations, principals, role_bindings
 
-# Asked together with the session, so that the many callers to whom nothing is lent cost no question more.
-HAS_GRANTS = or_(
+# Read together with the session: callers without grants, which are most, cost no further query.
+_HAS_GRANTS = or_(
     exists().where(delegations.c.grantee_id == principals.c.id, delegations.c.revoked_at.is_(None)),
     exists().where(break_glass.c.opened_by == principals.c.id, break_glass.c.state == "active"),
 ).label("has_grants")
+WITH_GRANT_FLAG = select(principals, _HAS_GRANTS)
 
 _HELD_BY = (
-    select(role_bindings, custom_roles.c.id.label("own_role"), custom_roles.c.permissions.label("own_keys"))
+    select(role_bindings, custom_roles.c.id.label("custom_role"), custom_roles.c.permissions.label("custom_keys"))
     .outerjoin(
         custom_roles,
         (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role),
@@ -29,15 +33,15 @@ _HELD_BY = (
 
 
 def principal_of(tx: Connection, row: Row[Any], key_id: str | None = None) -> Principal:
-    """With what it holds by itself; that is all it can lend, and all it can give to others."""
+    """With its role bindings only: these are all it can lend or grant to others."""
     return replace(_principals_of(tx, [row])[row.id], key_id=key_id)
 
 
 def _principals_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Principal]:
-    """All of them at once: one question, however many lend something to one caller."""
+    """All of them in one query, however many grantors lend to one caller."""
     held: dict[str, list[Binding]] = {row.id: [] for row in rows}
     for b in tx.execute(_HELD_BY, {"principals": [*held]}):
-        held[b.principal_id].append(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _own_keys(b)))
+        held[b.principal_id].append(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _custom_keys(b)))
     return {
         row.id: Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, tuple(held[row.id]))
         for row in rows
@@ -45,7 +49,7 @@ def _principals_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Princi
 
 
 def with_grants(tx: Connection, principal: Principal, now: int, project_id: str | None = None) -> Principal:
-    """And with what is lent to it at this moment; of what is lent in projects, only that of `project_id` if given."""
+    """The same principal with the grants that are active now: break-glass, and delegations (into `project_id` only)."""
     return replace(principal, grants=(*_delegated(tx, principal, now, project_id), *_opened(tx, principal, now)))
 
 
@@ -60,7 +64,7 @@ def _delegated(tx: Connection, grantee: Principal, now: int, project_id: str | N
 
 
 def lender_of(tx: Connection, row: Row[Any]) -> Principal | None:
-    """Nobody, once they are disabled or gone: then nothing is lent."""
+    """None once the grantor is disabled or deleted: then the delegation grants nothing."""
     return _lenders(tx, {row.grantor_id}).get(row.grantor_id)
 
 
@@ -84,10 +88,12 @@ def _opened(tx: Connection, principal: Principal, now: int) -> list[Grant]:
     ]
 
 
-def _own_keys(row: Row[Any]) -> frozenset[str] | None:
-    """The keys of a tenant's own role; one that cannot be read gives nothing."""
-    if row.own_role is None:
+def _custom_keys(row: Row[Any]) -> frozenset[str] | None:
+    """The permissions of a custom role. A value that is not a list grants nothing."""
+    if row.custom_role is None:
         return None
     return (
-        frozenset(key for key in row.own_keys if key in PERMISSIONS) if isinstance(row.own_keys, list) else frozenset()
+        frozenset(key for key in row.custom_keys if key in PERMISSIONS)
+        if isinstance(row.custom_keys, list)
+        else frozenset()
     )

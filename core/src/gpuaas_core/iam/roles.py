@@ -1,19 +1,19 @@
-"""Roles: the system's, which are data in `access/`, and a tenant's own. What may be bound where, and by whom."""
+"""Roles: system roles (data in `access/`) and a tenant's custom roles. Which role may be bound where, and by whom."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, delete, select
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope, keys_at
 from ..access.permissions import APPOINT_OPERATOR, APPOINTED_BY, BINDABLE, OPERATOR_KEYS, PERMISSIONS, ROLES
 from ..access.rules import decide
+from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger.events import declare
-from ..tenancy import schemas
-from ..tenancy.errors import (
+from . import schemas
+from .errors import (
     GrantExceedsOwn,
     OperatorAppointmentNeeded,
     PermissionUnknown,
@@ -21,25 +21,25 @@ from ..tenancy.errors import (
     RoleNotBindable,
     RoleTaken,
 )
-from ..tenancy.tables import custom_roles, role_bindings
+from .tables import custom_roles, role_bindings
 
 declare(
     {
-        "tenancy.role.created": "A tenant has a role of its own.",
-        "tenancy.role.deleted": "A tenant's own role is gone; nobody held it.",
+        "tenancy.role.created": "Custom role created in the tenant.",
+        "tenancy.role.deleted": "Custom role of the tenant deleted; it was not bound to any principal.",
     }
 )
 
-OWN_ROLES_BIND_AT = frozenset({"tenant", "project"})
+CUSTOM_ROLES_BIND_AT = frozenset({"tenant", "project"})
 
 
 def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[Any]:
-    """A named set of keys. It never changes: who needs another set makes another role."""
+    """A named set of permissions. It is immutable: for another set, create another role."""
     keys = sorted(set(body.permissions))
     if unknown := [key for key in keys if key not in PERMISSIONS]:
         raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
     if missing := set(keys) - keys_at(ctx.principal, ctx.scope):
-        raise GrantExceedsOwn(f"You do not hold these permissions here: {', '.join(sorted(missing)[:5])}.")
+        raise GrantExceedsOwn(f"You do not have these permissions here: {', '.join(sorted(missing)[:5])}.")
     role_id = ctx.resource_id = new_id("role")
     row = {
         "id": role_id,
@@ -48,11 +48,8 @@ def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[A
         "permissions": keys,
         "created_by": ctx.principal.id,
     }
-    try:
-        with ctx.tx.begin_nested():
-            ctx.tx.execute(insert(custom_roles).values(**row, created_at=ctx.now))
-    except IntegrityError as error:
-        raise RoleTaken(f"The tenant has a role {body.name!r}.") from error
+    if not insert_new(ctx.tx, custom_roles, **row, created_at=ctx.now):
+        raise RoleTaken(f"The tenant has a role {body.name!r}.")
     ctx.emit("tenancy.role.created", role_id, {"name": body.name, "permissions": keys})
     return ctx.tx.execute(select(custom_roles).where(custom_roles.c.id == role_id)).one()
 
@@ -61,10 +58,10 @@ def delete_role(ctx: Context, tenant_id: str, name: str) -> Row[Any]:
     mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
     row = ctx.tx.execute(select(custom_roles).where(mine)).first()
     if row is None:
-        raise NotFound(f"The tenant has no role {name!r} of its own.")
+        raise NotFound(f"The tenant has no custom role {name!r}.")
     held = select(role_bindings.c.id).where(role_bindings.c.tenant_id == tenant_id, role_bindings.c.role == name)
     if ctx.tx.execute(held).first():
-        raise RoleInUse(f"Somebody still holds the role {name!r}.")
+        raise RoleInUse(f"The role {name!r} is still bound to a principal.")
     ctx.resource_id = row.id
     ctx.tx.execute(delete(custom_roles).where(mine))
     ctx.emit("tenancy.role.deleted", row.id, {"name": name})
@@ -72,18 +69,18 @@ def delete_role(ctx: Context, tenant_id: str, name: str) -> Row[Any]:
 
 
 def list_roles(tx: Connection, tenant_id: str) -> list[schemas.RoleView]:
-    """What can be bound in this tenant: the system's roles, then its own."""
+    """The roles that can be bound in this tenant: system roles, then its custom roles."""
     system = [
         schemas.RoleView(name=name, permissions=sorted(ROLES[name]), bindable_at=sorted(places), system=True)
         for name, places in BINDABLE.items()
         if "platform" not in places
     ]
-    own = tx.execute(select(custom_roles).where(custom_roles.c.tenant_id == tenant_id).order_by(custom_roles.c.name))
-    return system + [role_view(row) for row in own]
+    custom = tx.execute(select(custom_roles).where(custom_roles.c.tenant_id == tenant_id).order_by(custom_roles.c.name))
+    return system + [role_view(row) for row in custom]
 
 
 def role_view(row: Row[Any]) -> schemas.RoleView:
-    places = sorted(OWN_ROLES_BIND_AT)
+    places = sorted(CUSTOM_ROLES_BIND_AT)
     return schemas.RoleView(name=row.name, permissions=row.permissions, bindable_at=places, system=False)
 
 
@@ -97,7 +94,7 @@ def role_keys(tx: Connection, tenant_id: str | None, name: str) -> frozenset[str
 def check_bindable(tx: Connection, tenant_id: str | None, name: str, kind: str) -> None:
     places = BINDABLE.get(name, frozenset())
     if not places and name not in ROLES and role_keys(tx, tenant_id, name):
-        places = OWN_ROLES_BIND_AT
+        places = CUSTOM_ROLES_BIND_AT
     if kind not in places:
         raise RoleNotBindable(f"The role {name!r} does not exist or cannot be bound at a {kind}.")
 
@@ -111,14 +108,14 @@ def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope)
         check_appoints(tx, grantor, scope, f"The role {role!r}")
     missing = given - keys_at(grantor, scope)
     if missing:
-        raise GrantExceedsOwn(f"{role!r} holds permissions you do not hold here: {', '.join(sorted(missing)[:5])}.")
+        raise GrantExceedsOwn(f"{role!r} contains permissions you do not have here: {', '.join(sorted(missing)[:5])}.")
 
 
 def check_appoints(tx: Connection, grantor: Principal, scope: Scope, what: str) -> None:
-    """Of whatever makes an account an operator: a role, a loan, a key of an account that is one already."""
+    """For every way to make an account an operator: a role, a delegation, a key of an account that is one already."""
     if not decide(tx, grantor, APPOINT_OPERATOR, scope).allowed:
         raise OperatorAppointmentNeeded(
-            f"{what} gives root on the machines of a project, and {grantor.name} lacks the permission "
+            f"{what} gives root on the nodes of a project, and {grantor.name} lacks the permission "
             f"{APPOINT_OPERATOR!r} there.",
             extra={"permission": APPOINT_OPERATOR},
         )

@@ -1,20 +1,17 @@
-"""HTTP in, HTTP out: who may do what. Role bindings, roles, deny rules, members, explanations."""
+"""Routes of role bindings, roles, deny rules, project members and explanations."""
 
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from sqlalchemy import select
 
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
-from ..identity.routes import Permission
 from ..kit.wire import Page
-from ..tenancy import schemas, service
-from ..tenancy.tables import role_bindings
-from . import deny_rules, explain, roles
+from . import bindings, deny_rules, explain, roles, schemas
 
 router = APIRouter(prefix="/v1", tags=["access"])
 Who = Annotated[str, Query(max_length=40, description="id of a user, service account or node of the tenant")]
+Permission = Annotated[str, Query(max_length=80, description="a key of contracts/permissions.json")]
 
 
 @router.post(
@@ -24,16 +21,16 @@ Who = Annotated[str, Query(max_length=40, description="id of a user, service acc
     **needs("iam.binding.create", "tenant"),
 )
 async def create_binding(call: Caller, tenant_id: str, body: schemas.CreateBinding) -> Response:
-    """Nobody grants what they do not hold."""
-    return await call.write(lambda ctx: _binding(service.create_binding(ctx, tenant_id, body)), status=201)
+    """The caller must have every permission of the role it binds."""
+    return await call.write(lambda ctx: _binding(bindings.create_binding(ctx, tenant_id, body)), status=201)
 
 
 @router.get("/tenants/{tenant_id}/role-bindings", **needs("iam.binding.read", "tenant"))
 async def list_bindings(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.BindingView]:
-    query = select(role_bindings).where(role_bindings.c.tenant_id == tenant_id)
-    return await call.read(lambda ctx: page(ctx, query, role_bindings.c.id, limit, cursor, _binding))
+    query = bindings.bindings_in(tenant_id)
+    return await call.read(lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, _binding))
 
 
 @router.post(
@@ -42,21 +39,21 @@ async def list_bindings(
     **needs("iam.binding.remove", "tenant"),
 )
 async def remove_binding(call: Caller, tenant_id: str, binding_id: str) -> Response:
-    """The role is lost on the next request of whoever held it."""
-    return await call.write(lambda ctx: _binding(service.remove_binding(ctx, tenant_id, binding_id)))
+    """The principal loses the role on its next request."""
+    return await call.write(lambda ctx: _binding(bindings.remove_binding(ctx, tenant_id, binding_id)))
 
 
 @router.get("/projects/{project_id}/members", **needs("iam.member.read", "project"))
 async def list_project_members(call: Caller, project_id: str) -> Page[schemas.ProjectMemberView]:
-    """Who holds which role here, and whether it comes from the project or from its tenant."""
-    return Page(items=await call.read(lambda ctx: explain.members_of(ctx.tx, ctx.scope)))
+    """The principals with a role here, bound at the project or at its tenant."""
+    return Page(items=await call.read(lambda ctx: bindings.members_of(ctx.tx, ctx.scope)))
 
 
 @router.get("/projects/{project_id}/explain", **needs("iam.decision.explain", "project"))
 async def explain_in_project(
     call: Caller, project_id: str, permission: Permission, principal_id: Who
 ) -> schemas.ExplainView:
-    """Why somebody may or may not do something in this project. For oneself: GET /v1/whoami/explain."""
+    """Why a principal may or may not do something in this project. For the caller: GET /v1/whoami/explain."""
     return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope, ctx.now))
 
 
@@ -74,13 +71,13 @@ async def explain_in_tenant(
     **needs("iam.role.create", "tenant"),
 )
 async def create_role(call: Caller, tenant_id: str, body: schemas.CreateRole) -> Response:
-    """A role of the tenant's own, of permissions the caller holds."""
+    """Creates a custom role from permissions that the caller has."""
     return await call.write(lambda ctx: roles.role_view(roles.create_role(ctx, tenant_id, body)), status=201)
 
 
 @router.get("/tenants/{tenant_id}/roles", **needs("iam.role.read", "tenant"))
 async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
-    """What can be bound in this tenant: the system's roles and its own."""
+    """The roles that can be bound in this tenant: system roles and its custom roles."""
     return Page(items=await call.read(lambda ctx: roles.list_roles(ctx.tx, tenant_id)))
 
 
@@ -90,13 +87,13 @@ async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
     **needs("iam.role.delete", "tenant"),
 )
 async def delete_role(call: Caller, tenant_id: str, role: str) -> Response:
-    """Refused while somebody holds it."""
+    """Rejected while the role is bound to a principal."""
     return await call.write(lambda ctx: roles.role_view(roles.delete_role(ctx, tenant_id, role)))
 
 
 @router.post("/deny-rules", status_code=201, response_model=schemas.DenyView, **needs("platform.deny.create"))
 async def create_platform_deny(call: Caller, body: schemas.CreateDeny) -> Response:
-    """Takes permissions from everybody on the platform, whatever roles they hold."""
+    """Denies permissions to every principal on the platform, whatever its roles."""
     return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body)), status=201)
 
 
@@ -117,7 +114,7 @@ async def remove_platform_deny(call: Caller, rule_id: str) -> Response:
     **needs("iam.deny.create", "tenant"),
 )
 async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDeny) -> Response:
-    """Takes permissions from everybody in the tenant, or in one of its projects."""
+    """Denies permissions to every principal in the tenant, or in one of its projects."""
     return await call.write(
         lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body, body.project_id)), status=201
     )
@@ -125,7 +122,7 @@ async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDe
 
 @router.get("/tenants/{tenant_id}/deny-rules", **needs("iam.deny.read", "tenant"))
 async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
-    """The tenant's own rules and its projects'; where one of the platform's decides, `explain` shows it."""
+    """The rules of the tenant and its projects. If a rule of the platform decides, `explain` shows it."""
     return Page(items=await call.read(deny_rules.list_denies))
 
 

@@ -1,4 +1,6 @@
-"""What a former key of a machine tells is kept, though the request that showed it is refused and rolls back."""
+"""Records the use of a superseded node key. The request itself is rejected and rolls back, so this has a transaction
+of its own.
+"""
 
 from collections.abc import Awaitable
 
@@ -7,22 +9,23 @@ from sqlalchemy import Connection
 
 from ..edge.call import Call
 from ..kit.problems import Problem
-from ..tenancy.errors import IdentityCloned, IdentitySuperseded
+from .errors import IdentityCloned, IdentitySuperseded
 
 
-async def watched(call: Call, proof: Awaitable[Response]) -> Response:
+async def detect_clones(call: Call, request: Awaitable[Response]) -> Response:
     try:
-        return await proof
-    except (IdentitySuperseded, IdentityCloned) as shown:
-        await _tell(call, shown)
+        return await request
+    except (IdentitySuperseded, IdentityCloned) as problem:
+        await _record(call, problem)
         raise
 
 
-async def _tell(call: Call, shown: Problem) -> None:
-    def told(tx: Connection) -> set[str]:
+async def _record(call: Call, problem: Problem) -> None:
+    def record(tx: Connection) -> set[str]:
         ctx = call.context(tx)
-        call.platform.suspicion(ctx, shown, call.request.client.host if call.request.client else "somebody")
+        address = call.request.client.host if call.request.client else "unknown address"
+        call.platform.suspicion(ctx, problem, address)
         ctx.flush(audited=False)
         return ctx.topics
 
-    call.platform.wakeups.ring(await call.platform.db.write(told))
+    call.platform.wakeups.ring(await call.platform.db.write(record))

@@ -1,37 +1,37 @@
-"""Invitations: a person makes their own local account with a single-use token, computed and never stored.
+"""Invitations: a person creates their own account with a single-use token, which is computed and never stored.
 
-What the invitation gives is checked twice: when it is written, and when it is taken up, for a grantor who has lost a
-right meanwhile can no longer give it.
+The permissions of the inviter are checked twice, when the invitation is created and when it is accepted: an inviter
+that has lost a permission in the meantime can no longer grant it.
 """
 
 import hmac
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..iam import roles
+from ..iam.bindings import bind
+from ..iam.directory import get_principal
 from ..iam.principals import principal_of
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
+from ..kit.vault import Vault
 from ..ledger.events import declare
-from ..tenancy import schemas, service
-from ..tenancy.errors import EmailTaken, InvitationInvalid
-from ..tenancy.reads import project_scope, tenant_scope
-from ..tenancy.tables import invitations, principals
+from ..tenancy.reads import scope_in_tenant, tenant_scope
+from . import schemas
+from .errors import EmailTaken, InvitationInvalid
+from .tables import invitations
+from .users import create_user, find_by_email
 
 declare(
     {
-        "tenancy.invitation.created": "A person is invited to the tenant.",
-        "tenancy.invitation.revoked": "An invitation can no longer be used.",
-        "tenancy.invitation.accepted": "An invited person has an account.",
+        "tenancy.invitation.created": "Person invited to the tenant.",
+        "tenancy.invitation.revoked": "Invitation revoked: it can no longer be used.",
+        "tenancy.invitation.accepted": "Invitation accepted: the invited person has an account.",
     }
 )
-
-
-class Vault(Protocol):
-    def mac(self, message: str) -> str: ...
 
 
 INVITATION_MS = 7 * 24 * 3600 * 1000
@@ -61,46 +61,46 @@ def invitation_token(vault: Vault, invitation_id: str) -> str:
     return f"{invitation_id}.{vault.mac(f'invitation:{invitation_id}')}"
 
 
-def check_token(tx: Connection, vault: Vault, token: str, now: int, *, hold: bool = False) -> Row[Any]:
-    """With `hold` the invitation is locked until the transaction ends, so that it is accepted once."""
+def check_token(tx: Connection, vault: Vault, token: str, now: int, *, lock: bool = False) -> Row[Any]:
+    """With `lock` the invitation is locked until the transaction ends, so that it is accepted only once."""
     invitation_id, _, _ = token.partition(".")
     mine = select(invitations).where(invitations.c.id == invitation_id)
-    row = tx.execute(mine.with_for_update() if hold else mine).first()
-    good = hmac.compare_digest(invitation_token(vault, invitation_id).encode(), token.encode())
-    if row is None or not good or state_of(row, now) != "open":
+    row = tx.execute(mine.with_for_update() if lock else mine).first()
+    valid = hmac.compare_digest(invitation_token(vault, invitation_id).encode(), token.encode())
+    if row is None or not valid or state_of(row, now) != "open":
         raise InvitationInvalid("This invitation is unknown, used, revoked or expired.")
     return row
 
 
 def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_hash: str) -> Row[Any]:
-    return take_up(ctx, check_token(ctx.tx, vault, body.token, ctx.now, hold=True), password_hash)
+    return create_invited_user(ctx, check_token(ctx.tx, vault, body.token, ctx.now, lock=True), password_hash)
 
 
-def open_for(tx: Connection, tenant_id: str, email: str, now: int) -> Row[Any] | None:
-    """The newest open invitation of an address, locked: somebody else has verified whose address it is."""
+def find_open(tx: Connection, tenant_id: str, email: str, now: int) -> Row[Any] | None:
+    """The newest open invitation of an address, locked. The caller must have verified who owns the address."""
     mine = invitations_of(tenant_id).where(invitations.c.email == email).order_by(invitations.c.id.desc())
     return next((row for row in tx.execute(mine.with_for_update()).all() if state_of(row, now) == "open"), None)
 
 
-def take_up(ctx: Context, invitation: Row[Any], password_hash: str | None) -> Row[Any]:
-    inviter = ctx.tx.execute(select(principals).where(principals.c.id == invitation.invited_by)).one()
+def create_invited_user(ctx: Context, invitation: Row[Any], password_hash: str | None) -> Row[Any]:
+    inviter = get_principal(ctx.tx, invitation.invited_by)
     ctx.scope = tenant_scope(ctx.tx, invitation.tenant_id)
     invited = ctx.principal
     if inviter.disabled_at is not None:
-        raise InvitationInvalid("Whoever invited you is no longer active.")
+        raise InvitationInvalid("The person who invited you is disabled.")
     try:
         ctx.principal = principal_of(ctx.tx, inviter)
         ctx.allow("tenancy.user.create")
         scope = _check_role(ctx, invitation.tenant_id, invitation.role, invitation.project_id)
     except Problem as error:
-        raise InvitationInvalid("Whoever invited you may no longer give what the invitation says.") from error
+        raise InvitationInvalid("The person who invited you may no longer grant the role of the invitation.") from error
     finally:
         ctx.principal = invited
     person = {"email": invitation.email, "name": invitation.name}
-    user = service.add_user(ctx, invitation.tenant_id, **person, password_hash=password_hash)
+    user = create_user(ctx, invitation.tenant_id, **person, password_hash=password_hash)
     if invitation.role:
         kind, where = scope.chain[0]
-        service.bind(ctx.tx, user.id, invitation.role, kind, where, invitation.tenant_id, ctx.now)
+        bind(ctx.tx, user.id, invitation.role, kind, where, invitation.tenant_id, ctx.now)
     ctx.tx.execute(update(invitations).where(invitations.c.id == invitation.id).values(accepted_by=user.id))
     ctx.principal = Principal(user.id, "user", user.name, user.tenant_id)
     ctx.resource_id, ctx.reason = invitation.id, f"invited by {inviter.id}"
@@ -125,18 +125,13 @@ def state_of(row: Row[Any], now: int) -> str:
 
 
 def _check_free(tx: Connection, tenant_id: str, email: str) -> None:
-    """Only here: what other tenants have is not told, and does not matter."""
-    mine = (principals.c.email == email) & (principals.c.tenant_id == tenant_id)
-    if tx.execute(select(principals.c.id).where(mine)).first():
+    """Accounts of other tenants do not matter, and the answer must not reveal them."""
+    if find_by_email(tx, tenant_id, email):
         raise EmailTaken(f"{email} already has an account in this tenant.")
 
 
 def _check_role(ctx: Context, tenant_id: str, role: str | None, project_id: str | None) -> Scope:
-    scope = ctx.scope
-    if project_id is not None:
-        scope = project_scope(ctx.tx, project_id)
-        if scope.tenant_id != tenant_id:
-            raise NotFound("There is no such project in this tenant.")
+    scope = ctx.scope if project_id is None else scope_in_tenant(ctx.tx, tenant_id, project_id)
     if role is not None:
         ctx.allow("iam.binding.create")
         roles.check_bindable(ctx.tx, tenant_id, role, scope.chain[0][0])

@@ -1,16 +1,16 @@
-"""How often a password may be tried. Every try is counted before the password is compared, in the store, so several
-cores, a restart or a thousand tries at once do not help a guesser.
+"""Limits how often a password may be tried. Every try is counted in the database before the password is compared, so
+several replicas, a restart or many parallel tries do not help an attacker.
 
-Three counts, of the last quarter of an hour:
-- An account at an address: after ten wrong passwords the account is not compared from there any more. A success forgets
-  the count of the account that signed in, never that of another account with the same e-mail.
-- An e-mail at an address, whether or not it has an account: after ten tries 429. An outsider sees only this count, so
-  the answers are the same for an e-mail without an account.
-- An e-mail over all addresses: each further try waits longer, ten seconds at most; nobody is refused by it. An account
-  that signed in from this address before is compared without the wait, and then it alone.
+Three counts, over the last 15 minutes:
+- Per account and address: after ten wrong passwords the account is not compared from that address any more. A success
+  resets the count of the account that signed in, never that of another account with the same e-mail.
+- Per e-mail and address, whether or not the e-mail has an account: after ten tries 429. An outsider sees only this
+  count, so the answers are the same for an e-mail without an account.
+- Per e-mail over all addresses: each further try waits longer, ten seconds at most; this count rejects no sign-in. An
+  account that signed in from this address before is compared without the wait, and then only that account.
 
-Counts of e-mails, which a stranger can make up, share a fixed number of rows. An address is an IPv4 address or the /64
-network of an IPv6 address.
+An attacker can invent e-mails, so the counts per e-mail share a fixed number of rows. An address is an IPv4 address or
+the /64 network of an IPv6 address.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from sqlalchemy import Connection, Row, case, delete, select, update
 
 from ..kit.db import delete_some, insert_into
 from ..kit.wire import canonical
-from ..tenancy.errors import TooManyGuesses
-from ..tenancy.tables import sign_in_addresses, wrong_guesses
+from .errors import TooManyGuesses
+from .tables import sign_in_addresses, wrong_guesses
 
 MOST = 10
 WINDOW_MS = 15 * 60 * 1000
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 10.0
-ROWS = 2**16  # of e-mails, for each of their two counts; by hashing a password for each try nobody fills them
-MOST_ADDRESSES = 20  # that are remembered of an account: those of its latest sign-ins
+ROWS = 2**16  # for each of the two counts per e-mail; each try costs a password hash, so they cannot be filled
+MOST_ADDRESSES = 20  # remembered per account: those of its latest sign-ins
 REMEMBERED_MS = 90 * 24 * 3600 * 1000
 
 Mac = Callable[[str], str]
@@ -49,36 +49,36 @@ class Try:
 
 
 class Throttle:
-    """The counts under keyed fingerprints: the store holds neither the e-mails nor the addresses that were tried."""
+    """Counts under keyed fingerprints: the database contains neither the e-mails nor the addresses that were tried."""
 
     def __init__(self, mac: Mac) -> None:
         self._mac = mac
 
     def begin(self, tx: Connection, email: str, accounts: Sequence[Row[Any]], address: str | None, now: int) -> Try:
-        """Counts the try. `accounts`: those the password could open. Too many tries of this e-mail here: 429."""
+        """Counts the try. `accounts`: those with this e-mail. Raises 429 after too many tries from this address."""
         network = network_of(address)
         here, everywhere = self._slot("here", email, network), self._slot("everywhere", email)
-        refuse(take(tx, here, now))
-        wait_s = waiting(_count(tx, everywhere, now, sliding=True)[0])
+        reject(count_try(tx, here, now))
+        wait_s = wait_for(_count(tx, everywhere, now, sliding=True)[0])
         known = self._known(tx, accounts, network, now) if wait_s else set()
-        if known:  # the others would have to wait, and waiting would tell that they exist
-            accounts, wait_s = [one for one in accounts if one.id in known], 0.0
-        ordered = sorted(accounts, key=lambda one: one.id)
-        compared = tuple(one.id for one in ordered if not take(tx, self._account(one.id, network), now))
+        if known:  # the others would have to wait, and the wait would reveal that they exist
+            accounts, wait_s = [account for account in accounts if account.id in known], 0.0
+        ordered = sorted(accounts, key=lambda account: account.id)
+        compared = tuple(a.id for a in ordered if not count_try(tx, self._account(a.id, network), now))
         return Try(here, everywhere, network, compared, wait_s)
 
-    def succeed(self, tx: Connection, one: Try, account_id: str, now: int) -> None:
-        """Forgets what this account got wrong here, takes this try back, and remembers the address."""
-        forget(tx, one.email_here)
-        mine, tries = wrong_guesses.c.bucket == one.email_everywhere, wrong_guesses.c.tries
+    def succeed(self, tx: Connection, attempt: Try, account_id: str, now: int) -> None:
+        """Resets the counts of this account and address, uncounts this try, and remembers the address."""
+        reset(tx, attempt.email_here)
+        mine, tries = wrong_guesses.c.bucket == attempt.email_everywhere, wrong_guesses.c.tries
         tx.execute(update(wrong_guesses).where(mine).values(tries=tries - 1))
         tx.execute(delete(wrong_guesses).where(mine, tries <= 0))
-        forget(tx, self._account(account_id, one.network))
-        self._remember(tx, account_id, one.network, now)
+        reset(tx, self._account(account_id, attempt.network))
+        self._remember(tx, account_id, attempt.network, now)
 
     def _known(self, tx: Connection, accounts: Sequence[Row[Any]], network: str, now: int) -> set[str]:
         a = sign_in_addresses.c
-        prints = [self._print(one.id, network) for one in accounts]
+        prints = [self._print(account.id, network) for account in accounts]
         fresh = select(a.principal_id).where(a.fingerprint.in_(prints), a.last_at > now - REMEMBERED_MS)
         return set(tx.execute(fresh).scalars())
 
@@ -102,30 +102,30 @@ class Throttle:
         return self._mac(canonical(["address", account_id, network]))
 
 
-def waiting(tries: int) -> float:
-    """The seconds before a password is compared, by the tries of its e-mail over all addresses, this one included."""
+def wait_for(tries: int) -> float:
+    """Seconds to wait before the password is compared, by the tries of the e-mail over all addresses, with this one."""
     beyond = tries - MOST
     return 0.0 if beyond <= 0 else min(FIRST_WAIT_S * 2 ** min(beyond - 1, 10), LONGEST_WAIT_S)
 
 
 def network_of(address: str | None) -> str:
     try:
-        found = ipaddress.ip_address(address or "")
+        parsed = ipaddress.ip_address(address or "")
     except ValueError:
         return address or ""
-    if isinstance(found, ipaddress.IPv6Address):
-        mapped = found.ipv4_mapped
-        return str(mapped or ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        mapped = parsed.ipv4_mapped
+        return str(mapped or ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
 
 
-def take(tx: Connection, bucket: str, now: int) -> int:
+def count_try(tx: Connection, bucket: str, now: int) -> int:
     """Counts one try. Returns the seconds to wait, 0 if the password may be compared."""
     tries, since = _count(tx, bucket, now)
     return 0 if tries <= MOST else max(1, (since + WINDOW_MS - now + 999) // 1000)
 
 
-def forget(tx: Connection, bucket: str) -> None:
+def reset(tx: Connection, bucket: str) -> None:
     tx.execute(delete(wrong_guesses).where(wrong_guesses.c.bucket == bucket))
 
 
@@ -134,13 +134,13 @@ def forget_old(tx: Connection, now: int) -> int:
     return max(guesses, delete_some(tx, sign_in_addresses, sign_in_addresses.c.last_at <= now - REMEMBERED_MS))
 
 
-def refuse(wait_s: int) -> None:
+def reject(wait_s: int) -> None:
     if wait_s:
         raise TooManyGuesses(f"Try again in {wait_s} seconds.", retry_after_s=wait_s)
 
 
 def _count(tx: Connection, bucket: str, now: int, *, sliding: bool = False) -> tuple[int, int]:
-    """In one statement, so of two at once each gets a number of its own. `sliding`: counted from the latest try on."""
+    """In one statement, so that two parallel tries get two numbers. `sliding`: the window starts at the latest try."""
     g = wrong_guesses.c
     old = g.since <= now - WINDOW_MS
     more = {"tries": case((old, 1), else_=g.tries + 1), "since": now if sliding else case((old, now), else_=g.since)}

@@ -1,42 +1,40 @@
-"""Signing in through an OpenID provider: authorization code with PKCE, one attempt at a time.
+"""Sign-in through an OpenID provider: authorization code flow with PKCE.
 
-An attempt is a row found by the hash of its `state`, used once and soon over. Its nonce and PKCE verifier are computed
-from the state with the platform's key and stored nowhere. It is bound to the browser that began it by a cookie, and to
-a CLI that began it by a challenge of its own.
+An attempt is a row found by the hash of its `state`; it works once and expires after minutes. Its nonce and PKCE
+verifier are derived from the state with the platform's key and not stored. A cookie binds the attempt to the browser
+that started it, and a challenge binds it to the CLI that started it.
 
-People are recognised by (issuer, subject), never by an e-mail address alone. A first sign-in is linked only if the
-provider has verified the address and the tenant knows it: as a member, as somebody invited, or by a rule for newcomers.
+A user is identified by (issuer, subject), never by e-mail address alone. A first sign-in is linked only if the provider
+has verified the address and the tenant accepts it: as a member, by an invitation, or by the provider's default role.
 """
 
 import base64
 import hashlib
 import hmac
 import secrets
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Principal
 from ..iam import roles
+from ..iam.bindings import bind
+from ..iam.directory import get_principal, select_principals
 from ..iam.principals import principal_of
 from ..kit.db import delete_some
 from ..kit.problems import Problem
+from ..kit.vault import Vault
 from ..ledger.events import declare
-from ..tenancy import service
-from ..tenancy.errors import OidcRefused, OidcStateInvalid
 from ..tenancy.reads import tenant_scope
-from ..tenancy.tables import identity_providers, linked_identities, principals, sign_in_attempts
-from . import invitations
+from . import invitations, users
+from .errors import OidcRefused, OidcStateInvalid
+from .tables import identity_providers, linked_identities, sign_in_attempts
 
-declare({"tenancy.identity.linked": "A person can sign in through an identity provider from now on."})
+declare({"tenancy.identity.linked": "User linked to an identity provider; they can sign in through it."})
 
 ATTEMPT_MS = 10 * 60_000
 CODE_MS = 2 * 60_000
-
-
-class Vault(Protocol):
-    def mac(self, message: str) -> str: ...
 
 
 def begin(tx: Connection, provider_id: str, binder: str, now: int, *, challenge: str | None, port: int | None) -> str:
@@ -59,35 +57,35 @@ def challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
 
 
-def take(tx: Connection, state: str, binder: str, now: int) -> tuple[Row[Any], Row[Any]]:
-    """The attempt and its provider. Used up by this, whatever comes of it; a stranger's browser does not use it up."""
+def use_attempt(tx: Connection, state: str, binder: str, now: int) -> tuple[Row[Any], Row[Any]]:
+    """The attempt and its provider; marks the attempt as used, unless another browser presented it."""
     mine = sign_in_attempts.c.state_hash == _hash(state)
     row = tx.execute(select(sign_in_attempts).where(mine).with_for_update()).first()
     if row is None or row.used_at is not None or row.expires_at <= now:
         raise OidcStateInvalid("This sign-in is unknown, was completed already or took longer than ten minutes.")
     if not hmac.compare_digest(row.binder_hash, _hash(binder)):
-        raise OidcStateInvalid("This sign-in was begun in another browser.")
+        raise OidcStateInvalid("This sign-in was started in another browser.")
     tx.execute(update(sign_in_attempts).where(mine).values(used_at=now))
     chosen = identity_providers.c.id == row.provider_id
     return row, tx.execute(select(identity_providers).where(chosen)).one()
 
 
-def person(ctx: Context, provider: Row[Any], claims: dict[str, Any]) -> Row[Any]:
-    """Who this is to the tenant of the provider; linked, and if need be made, on the first time."""
+def find_user(ctx: Context, provider: Row[Any], claims: dict[str, Any]) -> Row[Any]:
+    """The user of the provider's tenant with these claims. The first sign-in links the user, and may create it."""
     ctx.scope = tenant_scope(ctx.tx, provider.tenant_id)
     email = _verified_email(provider, claims)
-    known = _linked(ctx.tx, provider, claims["sub"]) or _first_time(ctx, provider, claims, email)
-    if known.disabled_at is not None:
-        raise OidcRefused(f"{known.name} is disabled.")
-    return known
+    user = _linked(ctx.tx, provider, claims["sub"]) or _link(ctx, provider, claims, email)
+    if user.disabled_at is not None:
+        raise OidcRefused(f"{user.name} is disabled.")
+    return user
 
 
-def give_code(tx: Connection, attempt: Row[Any], principal_id: str, now: int) -> str:
-    """For the CLI that began this: only whoever has the verifier of its challenge can use it, once."""
+def issue_code(tx: Connection, attempt: Row[Any], principal_id: str, now: int) -> str:
+    """For the CLI that started the attempt. The code works once, and only with the verifier of the CLI's challenge."""
     code = secrets.token_urlsafe(24)
-    done = {"code_hash": _hash(code), "principal_id": principal_id, "expires_at": now + CODE_MS}
+    changes = {"code_hash": _hash(code), "principal_id": principal_id, "expires_at": now + CODE_MS}
     mine = sign_in_attempts.c.state_hash == attempt.state_hash
-    tx.execute(update(sign_in_attempts).where(mine).values(**done))
+    tx.execute(update(sign_in_attempts).where(mine).values(**changes))
     return code
 
 
@@ -96,7 +94,7 @@ def redeem_code(tx: Connection, code: str, verifier: str, now: int) -> str:
     row = tx.execute(select(sign_in_attempts).where(mine).with_for_update()).first()
     good = row is not None and row.expires_at > now and hmac.compare_digest(row.cli_challenge, challenge_of(verifier))
     if row is None or not good:
-        raise OidcStateInvalid("This code is unknown, used, older than two minutes, or was given to another CLI.")
+        raise OidcStateInvalid("This code is unknown, used, older than two minutes, or was issued to another CLI.")
     tx.execute(delete(sign_in_attempts).where(mine))
     return row.principal_id
 
@@ -108,7 +106,7 @@ def forget_old(tx: Connection, now: int) -> int:
 def _verified_email(provider: Row[Any], claims: dict[str, Any]) -> str:
     email = claims.get("email")
     if not isinstance(email, str) or email.count("@") != 1 or len(email) > 254:
-        raise OidcRefused("The provider does not say your e-mail address.")
+        raise OidcRefused("The provider did not send your e-mail address.")
     if claims.get("email_verified") is not True:
         raise OidcRefused("The provider has not verified your e-mail address.")
     email = email.lower()
@@ -120,20 +118,19 @@ def _verified_email(provider: Row[Any], claims: dict[str, Any]) -> str:
 def _linked(tx: Connection, provider: Row[Any], subject: str) -> Row[Any] | None:
     link = linked_identities.c
     here = (link.tenant_id == provider.tenant_id) & (link.issuer == provider.issuer) & (link.subject == subject)
-    joined = principals.join(linked_identities, link.principal_id == principals.c.id)
-    return tx.execute(select(principals).select_from(joined).where(here)).first()
+    query = select_principals()
+    return tx.execute(query.join(linked_identities, link.principal_id == query.selected_columns.id).where(here)).first()
 
 
-def _first_time(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
-    mine = (principals.c.tenant_id == provider.tenant_id) & (principals.c.email == email)
-    member = ctx.tx.execute(select(principals).where(mine)).first()
+def _link(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
+    member = users.find_by_email(ctx.tx, provider.tenant_id, email)
     if member is not None:
         _check_unlinked(ctx.tx, provider, member)
-    invitation = None if member else invitations.open_for(ctx.tx, provider.tenant_id, email, ctx.now)
+    invitation = None if member else invitations.find_open(ctx.tx, provider.tenant_id, email, ctx.now)
     if invitation is not None:
-        member = invitations.take_up(ctx, invitation, password_hash=None)
+        member = invitations.create_invited_user(ctx, invitation, password_hash=None)
     if member is None:
-        member = _newcomer(ctx, provider, claims, email)
+        member = _create_user(ctx, provider, claims, email)
     link = {"tenant_id": provider.tenant_id, "issuer": provider.issuer, "subject": claims["sub"]}
     ctx.tx.execute(insert(linked_identities).values(**link, principal_id=member.id, created_at=ctx.now))
     ctx.principal = Principal(member.id, "user", member.name, member.tenant_id)
@@ -143,31 +140,31 @@ def _first_time(ctx: Context, provider: Row[Any], claims: dict[str, Any], email:
 
 
 def _check_unlinked(tx: Connection, provider: Row[Any], member: Row[Any]) -> None:
-    """An address that moved to another person at the provider must not carry the account with it."""
+    """A provider may give an e-mail address to another person later; the account must not follow the address."""
     link = linked_identities.c
     taken = (link.principal_id == member.id) & (link.issuer == provider.issuer)
     if tx.execute(select(link.subject).where(taken)).first():
         raise OidcRefused("This account belongs to another person at the provider.")
 
 
-def _newcomer(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
+def _create_user(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
     if provider.default_role is None:
-        raise OidcRefused("Nobody has invited you to this tenant.")
-    giver = ctx.tx.execute(select(principals).where(principals.c.id == provider.created_by)).one()
-    nobody = ctx.principal
+        raise OidcRefused("You have no invitation to this tenant.")
+    grantor = get_principal(ctx.tx, provider.created_by)
+    caller = ctx.principal
     try:
-        if giver.disabled_at is not None:
-            raise OidcRefused("Whoever set this up is no longer active.")
-        ctx.principal = principal_of(ctx.tx, giver)
+        if grantor.disabled_at is not None:
+            raise OidcRefused("The administrator who set up this provider is disabled.")
+        ctx.principal = principal_of(ctx.tx, grantor)
         ctx.allow("tenancy.user.create")
         roles.check_holds_all(ctx.tx, ctx.principal, provider.default_role, ctx.scope)
     except Problem as error:
-        raise OidcRefused("Whoever set this up may no longer give newcomers their role.") from error
+        raise OidcRefused("The administrator who set up this provider may no longer grant its default role.") from error
     finally:
-        ctx.principal = nobody
-    said = "".join(c for c in str(claims.get("name") or email) if c.isprintable())[:120] or email
-    member = service.add_user(ctx, provider.tenant_id, email=email, name=said, password_hash=None)
-    service.bind(ctx.tx, member.id, provider.default_role, *ctx.scope.chain[0], provider.tenant_id, ctx.now)
+        ctx.principal = caller
+    name = "".join(c for c in str(claims.get("name") or email) if c.isprintable())[:120] or email
+    member = users.create_user(ctx, provider.tenant_id, email=email, name=name, password_hash=None)
+    bind(ctx.tx, member.id, provider.default_role, *ctx.scope.chain[0], provider.tenant_id, ctx.now)
     return member
 
 

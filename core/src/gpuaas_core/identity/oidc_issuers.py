@@ -1,7 +1,7 @@
-"""Talking to OpenID providers: their metadata, their keys, a code for an ID token, and whether that token is true.
+"""HTTP client for OpenID providers: metadata, keys, exchange of a code for an ID token, verification of that token.
 
-What a provider says is read with suspicion: https only, no redirect followed, bounded in time and size, and of an ID
-token nothing is believed before the signature is checked with one of the issuer's published asymmetric keys.
+Providers are not trusted: https only, no redirects, limits on time and size. No claim of an ID token is used before its
+signature was verified with one of the issuer's published asymmetric keys.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ from joserfc.jwk import ECKey, OKPKey, RSAKey
 
 from ..edge.console import LOOPBACK
 from ..kit.clock import Clock
-from ..tenancy.errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
+from .errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "Ed25519"})
 KEY_TYPES: dict[str, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}  # no shared secrets among them
 METADATA_MS = 3600_000
-KEYS_AGAIN_MS = 10_000  # an unknown key id makes us look again, but nobody can make us look all the time
+KEYS_AGAIN_MS = 10_000  # an unknown key id triggers a new fetch, at most this often
 MOST_BYTES = 256 * 1024
 SKEW_S = 30
 
 
 class Issuers:
     def __init__(self, clock: Clock, *, loopback: bool) -> None:
-        """`loopback`: a provider on this very machine may do without TLS; only where the platform itself does too."""
+        """`loopback`: a provider on this host may be plain http. Only for platforms that are plain http themselves."""
         self._clock, self._loopback = clock, loopback
         self._metadata: dict[str, tuple[int, dict[str, Any]]] = {}
         self._keys: dict[str, tuple[int, list[dict[str, Any]]]] = {}
@@ -37,10 +37,10 @@ class Issuers:
     def check_address(self, url: str) -> str:
         try:
             parts = urlsplit(url)
-            good = bool(parts.hostname) and not parts.username and not parts.fragment and parts.port != 0
+            valid = bool(parts.hostname) and not parts.username and not parts.fragment and parts.port != 0
         except ValueError:
-            good, parts = False, urlsplit("")
-        if not good or not (parts.scheme == "https" or self._plain(parts.scheme, parts.hostname)):
+            valid, parts = False, urlsplit("")
+        if not valid or not (parts.scheme == "https" or self._plain(parts.scheme, parts.hostname)):
             raise IssuerNotAccepted(f"{url[:200]!r} is not an https address.")
         return url
 
@@ -60,18 +60,18 @@ class Issuers:
         return found
 
     async def redeem(self, issuer: str, form: dict[str, str], secret: str | None) -> str:
-        """The ID token for a code. A confidential client proves itself in the way the provider knows."""
+        """The ID token for a code. A confidential client authenticates with a method the provider supports."""
         metadata = await self.metadata(issuer)
-        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         auth = None
-        if secret is not None and "client_secret_basic" in ways:
+        if secret is not None and "client_secret_basic" in methods:
             auth = (form["client_id"], secret)
         elif secret is not None:
             form = form | {"client_secret": secret}
         answer = await self._fetch("POST", metadata["token_endpoint"], data=form, auth=auth)
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise OidcRefused("The provider gave no ID token for this code.")
+            raise OidcRefused("The provider returned no ID token for this code.")
         return token
 
     async def claims(self, issuer: str, client_id: str, token: str, nonce: str) -> dict[str, Any]:
@@ -107,15 +107,15 @@ class Issuers:
         self._keys[issuer] = (self._clock(), keys)
         return keys
 
-    async def _fetch(self, method: str, url: str, **words: Any) -> dict[str, Any]:
+    async def _fetch(self, method: str, url: str, **request: Any) -> dict[str, Any]:
         self.check_address(url)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-        proxied = url.startswith("https:")  # what is on this machine needs no proxy
+        proxied = url.startswith("https:")  # a provider on this host needs no proxy
         try:
             async with (
                 asyncio.timeout(10),
                 httpx2.AsyncClient(timeout=5, trust_env=proxied) as http,
-                http.stream(method, url, headers=headers, follow_redirects=False, **words) as answer,
+                http.stream(method, url, headers=headers, follow_redirects=False, **request) as answer,
             ):
                 body = await _bounded(answer)
         except (httpx2.HTTPError, TimeoutError, OSError) as error:
@@ -125,7 +125,7 @@ class Issuers:
         try:
             read = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise OidcRefused("The identity provider did not answer in JSON.") from error
+            raise OidcRefused("The identity provider's response is not JSON.") from error
         return read if isinstance(read, dict) else {}
 
 
@@ -134,7 +134,7 @@ async def _bounded(answer: Any) -> bytes:
     async for part in answer.aiter_bytes():
         body += part
         if len(body) > MOST_BYTES:
-            raise OidcRefused("The identity provider's answer is too long.")
+            raise OidcRefused("The identity provider's response is too large.")
     return bytes(body)
 
 
@@ -154,17 +154,17 @@ def _check(claims: dict[str, Any], issuer: str, client_id: str, nonce: str, now_
     audience, subject = claims.get("aud"), claims.get("sub")
     issued, expires = claims.get("iat"), claims.get("exp")
     if claims.get("iss") != issuer:
-        raise OidcRefused("The ID token is of another issuer.")
+        raise OidcRefused("The ID token was issued by another issuer.")
     several = isinstance(audience, list) and len(audience) > 1
     if client_id not in (audience if isinstance(audience, list) else [audience]):
-        raise OidcRefused("The ID token is meant for another client.")
+        raise OidcRefused("The ID token is for another client (aud).")
     if claims.get("azp", None if several else client_id) != client_id:
-        raise OidcRefused("The ID token was asked for by another client.")
+        raise OidcRefused("The ID token was requested by another client (azp).")
     if not isinstance(issued, int | float) or not isinstance(expires, int | float):
-        raise OidcRefused("The ID token does not say when it was issued and when it ends.")
+        raise OidcRefused("The ID token has no iat or exp.")
     if expires <= now_s - SKEW_S or issued > now_s + SKEW_S:
-        raise OidcRefused("The ID token has expired or is from the future.")
+        raise OidcRefused("The ID token has expired or was issued in the future.")
     if not isinstance(claims.get("nonce"), str) or not hmac.compare_digest(claims["nonce"].encode(), nonce.encode()):
-        raise OidcRefused("The ID token belongs to another sign-in.")
+        raise OidcRefused("The ID token belongs to another sign-in (nonce).")
     if not isinstance(subject, str) or not 1 <= len(subject) <= 255:
-        raise OidcRefused("The ID token names nobody.")
+        raise OidcRefused("The ID token has no sub.")

@@ -1,6 +1,6 @@
-"""The identity providers of a tenant: whom it trusts to say who somebody is. A client secret is sealed, never shown."""
+"""The OpenID providers that a tenant trusts to authenticate its users. The client secret is sealed, never shown."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
@@ -9,26 +9,23 @@ from ..iam import roles
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.sealed import declare_sealed
+from ..kit.vault import Vault
 from ..ledger.events import declare
-from ..tenancy import schemas
-from ..tenancy.errors import DomainsNeeded
-from ..tenancy.tables import identity_providers, sign_in_attempts, tenants
+from ..tenancy.reads import ids_of_tenants_named
+from . import schemas
+from .errors import DomainsNeeded
+from .tables import identity_providers, sign_in_attempts
 
 declare(
     {
-        "tenancy.identity_provider.created": "People of the tenant can sign in through a provider.",
-        "tenancy.identity_provider.updated": "How people sign in through a provider has changed.",
-        "tenancy.identity_provider.deleted": "Nobody signs in through this provider any more.",
+        "tenancy.identity_provider.created": "Identity provider created: users of the tenant can sign in through it.",
+        "tenancy.identity_provider.updated": "Identity provider changed.",
+        "tenancy.identity_provider.deleted": "Identity provider deleted: users cannot sign in through it any more.",
     }
 )
 
 
 declare_sealed(identity_providers, "sealed_secret", tenant="tenant_id", bound_to=lambda row: _bound(row.id))
-
-
-class Vault(Protocol):
-    def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes: ...
-    def unseal(self, tx: Connection, tenant_id: str, sealed: bytes, bound_to: str) -> bytes: ...
 
 
 def create_provider(ctx: Context, vault: Vault, tenant_id: str, body: schemas.CreateProvider) -> Row[Any]:
@@ -61,7 +58,7 @@ def update_provider(
     _check_default_role(ctx, after["default_role"], after["email_domains"])
     if "client_secret" in body.model_fields_set:
         changes["sealed_secret"] = _seal(ctx, vault, provider_id, body.client_secret)
-    changes["created_by"] = ctx.principal.id  # whoever says what newcomers get answers for it
+    changes["created_by"] = ctx.principal.id  # the default role is granted in the name of its last editor
     ctx.tx.execute(update(identity_providers).where(identity_providers.c.id == provider_id).values(**changes))
     ctx.emit("tenancy.identity_provider.updated", provider_id, {"changed": sorted(body.model_fields_set)})
     return provider(ctx.tx, provider_id, tenant_id)
@@ -97,13 +94,12 @@ def view(row: Row[Any], public_url: str) -> schemas.ProviderView:
     return schemas.ProviderView.model_validate(dict(row._mapping) | more)
 
 
-def ways_into(tenant_slug: str) -> Select[Any]:
-    mine = identity_providers.join(tenants, tenants.c.id == identity_providers.c.tenant_id)
-    query = select(identity_providers).select_from(mine).where(tenants.c.slug == tenant_slug)
+def providers_of_tenant_named(tenant_slug: str) -> Select[Any]:
+    query = select(identity_providers).where(identity_providers.c.tenant_id.in_(ids_of_tenants_named(tenant_slug)))
     return query.order_by(identity_providers.c.name, identity_providers.c.id)
 
 
-def way(row: Row[Any], public_url: str) -> schemas.SignInWayView:
+def sign_in_way(row: Row[Any], public_url: str) -> schemas.SignInWayView:
     return schemas.SignInWayView(name=row.name, start_url=start_url(row, public_url))
 
 
@@ -135,7 +131,7 @@ def _check_default_role(ctx: Context, role: str | None, domains: list[str]) -> N
     if role is None:
         return
     if not domains:
-        raise DomainsNeeded("Without e-mail domains everybody the provider knows would get this role.")
+        raise DomainsNeeded("Without e-mail domains every user of the provider would get this role.")
     ctx.allow("iam.binding.create")
     roles.check_bindable(ctx.tx, ctx.scope.tenant_id, role, "tenant")
     roles.check_holds_all(ctx.tx, ctx.principal, role, ctx.scope)

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: a project's service accounts and their keys."""
+"""Routes of the service accounts of a project and their keys."""
 
 from fastapi import APIRouter, Response
 
@@ -6,9 +6,7 @@ from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from ..tenancy import schemas
-from ..tenancy.tables import principals
-from . import service_accounts
+from . import schemas, service_accounts
 
 router = APIRouter(prefix="/v1/projects/{project_id}/service-accounts", tags=["identity and tenancy"])
 _ONE = {"response_model": schemas.ServiceAccountView}
@@ -29,11 +27,11 @@ async def create_service_account(call: Caller, project_id: str, body: schemas.Cr
 async def list_service_accounts(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ServiceAccountView]:
-    """Who they are, what they hold, and when each signed in last."""
+    """The accounts with their roles and the time of their last sign-in."""
     query = service_accounts.accounts_of(project_id)
     return await call.read(
         lambda ctx: page(
-            ctx, query, principals.c.id, limit, cursor, lambda row: service_accounts.account_view(ctx.tx, row)
+            ctx, query, query.selected_columns.id, limit, cursor, lambda row: service_accounts.account_view(ctx.tx, row)
         )
     )
 
@@ -50,7 +48,7 @@ async def disable_service_account(call: Caller, project_id: str, account_id: str
 
 @router.post("/{account_id}/enable", **_ONE, **needs("iam.service_account.disable", "project"))
 async def enable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """It may sign in again; the tokens it had stay dead."""
+    """The account can sign in again; its old tokens stay rejected."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=True)
@@ -70,7 +68,7 @@ async def delete_service_account(call: Caller, project_id: str, account_id: str)
 
 @router.get("/{account_id}/keys", **needs("iam.service_account.read", "project"))
 async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[schemas.KeyView]:
-    """Every key it ever had, and when each was used last."""
+    """Every key of the account, retired ones included, with the time of its last use."""
 
     def read(ctx: Context) -> list[schemas.KeyView]:
         account = service_accounts.account_row(ctx.tx, project_id, account_id)
@@ -86,7 +84,7 @@ async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[sche
     **needs("iam.service_account.rotate", "project"),
 )
 async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.AddKey) -> Response:
-    """One more key; the others go on working until they are retired."""
+    """Adds a key. The other keys stay valid until they are retired."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.add_key(ctx, project_id, account_id, body)), status=201
     )
@@ -98,7 +96,7 @@ async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.
     **needs("iam.service_account.rotate", "project"),
 )
 async def retire_key(call: Caller, project_id: str, account_id: str, key_id: str) -> Response:
-    """The key signs in no more, and the tokens it opened are dead on their next request."""
+    """The key cannot sign in any more; the tokens issued for it are rejected on their next request."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.retire_key(ctx, project_id, account_id, key_id))
     )

@@ -1,33 +1,35 @@
-"""Service accounts and their keys. A key follows another with overlap: add the new one, switch, retire the old one."""
+"""Service accounts and their keys. To rotate a key without a gap: add the new key, switch to it, retire the old one."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, func, select, update
 
 from ..access.context import Context
 from ..access.evaluate import Place, Scope
 from ..access.permissions import OPERATOR_KEYS
 from ..iam import roles
+from ..iam.bindings import bind, roles_held_by, unbind_all
+from ..iam.directory import add_principal, change_principal, get_principal, select_principals
 from ..iam.principals import principal_of, with_grants
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from ..ledger.events import declare
-from ..tenancy import schemas
-from ..tenancy.errors import KeyTaken, TooManyKeys
 from ..tenancy.reads import project_scope, tenant_scope
-from ..tenancy.service import bind, principal_view
-from ..tenancy.tables import principal_keys, principals, role_bindings, sessions
-from . import authentication
+from . import assertions, schemas
+from .errors import KeyTaken, TooManyKeys
+from .sessions import close_sessions_of, close_sessions_of_keys
+from .tables import principal_keys
+from .users import principal_view
 
 declare(
     {
-        "tenancy.service_account.created": "A service account exists in a project.",
-        "tenancy.service_account.disabled": "A service account can no longer sign in; its tokens are dead.",
-        "tenancy.service_account.enabled": "A service account can sign in again; its old tokens stay dead.",
-        "tenancy.service_account.deleted": "A service account is gone, with its keys, tokens and roles.",
-        "tenancy.service_account.key_added": "A service account can sign in with one more key.",
-        "tenancy.service_account.key_retired": "A key no longer signs in; the tokens it opened are dead.",
+        "tenancy.service_account.created": "Service account created in a project.",
+        "tenancy.service_account.disabled": "Service account disabled: it cannot sign in, and its tokens are rejected.",
+        "tenancy.service_account.enabled": "Service account enabled: it can sign in; its old tokens stay rejected.",
+        "tenancy.service_account.deleted": "Service account deleted, with its keys, tokens and role bindings.",
+        "tenancy.service_account.key_added": "Key added to a service account.",
+        "tenancy.service_account.key_retired": "Key retired; it and the tokens issued for it are rejected.",
     }
 )
 
@@ -35,11 +37,11 @@ MOST_KEYS = 10
 
 
 def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:
-    jwk = authentication.check_public_jwk(body.public_jwk)
+    jwk = assertions.check_public_jwk(body.public_jwk)
     account_id = ctx.resource_id = new_id("sa")
     row = {"id": account_id, "kind": "service_account", "name": body.name, "created_at": ctx.now}
-    ctx.tx.execute(insert(principals).values(**row, tenant_id=ctx.scope.tenant_id, project_id=project_id))
-    authentication.add_key(ctx.tx, account_id, jwk, ctx.now)
+    add_principal(ctx.tx, **row, tenant_id=ctx.scope.tenant_id, project_id=project_id)
+    assertions.add_key(ctx.tx, account_id, jwk, ctx.now)
     for role in body.roles:
         roles.check_bindable(ctx.tx, ctx.scope.tenant_id, role, "project")
         roles.check_holds_all(ctx.tx, ctx.principal, role, ctx.scope)
@@ -55,42 +57,40 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
         return row
     if enabled:
         _check_appoints(ctx, row)
-    mine = principals.c.id == account_id
-    ctx.tx.execute(update(principals).where(mine).values(disabled_at=None if enabled else ctx.now))
+    change_principal(ctx.tx, account_id, disabled_at=None if enabled else ctx.now)
     if enabled:
         ctx.emit("tenancy.service_account.enabled", account_id, {"name": row.name})
     else:
-        authentication.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
+        close_sessions_of(ctx.tx, account_id, ctx.now)
         ctx.emit("tenancy.service_account.disabled", account_id, {"name": row.name})
         ctx.rights_changed(account_id)
     return account_row(ctx.tx, project_id, account_id)
 
 
 def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Row[Any]:
-    """The row stays for the history that names it; nothing can be done with it any more."""
+    """The row stays, because events and audit rows refer to it. It cannot sign in or be enabled again."""
     row = account_row(ctx.tx, project_id, account_id)
     ctx.resource_id = account_id
-    gone = {"disabled_at": ctx.now, "deleted_at": ctx.now}
-    ctx.tx.execute(update(principals).where(principals.c.id == account_id).values(**gone))
-    ctx.tx.execute(delete(role_bindings).where(role_bindings.c.principal_id == account_id))
+    change_principal(ctx.tx, account_id, disabled_at=ctx.now, deleted_at=ctx.now)
+    unbind_all(ctx.tx, account_id)
     mine = (principal_keys.c.principal_id == account_id) & principal_keys.c.retired_at.is_(None)
     ctx.tx.execute(update(principal_keys).where(mine).values(retired_at=ctx.now))
-    authentication.close_sessions(ctx.tx, sessions.c.principal_id == account_id, now=ctx.now)
+    close_sessions_of(ctx.tx, account_id, ctx.now)
     ctx.emit("tenancy.service_account.deleted", account_id, {"name": row.name})
     ctx.rights_changed(account_id)
-    return ctx.tx.execute(select(principals).where(principals.c.id == account_id)).one()
+    return get_principal(ctx.tx, account_id)
 
 
 def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey) -> Row[Any]:
     account = account_row(ctx.tx, project_id, account_id)
     _check_appoints(ctx, account)
-    jwk = authentication.check_public_jwk(body.public_jwk)
+    jwk = assertions.check_public_jwk(body.public_jwk)
     known = keys_of(ctx.tx, account_id)
     if any(canonical(key.public_jwk) == canonical(jwk) for key in known):
         raise KeyTaken(f"{account.name} has, or had, exactly this key.")
     if sum(key.retired_at is None for key in known) >= MOST_KEYS:
         raise TooManyKeys(f"{account.name} has {MOST_KEYS} active keys.")
-    key_id = ctx.resource_id = authentication.add_key(ctx.tx, account_id, jwk, ctx.now)
+    key_id = ctx.resource_id = assertions.add_key(ctx.tx, account_id, jwk, ctx.now)
     ctx.emit("tenancy.service_account.key_added", account_id, {"key_id": key_id})
     return _key(ctx.tx, account_id, key_id)
 
@@ -101,16 +101,16 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
     ctx.resource_id = key_id
     if key.retired_at is None:
         ctx.tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(retired_at=ctx.now))
-        authentication.close_sessions(ctx.tx, sessions.c.key_id == key_id, now=ctx.now)
+        close_sessions_of_keys(ctx.tx, [key_id], ctx.now)
         ctx.emit("tenancy.service_account.key_retired", account_id, {"key_id": key_id})
         ctx.rights_changed(account_id)
     return _key(ctx.tx, account_id, key_id)
 
 
 def _check_appoints(ctx: Context, account: Row[Any]) -> None:
-    """A key of an operator is worth what the operator is: wherever it operates apps, the caller must appoint operators.
+    """The caller could sign in as the account: where that one operates apps, it must have `iam.operator.appoint`.
 
-    Taking away (a key, the account) needs no such right.
+    Retiring a key or deleting the account needs no such permission.
     """
     holder = with_grants(ctx.tx, principal_of(ctx.tx, account), ctx.now)
     for held in (*holder.bindings, *holder.grants):
@@ -127,12 +127,14 @@ def _scope(tx: Connection, place: Place) -> Scope:
 
 
 def accounts_of(project_id: str) -> Select[Any]:
-    mine = [principals.c.project_id == project_id, principals.c.kind == "service_account"]
-    return select(principals).where(*mine, principals.c.deleted_at.is_(None))
+    query = select_principals(kind="service_account")
+    p = query.selected_columns
+    return query.where(p.project_id == project_id, p.deleted_at.is_(None))
 
 
 def account_row(tx: Connection, project_id: str, account_id: str) -> Row[Any]:
-    row = tx.execute(accounts_of(project_id).where(principals.c.id == account_id)).first()
+    query = accounts_of(project_id)
+    row = tx.execute(query.where(query.selected_columns.id == account_id)).first()
     if row is None:
         raise NotFound("There is no such service account in this project.")
     return row
@@ -152,10 +154,9 @@ def _key(tx: Connection, account_id: str, key_id: str) -> Row[Any]:
 
 
 def account_view(tx: Connection, row: Row[Any]) -> schemas.ServiceAccountView:
-    held = select(role_bindings.c.role).where(role_bindings.c.principal_id == row.id).order_by(role_bindings.c.role)
     used = select(func.max(principal_keys.c.last_used_at)).where(principal_keys.c.principal_id == row.id)
     facts = principal_view(row).model_dump() | {
-        "roles": list(tx.execute(held).scalars()),
+        "roles": roles_held_by(tx, row.id),
         "active_keys": sum(key.retired_at is None for key in keys_of(tx, row.id)),
         "last_used_at": tx.execute(used).scalar(),
     }

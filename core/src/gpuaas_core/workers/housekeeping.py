@@ -20,7 +20,7 @@ from ..catalog.service import expire_entitlements
 from ..custody import credentials, redemptions
 from ..edge.call import Platform
 from ..iam import break_glass
-from ..identity import authentication, login_throttle, node_keys, oidc
+from ..identity import assertions, login_throttle, node_keys, oidc, sessions
 from ..instances import leases
 from ..kit.db import AT_ONCE, try_name
 from ..kit.loop import every
@@ -53,8 +53,8 @@ DELETIONS: dict[str, Callable[[Connection, int], int]] = {
     "deliveries": deliveries.forget_old,
     "idempotency keys": requests.forget_old,
     "tasks": tasks.forget_old,
-    "sessions": authentication.forget_old_sessions,
-    "assertions": authentication.forget_old_assertions,
+    "sessions": sessions.forget_old_sessions,
+    "assertions": assertions.forget_old_assertions,
     "wrong passwords": login_throttle.forget_old,
     "node keys": node_keys.forget_old_keys,
     "sign-in attempts": oidc.forget_old,

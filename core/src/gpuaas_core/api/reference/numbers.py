@@ -10,7 +10,7 @@ from ...custody import authorities
 from ...edge import bounds, lists
 from ...history import routes as history
 from ...history import stream
-from ...identity import authentication, invitations, login_throttle, node_keys, service_accounts
+from ...identity import assertions, invitations, login_throttle, node_keys, service_accounts, sessions
 from ...kit import wire
 from ...ledger import requests
 from ...operations import claims
@@ -49,10 +49,10 @@ def _most(parameter: Any) -> int:
 
 TABLES: dict[str, list[tuple[str, str, str]]] = {
     "Signing in": [
-        ("A person's session", _time(authentication.USER_TOKEN_S), "then sign in again"),
-        ("A machine's access token", _time(authentication.MACHINE_TOKEN_S), "then ask with a new client assertion"),
-        ("A client assertion", _time(authentication.ASSERTION_MAX_S), "and it is good for one use"),
-        ("Clock difference forgiven", _time(authentication.SKEW_S), "in client assertions"),
+        ("A person's session", _time(sessions.USER_TOKEN_S), "then sign in again"),
+        ("A machine's access token", _time(sessions.MACHINE_TOKEN_S), "then ask with a new client assertion"),
+        ("A client assertion", _time(assertions.ASSERTION_MAX_S), "and it is good for one use"),
+        ("Clock difference forgiven", _time(assertions.SKEW_S), "in client assertions"),
         (
             "Wrong passwords",
             f"{login_throttle.MOST} in {_time(login_throttle.WINDOW_MS / 1000)}",
