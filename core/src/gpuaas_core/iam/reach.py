@@ -1,7 +1,7 @@
-"""Where a caller may do something, as SQL: for a room that looks for rows the caller may work on, wherever they are.
+"""The scopes where a caller may have a permission, as SQL: for queries over rows in all scopes of the caller.
 
-It says where a caller may be allowed, not that it is: deny rules, and whether a delegation's lender still has the key,
-are asked of the evaluator for the row that was found.
+The condition is necessary, not sufficient: for each row found, the evaluator still checks deny rules and whether the
+grantor of a delegation still has the permission.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ def covered(
     place: ColumnElement[str],
     tenant: ColumnElement[Any],
 ) -> ColumnElement[bool]:
-    """`kind` and `place`: the columns that say where a row is; `tenant`: of which tenant it is."""
-    found: list[ColumnElement[bool]] = []
+    """`kind` and `place`: the columns with the scope of a row; `tenant`: the column with its tenant."""
+    bound: list[ColumnElement[bool]] = []
     for binding in principal.bindings:
         if key in binding.keys:
-            found.append(_within(binding.place, kind, place, tenant))
-    own = or_(false(), *found)
-    if principal.project_id:  # a service account acts inside its own project, and where a key is lent to it
+            bound.append(_within(binding.place, kind, place, tenant))
+    own = or_(false(), *bound)
+    if principal.project_id:  # a service account acts in its own project, and where permissions are lent to it
         own = and_(own, kind == "project", place == principal.project_id)
     if not principal.borrows:
         return own

@@ -43,7 +43,7 @@ class RoleView(View):
     name: str
     permissions: list[str]
     bindable_at: list[str]
-    system: bool = Field(description="the platform's; otherwise the tenant's own")
+    system: bool = Field(description="a role of the platform; otherwise a custom role of the tenant")
 
 
 class CreateDeny(Input):
@@ -69,8 +69,8 @@ class DenyView(View):
 
 class CreateDelegation(Input):
     grantee_id: Id = Field(description="a service account of this or another project of the tenant")
-    permissions: list[PermissionKey] = Field(min_length=1, max_length=100, description="keys you hold here")
-    subject: Word | None = Field(default=None, description="what it is for, such as a runtime's id; said, not checked")
+    permissions: list[PermissionKey] = Field(min_length=1, max_length=100, description="permissions you have here")
+    subject: Word | None = Field(default=None, description="what it is for, such as a runtime's id; informational")
     reason: Reason
     expires_in_s: Whole = Field(ge=60, le=90 * 24 * 3600, description="at most 90 days")
 
@@ -81,7 +81,7 @@ class DelegationView(View):
     grantor_id: str
     grantee_id: str
     permissions: list[str]
-    effective: list[str] = Field(description="what it gives now: what the grantor has lost is not in it")
+    effective: list[str] = Field(description="the permissions it grants now, without those the grantor has lost")
     subject: str | None = None
     reason: str
     state: str = Field(description="active, revoked or expired")
@@ -93,7 +93,9 @@ class DelegationView(View):
 
 class OpenBreakGlass(Input):
     tenant_id: Id
-    mode: Literal["look", "operate"] = Field(description="what each gives: `break_glass` in contracts/permissions.json")
+    mode: Literal["look", "operate"] = Field(
+        description="what each grants: `break_glass` in contracts/permissions.json"
+    )
     reason: Reason = Field(description="the tenant reads it")
     ticket: Word
     minutes: Whole = Field(ge=1, le=60)
@@ -132,17 +134,17 @@ class ExplainView(View):
     scope_kind: str
     scope_id: str
     allowed: bool
-    visible: bool = Field(description="if not allowed: whether the answer is 403 (seen) or 404 (not even seen)")
+    visible: bool = Field(description="if not allowed: whether requests get 403 (visible) or 404 (not visible)")
     decided_by: str = Field(description="containment, deny, binding, delegation, break_glass, everybody, default")
     reason: str
     matched: list[MatchedRule]
-    roles_that_hold_it: list[str] = Field(description="roles that can be bound here and hold the permission")
+    roles_that_hold_it: list[str] = Field(description="roles that can be bound here and contain the permission")
 
 
 class PermissionsView(View):
     scope_kind: str
     scope_id: str
-    permissions: list[str] = Field(description="the keys that the caller holds there, in order")
+    permissions: list[str] = Field(description="the permissions of the caller there, sorted")
 
 
 class ProjectMemberView(View):
@@ -152,6 +154,6 @@ class ProjectMemberView(View):
     email: str | None = None
     disabled: bool
     role: str
-    scope_kind: str = Field(description="where the role comes from: this project, or its whole tenant")
+    scope_kind: str = Field(description="where the role is bound: at this project or at its tenant")
     scope_id: str
     binding_id: str

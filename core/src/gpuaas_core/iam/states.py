@@ -1,4 +1,4 @@
-"""The life of a break-glass."""
+"""The lifecycle of a break-glass."""
 
 from ..kit.lifecycle import Lifecycle
 

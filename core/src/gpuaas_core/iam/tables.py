@@ -28,7 +28,7 @@ principals = Table(
     Column("disabled_at", BigInteger),
     Column("deleted_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("tenant_id", "email"),  # per tenant: nobody learns of an account elsewhere
+    UniqueConstraint("tenant_id", "email"),  # per tenant, so that an error cannot reveal an account of another tenant
     Index("ix_principals_tenant", "tenant_id", "kind"),
     Index("ix_principals_email", "email"),
 )
@@ -67,7 +67,7 @@ delegations = Table(
     metadata,
     Column("id", String(40), primary_key=True),
     Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # the one it reaches into
+    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # the project it grants access to
     Column("grantor_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("grantee_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("permissions", JSON, nullable=False),
@@ -98,7 +98,7 @@ break_glass = Table(
     Column("closed_by", String(40)),
     Column("created_at", BigInteger, nullable=False),
     Column("active_at", BigInteger),
-    Column("expires_at", BigInteger, nullable=False),  # while it waits: when the wait is over
+    Column("expires_at", BigInteger, nullable=False),  # while awaiting approval: when the request expires
     Column("ended_at", BigInteger),
     Index("ix_break_glass_opened_by", "opened_by"),
     Index("ix_break_glass_tenant", "tenant_id"),

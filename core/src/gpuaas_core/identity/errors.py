@@ -5,44 +5,44 @@ from ..kit.problems import Problem
 
 class SignInRefused(Problem):
     status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
-    way_out = "Check both and try again, with `tenant` if you have several accounts; your administrator can invite you."
+    way_out = "Check both and try again; add `tenant` if you have several accounts. An administrator can invite you."
 
 
 class TenantNeeded(Problem):
-    status, code, title = 409, "tenant_needed", "Which of your accounts?"
-    way_out = "Send the short name of your tenant as `tenant` too."
+    status, code, title = 409, "tenant_needed", "Tenant required: you have accounts in several tenants"
+    way_out = "Add `tenant` with the short name of the tenant to sign in to."
 
 
 class OidcRefused(Problem):
-    status, code, title = 401, "oidc_refused", "The identity provider's word was not accepted"
-    way_out = "Begin again; if it stays, ask an administrator of your tenant to look at the identity provider."
+    status, code, title = 401, "oidc_refused", "The identity provider's token was rejected"
+    way_out = "Sign in again. If it fails again, ask an administrator of your tenant to check the identity provider."
 
 
 class OidcStateInvalid(Problem):
     status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
-    way_out = "Begin again, in one browser and within ten minutes."
+    way_out = "Sign in again, in one browser and within ten minutes."
 
 
 class IssuerNotAccepted(Problem):
-    status, code, title = 422, "issuer_not_accepted", "The address of the identity provider cannot be used"
-    way_out = "Give the issuer as an https address, exactly as the provider writes it."
+    status, code, title = 422, "issuer_not_accepted", "Invalid issuer address"
+    way_out = "Send the issuer as an https address, exactly as in the provider's metadata."
 
 
 class IssuerUnreachable(Problem):
     status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
-    way_out = "Try again; if it stays, an administrator of the tenant should look at the identity provider."
+    way_out = "Try again. If it fails again, ask an administrator of the tenant to check the identity provider."
     retryable = True
 
 
 class DomainsNeeded(Problem):
-    status, code, title = 422, "email_domains_needed", "A role for newcomers needs e-mail domains"
-    way_out = "Name the `email_domains` whose people get it, or leave `default_role` out and invite people."
+    status, code, title = 422, "email_domains_needed", "A default role needs e-mail domains"
+    way_out = "Send the `email_domains` whose users get the role, or leave `default_role` out and invite users."
 
 
 class AssertionRefused(Problem):
-    status, code, title = 401, "assertion_refused", "The client assertion was not accepted"
+    status, code, title = 401, "assertion_refused", "The client assertion was rejected"
     way_out = (
-        "Sign a fresh JWT (EdDSA or ES256, at most 60 s, new jti, aud = the issuer in GET /v1) with the registered key."
+        "Sign a new JWT (EdDSA or ES256, at most 60 s, new jti, aud = the issuer in GET /v1) with the registered key."
     )
 
 
@@ -52,64 +52,64 @@ class EmailTaken(Problem):
 
 
 class KeyNotAccepted(Problem):
-    status, code, title = 422, "public_key_not_accepted", "The public key cannot be used"
+    status, code, title = 422, "public_key_not_accepted", "Invalid public key"
     way_out = "Send a public JWK: kty OKP with crv Ed25519, or kty EC with crv P-256, without the private part."
 
 
 class TooManyGuesses(Problem):
     status, code, title = 429, "too_many_guesses", "Too many wrong passwords"
-    way_out = "Wait as long as Retry-After says, then try again."
+    way_out = "Wait for the seconds in Retry-After, then try again."
     retryable = True
 
 
 class PasswordWrong(Problem):
-    status, code, title = 422, "password_wrong", "The present password is not right"
-    way_out = "Send your present password in `current_password`."
+    status, code, title = 422, "password_wrong", "The current password is wrong"
+    way_out = "Send your current password in `current_password`."
 
 
 class NotYourself(Problem):
-    status, code, title = 409, "not_yourself", "Nobody disables themselves"
+    status, code, title = 409, "not_yourself", "You cannot disable your own account"
     way_out = "Ask another administrator of the tenant."
 
 
 class TooManyKeys(Problem):
-    status, code, title = 409, "too_many_keys", "The service account has as many keys as it may have"
-    way_out = "Retire a key that is no longer used: the list of keys shows when each was used last."
+    status, code, title = 409, "too_many_keys", "Too many keys for this service account"
+    way_out = "Retire an unused key: the list of keys shows when each was last used."
 
 
 class KeyTaken(Problem):
-    status, code, title = 409, "public_key_taken", "The account has this key already"
-    way_out = "Make a new key pair; a retired key is not taken back."
+    status, code, title = 409, "public_key_taken", "This key is already registered"
+    way_out = "Create a new key pair. A retired key cannot be registered again."
 
 
 class InvitationInvalid(Problem):
     status, code, title = 401, "invitation_invalid", "The invitation cannot be used"
-    way_out = "Ask whoever invited you for a new one."
+    way_out = "Ask the person who invited you for a new invitation."
 
 
-_AGAIN = "Run `gpuaas node readmit NAME --reason …` and the line it prints on the machine; or retire it."
+_READMIT = "Run `gpuaas node readmit NAME --reason …`, then the command it prints on the node; or retire the node."
 
 
 class IdentityUnknown(Problem):
-    status, code, title = 401, "identity_unknown", "The platform does not know this key of the machine"
-    way_out = "The agent tries its former key by itself. Does that not help: " + _AGAIN
+    status, code, title = 401, "identity_unknown", "Unknown node key"
+    way_out = "The agent tries its former key automatically. If that fails: " + _READMIT
 
 
 class IdentityExpired(Problem):
-    status, code, title = 401, "identity_expired", "The machine's identity has expired"
-    way_out = "The agent renews it by itself (POST /v1/renew-identity), also after days: its key was never superseded."
+    status, code, title = 401, "identity_expired", "The node's key has expired"
+    way_out = "The agent renews it automatically (POST /v1/renew-identity), even days later, unless it was superseded."
 
 
 class IdentityClosed(Problem):
-    status, code, title = 401, "identity_closed", "The machine's identity is closed"
-    way_out = _AGAIN
+    status, code, title = 401, "identity_closed", "The node's identity is closed"
+    way_out = _READMIT
 
 
 class IdentitySuperseded(Problem):
-    """A former key was shown. Late or copied? Only who answers the challenge still lives by that key."""
+    """A retired key was used, by a delayed message or by a copy of the node. Only a copy answers the challenge."""
 
-    status, code, title = 401, "identity_superseded", "A newer key of this machine is in use"
-    way_out = "Use the newer key. Without it, sign `challenge` into an assertion: the machine then counts as copied."
+    status, code, title = 401, "identity_superseded", "A newer key of this node is in use"
+    way_out = "Use the newer key. Without it, sign `challenge` in an assertion: the node is then treated as copied."
 
     def __init__(self, node_id: str, key_id: str, detail: str, challenge: str) -> None:
         super().__init__(detail, extra={"challenge": challenge})
@@ -117,8 +117,8 @@ class IdentitySuperseded(Problem):
 
 
 class IdentityCloned(Problem):
-    status, code, title = 401, "identity_cloned", "Two machines use the identity of one"
-    way_out = "Find the copy and switch it off. Then: " + _AGAIN
+    status, code, title = 401, "identity_cloned", "Two machines use the identity of one node"
+    way_out = "Find the copy and shut it down. Then: " + _READMIT
 
     def __init__(self, node_id: str, key_id: str, detail: str) -> None:
         super().__init__(detail)

@@ -11,7 +11,7 @@ _EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail addr
 
 
 def _fits(email: str) -> str:
-    if len(email) > 254:  # some letters become two when made small
+    if len(email) > 254:  # lower-casing turns some letters into two
         raise ValueError("an e-mail address has at most 254 characters")
     return email
 
@@ -22,7 +22,7 @@ Email = Annotated[str, StringConstraints(pattern=_EMAIL, to_lower=True), AfterVa
 class SignIn(Input):
     email: Email
     password: Annotated[str, StringConstraints(min_length=1, max_length=256)]
-    tenant: Slug | None = Field(default=None, description="needed only if the address has accounts in several tenants")
+    tenant: Slug | None = Field(default=None, description="required only if the e-mail has accounts in several tenants")
 
 
 class ConsoleSessionView(View):
@@ -73,9 +73,9 @@ class CreateProvider(Input):
     issuer: Annotated[str, StringConstraints(max_length=300, pattern=_ISSUER)]
     client_id: Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_NO_SPACES)]
     client_secret: ClientSecret | None = Field(default=None, repr=False, description="of a confidential client")
-    email_domains: list[Domain] = Field(default=[], max_length=50, description="none: every verified address")
+    email_domains: list[Domain] = Field(default=[], max_length=50, description="empty: every verified address")
     scopes: Scopes = Field(default_factory=lambda: ["openid", "email", "profile"])
-    default_role: Id | None = Field(default=None, description="of newcomers, in the tenant; none: invited people only")
+    default_role: Id | None = Field(default=None, description="of new users, in the tenant; none: invited users only")
 
 
 class UpdateProvider(Input):
@@ -85,7 +85,7 @@ class UpdateProvider(Input):
     )
     email_domains: Annotated[list[Domain], Field(max_length=50)] | None = None
     scopes: Scopes | None = None
-    default_role: Id | None = Field(default=None, description="null: invited people only from now on")
+    default_role: Id | None = Field(default=None, description="null: invited users only from now on")
 
 
 class ProviderView(View):
@@ -97,8 +97,8 @@ class ProviderView(View):
     email_domains: list[str]
     scopes: list[str]
     default_role: str | None = None
-    callback_url: str = Field(description="register it at the provider as redirect address")
-    start_url: str = Field(description="where a browser begins to sign in")
+    callback_url: str = Field(description="register it at the provider as redirect URI")
+    start_url: str = Field(description="where a browser starts to sign in")
     created_at: Moment
 
 
@@ -123,7 +123,7 @@ class ChangePassword(Input):
 
 class SessionView(View):
     id: str
-    current: bool = Field(description="whether this very request uses it")
+    current: bool = Field(description="whether this request uses it")
     address: str | None = None
     created_at: Moment
     expires_at: Moment
@@ -199,7 +199,7 @@ class ServiceAccountView(PrincipalView):
 
 class SignInWayView(View):
     name: str
-    start_url: str = Field(description="where a browser begins to sign in")
+    start_url: str = Field(description="where a browser starts to sign in")
 
 
 class SignInWaysView(View):

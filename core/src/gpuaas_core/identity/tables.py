@@ -15,7 +15,7 @@ from sqlalchemy import (
 
 from ..kit.db import metadata
 
-principal_keys = Table(  # public keys of service accounts and nodes; several at once while one follows the other
+principal_keys = Table(  # public keys of service accounts and nodes; several at once during a rotation
     "principal_keys",
     metadata,
     Column("id", String(40), primary_key=True),
@@ -24,12 +24,12 @@ principal_keys = Table(  # public keys of service accounts and nodes; several at
     Column("created_at", BigInteger, nullable=False),
     Column("last_used_at", BigInteger),
     Column("retired_at", BigInteger),
-    # Of machines only, whose keys follow each other by themselves (machines.py):
+    # Only for keys of nodes, which rotate automatically (node_keys.py):
     Column("generation", Integer),
     Column("thumbprint", String(43)),
     Column("expires_at", BigInteger),
-    Column("origin", String(130)),  # the machine and the boot that made it
-    Column("superseded_by", String(40)),  # the key whose first use retired it; none where it was closed
+    Column("origin", String(130)),  # the machine and boot that created it
+    Column("superseded_by", String(40)),  # the key whose first use retired it; none if it was closed
     Index("ix_principal_keys_principal", "principal_id"),
     Index(
         "ix_principal_keys_retired",
@@ -58,7 +58,7 @@ invitations = Table(
 )
 
 
-wrong_guesses = Table(  # counted under a keyed fingerprint, for accounts that exist and for those that do not
+wrong_guesses = Table(  # counts under keyed fingerprints, whether or not the account exists
     "wrong_guesses",
     metadata,
     Column("bucket", String(64), primary_key=True),
@@ -67,7 +67,7 @@ wrong_guesses = Table(  # counted under a keyed fingerprint, for accounts that e
 )
 
 
-sign_in_addresses = Table(  # from where an account signed in with its password, as keyed fingerprints; the latest few
+sign_in_addresses = Table(  # addresses of an account's latest password sign-ins, as keyed fingerprints
     "sign_in_addresses",
     metadata,
     Column("principal_id", String(40), ForeignKey("principals.id"), primary_key=True),
@@ -82,11 +82,11 @@ sessions = Table(
     metadata,
     Column("token_hash", String(64), primary_key=True),
     Column("id", String(40)),
-    Column("key_id", String(40)),  # the key it was opened with: it ends when that key is retired
+    Column("key_id", String(40)),  # the key it was opened with; the session ends when that key is retired
     Column("address", String(64)),
     Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
-    Column("idle_until", BigInteger),  # of console sessions: moved on while they are used
+    Column("idle_until", BigInteger),  # only for console sessions: moves forward while the session is used
     Column("revoked_at", BigInteger),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_sessions_expires", "expires_at"),
@@ -112,7 +112,7 @@ identity_providers = Table(
 )
 
 
-linked_identities = Table(  # per tenant: a provider speaks only for the people of the tenant that trusts it
+linked_identities = Table(  # per tenant: a provider authenticates only users of the tenant that trusts it
     "linked_identities",
     metadata,
     Column("tenant_id", String(40), primary_key=True),
@@ -124,7 +124,7 @@ linked_identities = Table(  # per tenant: a provider speaks only for the people 
 )
 
 
-sign_in_attempts = Table(  # through a provider: used once, soon over
+sign_in_attempts = Table(  # through an identity provider: each works once and expires after minutes
     "sign_in_attempts",
     metadata,
     Column("state_hash", String(64), primary_key=True),
