@@ -272,7 +272,9 @@ async def test_a_provider_speaks_only_for_the_tenant_that_trusts_it(world: World
     liar.nonce = asked["nonce"][0]
     liar.claims = liar.good(world.now())
     refused = await browser.get(f"/v1/auth/oidc/callback?code=any&state={asked['state'][0]}")
-    assert "invitation" in check_problem(refused, 401, "oidc_refused")["detail"], "boss@acme.example is of another tenant"
+    assert "invitation" in check_problem(refused, 401, "oidc_refused")["detail"], (
+        "boss@acme.example is of another tenant"
+    )
 
 
 async def test_a_provider_that_names_another_issuer_or_is_silent_is_not_asked(world: World, liar: Forger) -> None:

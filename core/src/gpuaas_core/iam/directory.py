@@ -6,13 +6,17 @@ changes principals through these functions and joins its own tables with `select
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from ..kit.db import insert_new
 from .tables import principals
 
 
-def add_principal(tx: Connection, **values: Any) -> bool:
+def add_principal(tx: Connection, **values: Any) -> None:
+    tx.execute(insert(principals).values(**values))
+
+
+def add_unless_taken(tx: Connection, **values: Any) -> bool:
     """False if the tenant has an account with this e-mail; then no row was written."""
     return insert_new(tx, principals, **values)
 

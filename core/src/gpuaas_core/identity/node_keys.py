@@ -11,7 +11,7 @@ import base64
 import hashlib
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, select, update
 
 from ..iam.directory import find_principal
 from ..kit.db import delete_some
@@ -151,7 +151,7 @@ def _retire_former(tx: Connection, node_id: str, key: Row[Any], now: int) -> Non
     close_sessions_of_keys(tx, ids, now)
 
 
-def _of(node_id: str) -> Any:
+def _of(node_id: str) -> ColumnElement[bool]:
     return principal_keys.c.principal_id == node_id
 
 

@@ -92,8 +92,8 @@ def issue_code(tx: Connection, attempt: Row[Any], principal_id: str, now: int) -
 def redeem_code(tx: Connection, code: str, verifier: str, now: int) -> str:
     mine = sign_in_attempts.c.code_hash == _hash(code)
     row = tx.execute(select(sign_in_attempts).where(mine).with_for_update()).first()
-    good = row is not None and row.expires_at > now and hmac.compare_digest(row.cli_challenge, challenge_of(verifier))
-    if row is None or not good:
+    valid = row is not None and row.expires_at > now and hmac.compare_digest(row.cli_challenge, challenge_of(verifier))
+    if row is None or not valid:
         raise OidcStateInvalid("This code is unknown, used, older than two minutes, or was issued to another CLI.")
     tx.execute(delete(sign_in_attempts).where(mine))
     return row.principal_id

@@ -20,7 +20,12 @@ from ..kit.clock import Clock
 from .errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
 
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA", "Ed25519"})
-KEY_TYPES: dict[str, Any] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}  # no shared secrets among them
+# Only asymmetric keys: no shared secrets.
+KEY_TYPES: dict[str, type[RSAKey | ECKey | OKPKey]] = {
+    "RSA": RSAKey,
+    "EC": ECKey,
+    "OKP": OKPKey,
+}
 METADATA_MS = 3600_000
 KEYS_AGAIN_MS = 10_000  # an unknown key id triggers a new fetch, at most this often
 MOST_BYTES = 256 * 1024
@@ -87,7 +92,7 @@ class Issuers:
         _check(claims, issuer, client_id, nonce, self._clock() // 1000)
         return claims
 
-    async def _key(self, issuer: str, algorithm: str, kid: Any) -> Any:
+    async def _key(self, issuer: str, algorithm: str, kid: object) -> RSAKey | ECKey | OKPKey:
         for again in (False, True):
             found = [key for key in await self._jwks(issuer, again=again) if _fits(key, algorithm, kid)]
             if len(found) == 1 or (found and kid is not None):
@@ -129,7 +134,7 @@ class Issuers:
         return read if isinstance(read, dict) else {}
 
 
-async def _bounded(answer: Any) -> bytes:
+async def _bounded(answer: httpx2.Response) -> bytes:
     body = bytearray()
     async for part in answer.aiter_bytes():
         body += part
@@ -145,7 +150,7 @@ def _header(token: str) -> dict[str, Any]:
         raise OidcRefused("The ID token is not a signed JWT.") from error
 
 
-def _fits(key: dict[str, Any], algorithm: str, kid: Any) -> bool:
+def _fits(key: dict[str, Any], algorithm: str, kid: object) -> bool:
     wanted = {"R": "RSA", "P": "RSA"}.get(algorithm[0]) or ("EC" if algorithm.startswith("ES") else "OKP")
     return key.get("kty") == wanted and key.get("use", "sig") == "sig" and (kid is None or key.get("kid") == kid)
 

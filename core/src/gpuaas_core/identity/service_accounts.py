@@ -108,7 +108,7 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
 
 
 def _check_appoints(ctx: Context, account: Row[Any]) -> None:
-    """The caller could sign in as the account: where that one operates apps, it must have `iam.operator.appoint`.
+    """The caller could sign in as the account: where it operates apps, the caller needs `iam.operator.appoint`.
 
     Retiring a key or deleting the account needs no such permission.
     """

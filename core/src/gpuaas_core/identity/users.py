@@ -8,7 +8,7 @@ from ..access.context import Context
 from ..access.evaluate import PLATFORM, Principal
 from ..access.permissions import PLATFORM_ADMIN
 from ..iam.bindings import bind
-from ..iam.directory import add_principal, change_principal, get_principal, select_principals
+from ..iam.directory import add_principal, add_unless_taken, change_principal, get_principal, select_principals
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..ledger import audit
@@ -36,7 +36,7 @@ def create_user(ctx: Context, tenant_id: str, *, email: str, name: str, password
     """Without a password the user signs in through an identity provider."""
     user_id = ctx.resource_id = new_id("usr")
     row = {"id": user_id, "kind": "user", "name": name, "tenant_id": tenant_id, "created_at": ctx.now}
-    if not add_principal(ctx.tx, **row, email=email, password_hash=password_hash):
+    if not add_unless_taken(ctx.tx, **row, email=email, password_hash=password_hash):
         raise EmailTaken(f"{email} already has an account in this tenant.")
     ctx.emit("tenancy.user.created", user_id, {})
     return get_principal(ctx.tx, user_id)

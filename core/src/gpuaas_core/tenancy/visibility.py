@@ -5,6 +5,7 @@ lent to it, and the deny rules, which are read once for all scopes. A test compa
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, or_, select, true
@@ -91,7 +92,7 @@ def _rules_in_reach(tx: Connection, reached: ColumnElement[bool]) -> list[Deny]:
     return [Deny(row.id, (row.scope_kind, row.scope_id), row.permissions, row.reason) for row in rows]
 
 
-def _at(places: Any) -> ColumnElement[bool]:
+def _at(places: Iterable[Place]) -> ColumnElement[bool]:
     """The projects at one of these scopes or below it."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for kind, where in places:
