@@ -212,7 +212,7 @@ class Bench:
 
     def _stay_signed_in(self, place: Path) -> None:
         """A busy machine needs longer than the quarter of an hour for which a token is good."""
-        from gpuaas_core.tenancy.tables import sessions
+        from gpuaas_core.identity.tables import sessions
 
         with _opened(place) as db, db.engine.begin() as tx:
             tx.execute(sessions.update().values(expires_at=sessions.c.expires_at + 86_400_000))

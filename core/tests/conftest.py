@@ -5,7 +5,7 @@ import pytest
 import structlog
 from argon2 import PasswordHasher
 from fitting import every_event_fits
-from gpuaas_core.tenancy import identity
+from gpuaas_core.identity import passwords
 from served import served
 from trail import here, trail
 from world import admin, api, clock, platform, refilled, store, store_folder, world
@@ -43,7 +43,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 # Hashing that costs a thief years costs these tests minutes.
-identity._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
+passwords._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
 collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py", "test_claim_cost.py"]

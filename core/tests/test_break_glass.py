@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from gpuaas_core.access.permissions import BREAK_GLASS, NEEDS_APPROVAL
-from gpuaas_core.tenancy.service import bind
-from gpuaas_core.tenancy.states import BREAK_GLASS as LIFE
+from gpuaas_core.iam.bindings import bind
+from gpuaas_core.iam.states import BREAK_GLASS as LIFE
 from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from store_rows import one, rows

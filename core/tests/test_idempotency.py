@@ -6,8 +6,8 @@ import json
 import secrets
 
 import pytest
+from gpuaas_core.iam.tables import role_bindings
 from gpuaas_core.kit.wire import canonical
-from gpuaas_core.tenancy.tables import role_bindings
 from served import Served, calling
 from sqlalchemy import delete, text
 from store_rows import dump, one, rows

@@ -11,9 +11,10 @@ import httpx2
 import pytest
 from gpuaas_core.api.app import guarded
 from gpuaas_core.edge.call import Platform
-from gpuaas_core.tenancy import identity, login_throttle
-from gpuaas_core.tenancy.errors import TooManyGuesses
-from gpuaas_core.tenancy.login_throttle import (
+from gpuaas_core.iam.tables import principals
+from gpuaas_core.identity import login_throttle, passwords
+from gpuaas_core.identity.errors import TooManyGuesses
+from gpuaas_core.identity.login_throttle import (
     LONGEST_WAIT_S,
     MOST,
     MOST_ADDRESSES,
@@ -21,9 +22,9 @@ from gpuaas_core.tenancy.login_throttle import (
     WINDOW_MS,
     Throttle,
     network_of,
-    waiting,
+    wait_for,
 )
-from gpuaas_core.tenancy.tables import principals, sign_in_addresses, wrong_guesses
+from gpuaas_core.identity.tables import sign_in_addresses, wrong_guesses
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select
@@ -81,14 +82,14 @@ async def test_an_own_account_with_somebodys_e_mail_does_not_switch_the_limit_of
     theirs = "select password_hash from principals where email = :e and name != 'Mallory'"
     victim = one(world.platform, theirs, e=email)
     compared = 0
-    before = identity.password_matches
+    before = passwords.password_matches
 
     def matches(stored: str | None, given: str) -> bool:
         nonlocal compared
         compared += stored == victim
         return before(stored, given)
 
-    monkeypatch.setattr(identity, "password_matches", matches)
+    monkeypatch.setattr(passwords, "password_matches", matches)
     for number in range(60):
         if number % 10 == 9:
             assert (await _try(world, "10.0.0.1", email, OWN)).status_code == 200
@@ -134,7 +135,7 @@ def test_an_address_is_an_ipv4_address_or_an_ipv6_network() -> None:
 async def test_many_addresses_wait_longer_and_longer_and_are_never_refused(world: World, waits: list[float]) -> None:
     for number in range(60):
         check_problem(await _try(world, f"10.0.{number}.1"), 401, "sign_in_refused")
-    assert waits == [waiting(number) for number in range(MOST + 1, 61)]
+    assert waits == [wait_for(number) for number in range(MOST + 1, 61)]
     assert waits == sorted(waits)
     assert (waits[0] > 0, waits[-1]) == (True, LONGEST_WAIT_S)
     assert (await _try(world, "10.1.0.1", password=PASSWORD)).status_code == 200, (
@@ -179,7 +180,7 @@ async def test_tries_at_once_from_many_addresses_wait_as_if_one_followed_the_oth
     world: World, waits: list[float]
 ) -> None:
     await asyncio.gather(*(_try(world, f"10.0.{number}.1") for number in range(25)))
-    assert sorted(waits) == [waiting(number) for number in range(MOST + 1, 26)]
+    assert sorted(waits) == [wait_for(number) for number in range(MOST + 1, 26)]
 
 
 async def test_whoever_waits_holds_no_transaction_and_no_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +253,7 @@ async def test_a_try_compares_as_many_passwords_whatever_accounts_there_are(
 ) -> None:
     await _twin(world, BOSS)
     calls: list[str] = []
-    monkeypatch.setattr(identity, "password_matches", lambda _stored, given: calls.append(given))
+    monkeypatch.setattr(passwords, "password_matches", lambda _stored, given: calls.append(given))
     for email in (BOSS, "viewer@acme.example", NOBODY):
         calls.clear()
         await _try(world, "10.0.0.1", email, **named)
@@ -308,7 +309,7 @@ class Model:
         self.here[address] = here
         count = self.more(self.everywhere, now)[0]
         self.everywhere = (count, now)
-        wait = waiting(count)
+        wait = wait_for(count)
         if wait and (known := [one for one in accounts if address in self.known[one]]):
             accounts, wait = known, 0.0
         compared = set()

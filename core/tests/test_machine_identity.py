@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from gpuaas_core.tenancy import machines
+from gpuaas_core.identity import node_keys
 from gpuaas_core.workers.housekeeping import tidy
 from joserfc import jwt
 from joserfc.jwk import OKPKey
@@ -27,7 +27,7 @@ def new_key() -> OKPKey:
 def proof(world: World, key: OKPKey, node: str, **more: Any) -> str:
     now = world.now()
     claims = {"iss": node, "sub": node, "aud": "gpuaas", "iat": now, "exp": now + 45, "jti": secrets.token_hex(8)}
-    head = {"alg": "Ed25519", "kid": machines.thumbprint(key.as_dict(private=False))}
+    head = {"alg": "Ed25519", "kid": node_keys.thumbprint(key.as_dict(private=False))}
     return jwt.encode(head, claims | more, key, algorithms=["Ed25519"])
 
 
@@ -306,7 +306,7 @@ async def test_retired_keys_are_forgotten_after_ninety_days_and_good_ones_never(
 ) -> None:
     node, former, current = await copied(world)
     clock.forward(91 * DAY_S)
-    world.platform.db.write_now(lambda tx: machines.forget_old_keys(tx, world.platform.clock()))
+    world.platform.db.write_now(lambda tx: node_keys.forget_old_keys(tx, world.platform.clock()))
     check_problem(await sign_in(world, former, node), 401, "identity_unknown")
     check_problem(await sign_in(world, current, node), 401, "identity_expired")
 

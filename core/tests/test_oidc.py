@@ -91,7 +91,7 @@ async def test_the_whole_way_with_a_real_provider(world: World, real: str, clien
     ("login", "more", "why"),
     [
         ("unverified", {}, "verified"),
-        ("stranger", {}, "invited"),
+        ("stranger", {}, "invitation"),
         ("boss", {"email_domains": ["elsewhere.example"]}, "domain"),
         ("ada@else.example", {"email_domains": ["acme.example"], "default_role": "project_viewer"}, "domain"),
     ],
@@ -166,12 +166,12 @@ async def test_the_second_provider_can_tell_the_truth(world: World, liar: Forger
         ({"nonce": None}, "another sign-in"),
         ({"iss": "https://accounts.example"}, "another issuer"),
         ({"exp": 1_700_000_000}, "expired"),
-        ({"exp": None}, "when"),
+        ({"exp": None}, "no iat or exp"),
         ({"iat": 4_000_000_000, "exp": 4_000_000_300}, "future"),
         ({"email_verified": False}, "verified"),
         ({"email_verified": "true"}, "verified"),
         ({"email": None}, "address"),
-        ({"sub": ""}, "nobody"),
+        ({"sub": ""}, "no sub"),
     ],
     ids=str,
 )
@@ -272,7 +272,9 @@ async def test_a_provider_speaks_only_for_the_tenant_that_trusts_it(world: World
     liar.nonce = asked["nonce"][0]
     liar.claims = liar.good(world.now())
     refused = await browser.get(f"/v1/auth/oidc/callback?code=any&state={asked['state'][0]}")
-    assert "invited" in check_problem(refused, 401, "oidc_refused")["detail"], "boss@acme.example is of another tenant"
+    assert "invitation" in check_problem(refused, 401, "oidc_refused")["detail"], (
+        "boss@acme.example is of another tenant"
+    )
 
 
 async def test_a_provider_that_names_another_issuer_or_is_silent_is_not_asked(world: World, liar: Forger) -> None:

@@ -197,7 +197,7 @@ async def test_a_person_signs_in_with_the_right_password_only(world: World) -> N
         problem = check_problem(answer, 401, "sign_in_refused")
         assert (
             problem["detail"]
-            == "E-mail or password is wrong, or the account is disabled or was tried too often from here."
+            == "E-mail or password is wrong, or the account is disabled or was tried too often from this address."
         )
     good = {"email": "BOSS@acme.example", "password": PASSWORD}
     assert (await world.api.as_(None).post("/v1/sign-in", good)).status_code == 200

@@ -22,11 +22,11 @@ from gpuaas_core.artifacts.store import Store as ArtifactStore
 from gpuaas_core.custody.holders.embedded import Embedded
 from gpuaas_core.custody.vault import open_vault
 from gpuaas_core.edge.call import Platform
+from gpuaas_core.identity.passwords import hash_password
+from gpuaas_core.identity.users import bootstrap_admin
 from gpuaas_core.kit.clock import system_clock
 from gpuaas_core.kit.db import Database, metadata
 from gpuaas_core.migrations.migrate import migrate
-from gpuaas_core.tenancy.identity import hash_password
-from gpuaas_core.tenancy.service import bootstrap_admin
 from joserfc import jwt
 from joserfc.jwk import OKPKey
 from sqlalchemy import Connection, event, select

@@ -26,6 +26,9 @@ from .custody.commands import custody
 from .custody.holders import open_holder
 from .custody.vault import Vault, open_vault
 from .doctor import commands
+from .identity import node_keys
+from .identity.passwords import hash_password
+from .identity.users import bootstrap_admin
 from .kit.clock import system_clock
 from .kit.db import Database
 from .kit.problems import Problem
@@ -33,9 +36,6 @@ from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .operations import claims
 from .settings import Settings
-from .tenancy import machines
-from .tenancy.identity import hash_password
-from .tenancy.service import bootstrap_admin
 from .workers.fanout import Fanout
 from .workers.otlp_export import OtlpExport
 
@@ -54,7 +54,7 @@ def serve() -> None:
     export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
     _configure_logs(export)
     claims.LEASE_S = settings.lease_s
-    machines.LIFE_S = settings.machine_identity_s
+    node_keys.LIFE_S = settings.machine_identity_s
     db = _open(settings)
     vault = _open_vault(settings, db)
     bounds = Bounds(settings.artifacts_largest, settings.artifacts_quota, settings.artifacts_cache)

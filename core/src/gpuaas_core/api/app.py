@@ -29,6 +29,12 @@ from ..edge.correlate import Correlate
 from ..edge.seen import Watcher
 from ..history import routes as history
 from ..history.checkpoints import PURPOSE, Checkpoints
+from ..iam import break_glass_routes, delegation_routes
+from ..iam import routes as iam
+from ..identity import oidc_routes, service_account_routes, user_routes
+from ..identity import routes as identity
+from ..identity.oidc_issuers import Issuers
+from ..identity.sessions import authenticate, renew_session
 from ..instances import (
     access_routes,
     allocation_routes,
@@ -55,10 +61,7 @@ from ..operations.routes import batch_router, people_router
 from ..operations.wire import models_of
 from ..policy import routes as policy
 from ..tasks import routes as tasks
-from ..tenancy import account_routes, break_glass_routes, delegation_routes, iam_routes, identity_routes, oidc_routes
 from ..tenancy import routes as tenancy
-from ..tenancy.identity import authenticate, renew_session
-from ..tenancy.issuers import Issuers
 from ..tenancy.reads import project_scope, tenant_scope
 from ..triage import otlp_routes
 from ..triage import routes as triage
@@ -79,11 +82,12 @@ ROUTERS = [
     instances.router,
     member_routes.router,
     about.router,
-    identity_routes.router,
+    identity.router,
     oidc_routes.router,
     tenancy.router,
-    account_routes.router,
-    iam_routes.router,
+    user_routes.router,
+    service_account_routes.router,
+    iam.router,
     delegation_routes.router,
     break_glass_routes.router,
     policy.router,

@@ -12,13 +12,13 @@ from sqlalchemy import Connection
 from ..access.context import Context
 from ..access.evaluate import Principal, Scope
 from ..capacity import service, standing
+from ..identity.sessions import end_all_sessions
 from ..kit.ids import first_number
 from ..kit.numbers import raise_number
 from ..ledger import audit
 from ..ledger.correlation import correlate
 from ..ledger.events import renew_store_epoch
 from ..operations import claims
-from ..tenancy.identity import end_all_sessions
 
 OPERATOR = Principal("operator", "operator", "the platform's operator")
 

@@ -1,7 +1,7 @@
 """The identity of a machine, where it concerns the node: renewed, suspected of being copied, given anew.
 
-How keys follow each other is in tenancy/machines.py; here is what that does to the node. Called by the node routes and,
-through `Platform.suspicion`, by everybody to whom a former key was shown.
+How keys follow each other is in identity/node_keys.py; here is what that does to the node. Called by the node
+routes and, through `Platform.suspicion`, by every route to which a former key was shown.
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ from ..access.context import Context
 from ..access.evaluate import PLATFORM, Scope
 from ..custody import authorities
 from ..custody.vault import Vault
+from ..iam.principals import principal_of
+from ..identity import assertions, node_keys, node_principals
+from ..identity.errors import IdentityCloned, IdentitySuperseded
 from ..kit.problems import Problem
 from ..ledger.events import declare
-from ..tenancy import identity, machines, records
-from ..tenancy.errors import IdentityCloned, IdentitySuperseded
-from ..tenancy.principals import principal_of
 from . import schemas
 from .errors import EnrolmentTokenInvalid
 from .reads import node_row, node_scope
@@ -39,9 +39,9 @@ def origin(facts: schemas.Facts, boot_id: str = "") -> str:
 
 
 def renew(ctx: Context, vault: Vault, body: schemas.RenewIdentity) -> schemas.IdentityView:
-    jwk = identity.check_public_jwk(body.public_jwk)
+    jwk = assertions.check_public_jwk(body.public_jwk)
     made_on = f"{body.machine_id}/{body.boot_id}"
-    row, key = machines.renew(ctx.tx, vault, body.client_assertion, jwk, made_on, ctx.now)
+    row, key = node_keys.renew(ctx.tx, vault, body.client_assertion, jwk, made_on, ctx.now)
     ctx.principal, ctx.scope, ctx.resource_id = principal_of(ctx.tx, row), node_scope(ctx.tx, row.id), row.id
     ctx.reason = f"identity {key.generation} of the machine"
     lives = (key.expires_at - ctx.now) // 1000
@@ -55,13 +55,13 @@ def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
     node = node_row(ctx.tx, shown.node_id, lock=True)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
     ctx.note(ctx.entry("denied", f"{shown.detail} It was shown by {seen_address}."))
-    if isinstance(shown, IdentitySuperseded) or not machines.still_superseded(ctx.tx, shown.key_id):
+    if isinstance(shown, IdentitySuperseded) or not node_keys.still_superseded(ctx.tx, shown.key_id):
         return
     if node.state in ("suspended", "retired"):
         return
     change = {"state": NODE.after(node.state, "suspend"), "standing_reason": shown.detail}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
-    records.suspend_machine_principal(ctx.tx, node.id, ctx.now)
+    node_principals.suspend_node_principal(ctx.tx, node.id, ctx.now)
     ctx.rights_changed(node.id)
     ctx.emit(
         "capacity.node.suspended", node.id, {"node_name": node.name, "reason": shown.detail} | {"state": "suspended"}
@@ -94,7 +94,7 @@ def rejoin(
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     others = [enrolments.c.node_id == node.id, enrolments.c.id != invitation.id, enrolments.c.used_by_node.is_(None)]
     ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # one invitation, one return
-    records.reopen_machine_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
+    node_principals.reopen_node_principal(ctx.tx, node.id, jwk, origin(body.facts), ctx.now)
     ctx.rights_changed(node.id)
     ctx.scope, ctx.resource_id = node_scope(ctx.tx, node.id), node.id
     told = {"node_name": node.name, "address": change["address"], "state": change["state"]}

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs, public
 from ..edge.lists import Cursor, Limit, page
+from ..identity.assertions import ISSUER
+from ..identity.clone_detection import detect_clones
 from ..kit.wire import Page
-from ..tenancy.identity import ISSUER
-from ..tenancy.suspicion import watched
 from . import offers, reads, rejoining, schemas, service, standing
 from .errors import EnrolmentTokenInvalid
 from .tables import nodes
@@ -64,7 +64,7 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
 @router.post("/renew-identity", response_model=schemas.IdentityView, **public())
 async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
     """A machine names its next key, signed with the one it has. The first use of the next one retires that."""
-    return await watched(call, call.write(lambda ctx: rejoining.renew(ctx, call.vault, body), repeats=False))
+    return await detect_clones(call, call.write(lambda ctx: rejoining.renew(ctx, call.vault, body), repeats=False))
 
 
 @router.get(

@@ -11,11 +11,11 @@ from ..access.evaluate import PLATFORM, Scope
 from ..access.permissions import NODE_AGENT
 from ..custody import authorities
 from ..custody.vault import Vault
+from ..identity import assertions, node_keys, node_principals
 from ..kit.ids import new_id
 from ..kit.wire import canonical
 from ..ledger import requests
 from ..ledger.events import declare
-from ..tenancy import identity, machines, records
 from . import allocating, rejoining, schemas, standing
 from .errors import EnrolmentTokenInvalid, NodeNameTaken
 from .picking import pool_row
@@ -93,7 +93,7 @@ def close_enrolments(tx: Connection, now: int) -> int:
 def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) -> Row[Any]:
     """Once per token. The same machine with the same key may repeat it (its first answer was lost)."""
     invitation = check_token(ctx.tx, vault, body.token, ctx.now)
-    jwk = identity.check_public_jwk(body.public_jwk)
+    jwk = assertions.check_public_jwk(body.public_jwk)
     fingerprint = requests.fingerprint("enrol", body.facts.machine_id, canonical(jwk))
     if invitation.used_by_node:
         node = node_row(ctx.tx, invitation.used_by_node)
@@ -146,7 +146,7 @@ def _add_node(
     except IntegrityError as error:
         raise NodeNameTaken(f"The tenant has a machine named {invitation.node_name!r}.") from error
     origin = rejoining.origin(body.facts)
-    records.add_machine_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, origin, NODE_AGENT, ctx.now)
+    node_principals.add_node_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, origin, NODE_AGENT, ctx.now)
     ctx.emit("capacity.node.enrolled", node_id, {"node_name": row["name"], "address": row["address"]})
     return node_id
 
@@ -175,4 +175,4 @@ def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> bool:
     node = node_row(ctx.tx, node_id, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(facts=body.facts.model_dump()))
     standing.reported(ctx, node)
-    return machines.renewal_due(ctx.tx, node_id, rejoining.origin(body.facts, body.boot_id), ctx.now)
+    return node_keys.renewal_due(ctx.tx, node_id, rejoining.origin(body.facts, body.boot_id), ctx.now)

@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select, update
 
 from ..access.context import Context
+from ..identity import node_principals
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..kit.wire import ActionView
 from ..ledger.events import declare
-from ..tenancy import records
 from . import allocating
 from .errors import MachineHeld, NodeHeld
 from .reads import node_row, node_scope
@@ -57,7 +57,7 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
         allocating.finish(ctx, row, node.tenant_id)
     change = {"state": NODE.after(node.state, "retire"), "standing_reason": reason or None}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(**change))
-    records.close_machine_principal(ctx.tx, node_id, ctx.now)
+    node_principals.close_node_principal(ctx.tx, node_id, ctx.now)
     ctx.rights_changed(node_id)
     ctx.resource_id = node_id
     ctx.emit("capacity.node.retired", node_id, {"node_name": node.name, "state": "retired", "reason": reason})
@@ -134,7 +134,7 @@ def replace(ctx: Context, node: Row[Any], by: str) -> None:
         raise MachineHeld(f"This machine is {node.name!r}, held by the allocation {held[0].name!r} ({held[0].id}).")
     change = {"state": NODE.after(node.state, "replace"), "standing_reason": f"replaced by {by}"}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
-    records.close_machine_principal(ctx.tx, node.id, ctx.now)
+    node_principals.close_node_principal(ctx.tx, node.id, ctx.now)
     ctx.rights_changed(node.id)
     told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
     ctx.emit("capacity.node.retired", node.id, told)

@@ -13,9 +13,9 @@ from joserfc import jwe
 from joserfc.jwk import ECKey, OKPKey
 
 from ..access.context import Context
+from ..identity.reads import key_in_use
 from ..kit.problems import Problem
 from ..kit.wire import canonical
-from ..tenancy.reads import key_in_use
 from .vault import Vault
 
 PURPOSE = "secret-delivery"

@@ -17,12 +17,13 @@ from ..capacity.tables import allocations, nodes
 from ..capacity.trust import HOLDING
 from ..custody import grants
 from ..custody.tables import access_grants
+from ..iam.principals import principal_of, with_grants
+from ..iam.tables import principals
+from ..identity.tables import principal_keys
 from ..kit.problems import NotFound
 from ..operations.states import LIVE
 from ..operations.tables import operations
-from ..tenancy.principals import principal_of, with_grants
 from ..tenancy.reads import project_scope
-from ..tenancy.tables import principal_keys, principals
 from .access_schemas import AccessGrantView
 from .errors import GrantOver
 from .granting import OBSERVATION, PERSON

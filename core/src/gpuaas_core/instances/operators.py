@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Row, select
 
 from ..access.context import Context
+from ..iam.explain import explain_other
+from ..iam.tables import principals
+from ..identity.service_accounts import accounts_of
 from ..kit.problems import Problem
 from ..operations.tables import operations
-from ..tenancy.accounts import accounts_of
-from ..tenancy.explain import explain_other
-from ..tenancy.tables import principals
 from .errors import ObserverNotController
 
 WORKS = "apps.operation.work"

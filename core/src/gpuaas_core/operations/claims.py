@@ -13,9 +13,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select, update
 
 from ..access.context import Context, Denied
+from ..iam import reach
+from ..iam.principals import with_grants
 from ..kit.problems import NotFound
-from ..tenancy import reach
-from ..tenancy.principals import with_grants
 from . import schemas
 from .errors import StaleClaim
 from .queue import move, unstick, wake, write

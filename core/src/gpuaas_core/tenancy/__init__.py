@@ -1,1 +1,1 @@
-"""Tenants, projects, people, service accounts, role bindings, sign-in."""
+"""Tenants and their projects."""

@@ -1,14 +1,14 @@
-"""What other rooms may ask tenancy: where a project or tenant is, and which key a service account uses."""
+"""Tenants and projects as other rooms read them: their scopes, and queries that others join with."""
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from ..access.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
-from .tables import principal_keys, projects, tenants
+from .tables import projects, tenants
 
-# Asked on every request, so built once.
+# Built once: these queries run on every request.
 _PROJECT = select(projects).where(projects.c.id == bindparam("project"))
 _TENANT = select(tenants.c.id).where(tenants.c.id == bindparam("tenant"))
 
@@ -26,6 +26,14 @@ def project_scope(tx: Connection, project_id: str) -> Scope:
     return Scope(chain, tenant_id=row.tenant_id, project_id=row.id)
 
 
+def scope_in_tenant(tx: Connection, tenant_id: str | None, project_id: str) -> Scope:
+    """The scope of a project that a request names in its body: it must belong to the tenant of the request."""
+    scope = project_scope(tx, project_id)
+    if scope.tenant_id != tenant_id:
+        raise NotFound("There is no such project in this tenant.")
+    return scope
+
+
 def tenant_scope(tx: Connection, tenant_id: str) -> Scope:
     row = tx.execute(_TENANT, {"tenant": tenant_id}).first()
     if row is None:
@@ -37,9 +45,10 @@ def tenant_slug(tx: Connection, tenant_id: str) -> str:
     return tx.execute(select(tenants.c.slug).where(tenants.c.id == tenant_id)).scalar_one()
 
 
-def key_in_use(tx: Connection, principal_id: str) -> dict[str, Any] | None:
-    """The public key a service account signed in with last, of those that are not retired."""
-    k = principal_keys.c
-    mine = select(k.public_jwk).where(k.principal_id == principal_id, k.retired_at.is_(None))
-    newest = mine.order_by(func.coalesce(k.last_used_at, 0).desc(), k.id.desc())
-    return tx.execute(newest.limit(1)).scalar()
+def ids_of_tenants_named(slug: str) -> Select[Any]:
+    """One id or none; a subquery, so that an unknown tenant costs the caller's query the same time."""
+    return select(tenants.c.id).where(tenants.c.slug == slug)
+
+
+def ids_of_projects_in(tenant_id: str | None) -> Select[Any]:
+    return select(projects.c.id).where(projects.c.tenant_id == tenant_id)

@@ -1,18 +1,13 @@
-"""Tables of tenancy and identity. Principals are one table: users, service accounts and nodes sign in the same way."""
+"""Tables of tenants and projects."""
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     Column,
     ForeignKey,
     Index,
-    Integer,
-    LargeBinary,
     String,
     Table,
-    Text,
     UniqueConstraint,
-    text,
 )
 
 from ..kit.db import metadata
@@ -26,6 +21,7 @@ tenants = Table(
     Column("created_at", BigInteger, nullable=False),
 )
 
+
 projects = Table(
     "projects",
     metadata,
@@ -36,216 +32,4 @@ projects = Table(
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("tenant_id", "slug"),
     Index("ix_projects_tenant", "tenant_id", "id"),
-)
-
-principals = Table(
-    "principals",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("kind", String(20), nullable=False),
-    Column("name", String(120), nullable=False),
-    Column("tenant_id", String(40)),
-    Column("project_id", String(40)),
-    Column("email", String(254)),
-    Column("password_hash", Text),
-    Column("disabled_at", BigInteger),
-    Column("deleted_at", BigInteger),
-    Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("tenant_id", "email"),  # per tenant: nobody learns of an account elsewhere
-    Index("ix_principals_tenant", "tenant_id", "kind"),
-    Index("ix_principals_email", "email"),
-)
-
-principal_keys = Table(  # public keys of service accounts and nodes; several at once while one follows the other
-    "principal_keys",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("public_jwk", JSON, nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Column("last_used_at", BigInteger),
-    Column("retired_at", BigInteger),
-    # Of machines only, whose keys follow each other by themselves (machines.py):
-    Column("generation", Integer),
-    Column("thumbprint", String(43)),
-    Column("expires_at", BigInteger),
-    Column("origin", String(130)),  # the machine and the boot that made it
-    Column("superseded_by", String(40)),  # the key whose first use retired it; none where it was closed
-    Index("ix_principal_keys_principal", "principal_id"),
-    Index(
-        "ix_principal_keys_retired",
-        "retired_at",
-        sqlite_where=text("generation is not null"),
-        postgresql_where=text("generation is not null"),
-    ),
-)
-
-custom_roles = Table(
-    "custom_roles",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("name", String(40), nullable=False),
-    Column("permissions", JSON, nullable=False),
-    Column("created_by", String(40), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("tenant_id", "name"),
-)
-
-invitations = Table(
-    "invitations",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("email", String(254), nullable=False),
-    Column("name", String(120), nullable=False),
-    Column("role", String(40)),
-    Column("project_id", String(40)),
-    Column("invited_by", String(40), nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("accepted_by", String(40)),
-    Column("revoked_at", BigInteger),
-    Column("created_at", BigInteger, nullable=False),
-    Index("ix_invitations_tenant", "tenant_id"),
-)
-
-wrong_guesses = Table(  # counted under a keyed fingerprint, for accounts that exist and for those that do not
-    "wrong_guesses",
-    metadata,
-    Column("bucket", String(64), primary_key=True),
-    Column("tries", Integer, nullable=False),
-    Column("since", BigInteger, nullable=False),
-)
-
-sign_in_addresses = Table(  # from where an account signed in with its password, as keyed fingerprints; the latest few
-    "sign_in_addresses",
-    metadata,
-    Column("principal_id", String(40), ForeignKey("principals.id"), primary_key=True),
-    Column("fingerprint", String(64), primary_key=True),
-    Column("last_at", BigInteger, nullable=False),
-    Index("ix_sign_in_addresses_last", "last_at"),
-)
-
-role_bindings = Table(
-    "role_bindings",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("role", String(40), nullable=False),
-    Column("scope_kind", String(20), nullable=False),
-    Column("scope_id", String(40), nullable=False),
-    Column("tenant_id", String(40)),
-    Column("created_at", BigInteger, nullable=False),
-    UniqueConstraint("principal_id", "role", "scope_kind", "scope_id"),
-    Index("ix_role_bindings_tenant", "tenant_id"),
-)
-
-delegations = Table(
-    "delegations",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # the one it reaches into
-    Column("grantor_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("grantee_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("permissions", JSON, nullable=False),
-    Column("subject", String(80)),
-    Column("reason", String(400), nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("revoked_at", BigInteger),
-    Column("revoked_by", String(40)),
-    Column("created_at", BigInteger, nullable=False),
-    Index("ix_delegations_grantee", "grantee_id"),
-    Index("ix_delegations_grantee_project", "grantee_id", "project_id"),
-    Index("ix_delegations_project", "project_id"),
-)
-
-break_glass = Table(
-    "break_glass",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("mode", String(20), nullable=False),
-    Column("reason", String(400), nullable=False),
-    Column("ticket", String(80), nullable=False),
-    Column("minutes", Integer, nullable=False),
-    Column("state", String(20), nullable=False),
-    Column("opened_by", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("approved_by", String(40)),
-    Column("closed_by", String(40)),
-    Column("created_at", BigInteger, nullable=False),
-    Column("active_at", BigInteger),
-    Column("expires_at", BigInteger, nullable=False),  # while it waits: when the wait is over
-    Column("ended_at", BigInteger),
-    Index("ix_break_glass_opened_by", "opened_by"),
-    Index("ix_break_glass_tenant", "tenant_id"),
-    Index("ix_break_glass_state", "state", "expires_at"),
-)
-
-sessions = Table(
-    "sessions",
-    metadata,
-    Column("token_hash", String(64), primary_key=True),
-    Column("id", String(40)),
-    Column("key_id", String(40)),  # the key it was opened with: it ends when that key is retired
-    Column("address", String(64)),
-    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("idle_until", BigInteger),  # of console sessions: moved on while they are used
-    Column("revoked_at", BigInteger),
-    Column("created_at", BigInteger, nullable=False),
-    Index("ix_sessions_expires", "expires_at"),
-    Index("ix_sessions_principal", "principal_id"),
-)
-
-identity_providers = Table(
-    "identity_providers",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("name", String(120), nullable=False),
-    Column("issuer", String(300), nullable=False),
-    Column("client_id", String(200), nullable=False),
-    Column("sealed_secret", LargeBinary),
-    Column("email_domains", JSON, nullable=False),
-    Column("scopes", JSON, nullable=False),
-    Column("default_role", String(40)),
-    Column("created_by", String(40), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Index("ix_identity_providers_tenant", "tenant_id"),
-)
-
-linked_identities = Table(  # per tenant: a provider speaks only for the people of the tenant that trusts it
-    "linked_identities",
-    metadata,
-    Column("tenant_id", String(40), primary_key=True),
-    Column("issuer", String(300), primary_key=True),
-    Column("subject", String(255), primary_key=True),
-    Column("principal_id", String(40), ForeignKey("principals.id"), nullable=False),
-    Column("created_at", BigInteger, nullable=False),
-    Index("ix_linked_identities_principal", "principal_id"),
-)
-
-sign_in_attempts = Table(  # through a provider: used once, soon over
-    "sign_in_attempts",
-    metadata,
-    Column("state_hash", String(64), primary_key=True),
-    Column("provider_id", String(40), ForeignKey("identity_providers.id"), nullable=False),
-    Column("binder_hash", String(64), nullable=False),
-    Column("cli_challenge", String(64)),
-    Column("cli_port", Integer),
-    Column("used_at", BigInteger),
-    Column("code_hash", String(64)),
-    Column("principal_id", String(40)),
-    Column("expires_at", BigInteger, nullable=False),
-    Index("ix_sign_in_attempts_code", "code_hash"),
-    Index("ix_sign_in_attempts_expires", "expires_at"),
-)
-
-used_assertions = Table(
-    "used_assertions",
-    metadata,
-    Column("principal_id", String(40), primary_key=True),
-    Column("jti", String(128), primary_key=True),
-    Column("expires_at", BigInteger, nullable=False),
 )

@@ -1,10 +1,11 @@
-"""Which projects a caller sees, chosen by the store: what it costs depends on the caller, not on the platform's size.
+"""The projects a caller sees, selected in SQL: the cost depends on the caller, not on the size of the platform.
 
-`seen_by` says in SQL what `access/evaluate.py` says of each project for `tenancy.project.read`: the caller's own
-bindings, what is lent to it, and the deny rules, which are read once for all places. A test compares the two.
+`seen_by` is the SQL form of `access/evaluate.py` for `tenancy.project.read`: the caller's bindings, the permissions
+lent to it, and the deny rules, which are read once for all scopes. A test compares the two.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, or_, select, true
@@ -16,11 +17,10 @@ from . import schemas
 from .tables import projects, tenants
 
 KEY = READING["project"]
-MOST_SHOWN = 100  # projects in whoami; GET /v1/projects pages through all of them
 
 
 def projects_seen(tx: Connection, principal: Principal, tenant_id: str | None = None) -> Select[Any]:
-    """Every project the caller sees, of one tenant if it is named; for a page of it."""
+    """Every project the caller sees, or those of one tenant."""
     query = select(projects).where(seen_by(tx, principal))
     return query if tenant_id is None else query.where(projects.c.tenant_id == tenant_id)
 
@@ -31,25 +31,16 @@ def seen_by(tx: Connection, principal: Principal) -> ColumnElement[bool]:
     return reached if not denied else and_(reached, ~_at(denied))
 
 
-def whoami(tx: Connection, principal: Principal, about: schemas.PrincipalView) -> schemas.WhoamiView:
-    seen = seen_by(tx, principal)
-    first = tx.execute(select(projects).where(seen).order_by(projects.c.id).limit(MOST_SHOWN + 1)).all()
-    shown = first[:MOST_SHOWN]
+def first_projects(tx: Connection, seen: ColumnElement[bool], most: int) -> list[Row[Any]]:
+    """The projects with the lowest ids, of those that `seen_by` selects."""
+    return list(tx.execute(select(projects).where(seen).order_by(projects.c.id).limit(most)))
+
+
+def tenants_around(tx: Connection, principal: Principal, seen: ColumnElement[bool]) -> list[Row[Any]]:
+    """The tenants in which the caller holds a role, and those of the projects it sees."""
     bound = [place[1] for place in {b.place for b in principal.bindings} if place[0] == "tenant"]
-    theirs = select(projects.c.tenant_id).where(seen)
-    homes = tx.execute(select(tenants).where(tenants.c.id.in_(theirs) | tenants.c.id.in_(bound)).order_by(tenants.c.id))
-    roles_of, listed = Roles(principal), {project.id for project in shown}
-    return schemas.WhoamiView(
-        principal=about,
-        tenants=[schemas.TenantView.model_validate(tenant) for tenant in homes],
-        projects=[_membership(roles_of, project) for project in shown],
-        more_projects=len(first) > MOST_SHOWN,
-        roles=[
-            schemas.HeldRole(role=b.role, scope_kind=b.place[0], scope_id=b.place[1])
-            for b in principal.bindings
-            if b.place[0] != "project" or b.place[1] in listed
-        ],
-    )
+    either = tenants.c.id.in_(select(projects.c.tenant_id).where(seen)) | tenants.c.id.in_(bound)
+    return list(tx.execute(select(tenants).where(either).order_by(tenants.c.id)))
 
 
 class Roles:
@@ -68,20 +59,14 @@ def view(roles_of: Roles, project: Row[Any]) -> schemas.ProjectView:
     return schemas.ProjectView.model_validate(dict(project._mapping) | {"roles": roles_of(project)})
 
 
-def _membership(roles_of: Roles, project: Row[Any]) -> schemas.ProjectMembership:
-    return schemas.ProjectMembership(
-        id=project.id, tenant_id=project.tenant_id, slug=project.slug, name=project.name, roles=roles_of(project)
-    )
-
-
 def _held(principal: Principal) -> ColumnElement[bool]:
-    """By its own bindings; a service account's reach its own project only."""
+    """By its own bindings; those of a service account reach only its own project."""
     places = _at(b.place for b in principal.bindings if KEY in b.keys)
     return places if not principal.project_id else and_(places, projects.c.id == principal.project_id)
 
 
 def _lent(principal: Principal) -> list[ColumnElement[bool]]:
-    """What is lent is seen while its lender sees it; one condition for each lender, however much each of them lends."""
+    """A lent project is visible while its lender sees it. One condition per lender, however many grants each made."""
     by_lender: dict[tuple[str, str], list[Grant]] = defaultdict(list)
     for grant in principal.grants:
         if KEY in grant.keys:
@@ -107,8 +92,8 @@ def _rules_in_reach(tx: Connection, reached: ColumnElement[bool]) -> list[Deny]:
     return [Deny(row.id, (row.scope_kind, row.scope_id), row.permissions, row.reason) for row in rows]
 
 
-def _at(places: Any) -> ColumnElement[bool]:
-    """The projects that lie at one of these places or below it."""
+def _at(places: Iterable[Place]) -> ColumnElement[bool]:
+    """The projects at one of these scopes or below it."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for kind, where in places:
         by_kind[kind].add(where)

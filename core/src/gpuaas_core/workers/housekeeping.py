@@ -19,6 +19,8 @@ from ..capacity.standing import lose_silent_nodes
 from ..catalog.service import expire_entitlements
 from ..custody import credentials, redemptions
 from ..edge.call import Platform
+from ..iam import break_glass
+from ..identity import assertions, login_throttle, node_keys, oidc, sessions
 from ..instances import leases
 from ..kit.db import AT_ONCE, try_name
 from ..kit.loop import every
@@ -26,7 +28,6 @@ from ..ledger import requests
 from ..ledger.correlation import correlate
 from ..operations import watchdog
 from ..tasks import service as tasks
-from ..tenancy import break_glass, identity, login_throttle, machines, oidc
 from ..triage import service as telemetry
 
 log = structlog.get_logger("gpuaas.housekeeping")
@@ -52,10 +53,10 @@ DELETIONS: dict[str, Callable[[Connection, int], int]] = {
     "deliveries": deliveries.forget_old,
     "idempotency keys": requests.forget_old,
     "tasks": tasks.forget_old,
-    "sessions": identity.forget_old_sessions,
-    "assertions": identity.forget_old_assertions,
+    "sessions": sessions.forget_old_sessions,
+    "assertions": assertions.forget_old_assertions,
     "wrong passwords": login_throttle.forget_old,
-    "node keys": machines.forget_old_keys,
+    "node keys": node_keys.forget_old_keys,
     "sign-in attempts": oidc.forget_old,
     "telemetry": telemetry.forget_old,
 }

@@ -4,11 +4,11 @@ from ...artifacts.states import ARTIFACT, DELIVERY, SOURCE
 from ...capacity.states import ALLOCATION, NODE
 from ...catalog.states import VERSION
 from ...custody.states import AUTHORITY, CREDENTIAL
+from ...iam.states import BREAK_GLASS
 from ...instances.states import INSTANCE, MEMBER
 from ...kit.lifecycle import Lifecycle
 from ...operations.states import OPERATION
 from ...tasks.states import TASK
-from ...tenancy.states import BREAK_GLASS
 from .markdown import code, item
 
 HEAD = """# Lifecycles

@@ -10,13 +10,13 @@ from ...custody import authorities
 from ...edge import bounds, lists
 from ...history import routes as history
 from ...history import stream
+from ...identity import assertions, invitations, login_throttle, node_keys, service_accounts, sessions
 from ...kit import wire
 from ...ledger import requests
 from ...operations import claims
 from ...tasks import kinds
 from ...tasks import schemas as task_schemas
 from ...tasks import service as tasks
-from ...tenancy import accounts, identity, invitations, login_throttle, machines
 from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
 from ...workers import anchoring
@@ -49,10 +49,10 @@ def _most(parameter: Any) -> int:
 
 TABLES: dict[str, list[tuple[str, str, str]]] = {
     "Signing in": [
-        ("A person's session", _time(identity.USER_TOKEN_S), "then sign in again"),
-        ("A machine's access token", _time(identity.MACHINE_TOKEN_S), "then ask with a new client assertion"),
-        ("A client assertion", _time(identity.ASSERTION_MAX_S), "and it is good for one use"),
-        ("Clock difference forgiven", _time(identity.SKEW_S), "in client assertions"),
+        ("A person's session", _time(sessions.USER_TOKEN_S), "then sign in again"),
+        ("A machine's access token", _time(sessions.MACHINE_TOKEN_S), "then ask with a new client assertion"),
+        ("A client assertion", _time(assertions.ASSERTION_MAX_S), "and it is good for one use"),
+        ("Clock difference forgiven", _time(assertions.SKEW_S), "in client assertions"),
         (
             "Wrong passwords",
             f"{login_throttle.MOST} in {_time(login_throttle.WINDOW_MS / 1000)}",
@@ -63,7 +63,7 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
             f"waits up to {_time(login_throttle.LONGEST_WAIT_S)}",
             "not from an address the account signed in from before",
         ),
-        ("Keys of a service account", str(accounts.MOST_KEYS), "retire one to add another"),
+        ("Keys of a service account", str(service_accounts.MOST_KEYS), "retire one to add another"),
         ("An invitation", _time(invitations.INVITATION_MS / 1000), "then invite again"),
     ],
     "Requests": [
@@ -90,8 +90,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
     ],
     "Machines": [
         ("An enrolment token", _time(capacity.ENROLMENT_S), "good for one machine"),
-        ("A key of a machine", _time(machines.LIFE_S), "renewed at two thirds, and after a reboot"),
-        ("A retired key of a machine is recognised", _time(machines.REMEMBERED_S), "then it is unknown"),
+        ("A key of a machine", _time(node_keys.LIFE_S), "renewed at two thirds, and after a reboot"),
+        ("A retired key of a machine is recognised", _time(node_keys.REMEMBERED_S), "then it is unknown"),
         ("A machine reports", f"every {_time(capacity.HEARTBEAT_S)}", ""),
         ("Silent machines become `unknown` after", _time(standing.UNKNOWN_AFTER_MS / 1000), ""),
         ("Silent machines become `lost` after", _time(standing.LOST_AFTER_S), "or as their allocation says"),

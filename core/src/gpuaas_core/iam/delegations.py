@@ -1,0 +1,125 @@
+"""Delegations: a grantor lends a service account some of its own permissions, in one project and until a set time.
+
+The grantor must have each permission when it is lent and on every use (`access/evaluate.py`): a grantor that loses a
+permission no longer lends it, from the next request on. The audit trail records both grantor and grantee.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, insert, select, update
+
+from ..access.context import Context
+from ..access.evaluate import evaluate
+from ..access.permissions import OPERATOR_KEYS, PERMISSIONS, UNLENDABLE
+from ..access.rules import rules_at
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from ..tenancy.reads import project_scope
+from . import roles, schemas
+from .directory import find_principal
+from .errors import GrantExceedsOwn, NotLendable, PermissionUnknown
+from .principals import delegated, lender_of
+from .tables import delegations
+
+declare(
+    {
+        "tenancy.delegation.created": "Delegation created: a service account may act on behalf of the grantor.",
+        "tenancy.delegation.revoked": "Delegation revoked; it grants no permission from the next request on.",
+    }
+)
+
+MOST_S = 90 * 24 * 3600
+
+
+def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegation) -> Row[Any]:
+    keys = sorted(set(body.permissions))
+    _check_keys(ctx, keys)
+    _check_grantee(ctx, body.grantee_id)
+    delegation_id = ctx.resource_id = new_id("dlg")
+    ctx.tx.execute(
+        insert(delegations).values(
+            id=delegation_id,
+            tenant_id=ctx.scope.tenant_id,
+            project_id=project_id,
+            grantor_id=ctx.principal.id,
+            grantee_id=body.grantee_id,
+            permissions=keys,
+            subject=body.subject,
+            reason=body.reason,
+            expires_at=ctx.now + body.expires_in_s * 1000,
+            created_at=ctx.now,
+        )
+    )
+    facts = {"grantor_id": ctx.principal.id, "grantee_id": body.grantee_id, "permissions": keys}
+    ctx.emit("tenancy.delegation.created", delegation_id, facts | {"reason": body.reason, "subject": body.subject})
+    ctx.rights_changed(body.grantee_id)
+    return _one(ctx.tx, project_id, delegation_id)
+
+
+def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> Row[Any]:
+    """Effective on the grantee's next request. Revoking it again changes nothing."""
+    row = _one(ctx.tx, project_id, delegation_id)
+    ctx.resource_id = delegation_id
+    if row.revoked_at is None:
+        changes = {"revoked_at": ctx.now, "revoked_by": ctx.principal.id}
+        ctx.tx.execute(update(delegations).where(delegations.c.id == delegation_id).values(**changes))
+        facts = {"grantor_id": row.grantor_id, "grantee_id": row.grantee_id}
+        ctx.emit("tenancy.delegation.revoked", delegation_id, facts)
+        ctx.rights_changed(row.grantee_id)
+    return _one(ctx.tx, project_id, delegation_id)
+
+
+def delegations_into(project_id: str) -> Select[Any]:
+    return select(delegations).where(delegations.c.project_id == project_id)
+
+
+def view(ctx: Context, row: Row[Any]) -> schemas.DelegationView:
+    facts = {"state": _state(row, ctx.now), "effective": _effective(ctx.tx, row, ctx.now)}
+    return schemas.DelegationView.model_validate(dict(row._mapping) | facts)
+
+
+def _state(row: Row[Any], now: int) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "expired" if row.expires_at <= now else "active"
+
+
+def _effective(tx: Connection, row: Row[Any], now: int) -> list[str]:
+    """The permissions it grants now: without those the grantor has lost and those a deny rule denies."""
+    lender = lender_of(tx, row) if _state(row, now) == "active" else None
+    if lender is None:
+        return []
+    scope = project_scope(tx, row.project_id)
+    denies = rules_at(tx, scope.chain)
+    return [key for key in sorted(delegated(row, lender).keys) if evaluate(lender, key, scope, denies).allowed]
+
+
+def _check_keys(ctx: Context, keys: list[str]) -> None:
+    if unknown := [key for key in keys if key not in PERMISSIONS]:
+        raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
+    if kept := [key for key in keys if key in UNLENDABLE]:
+        raise NotLendable(f"The permission {kept[0]!r} cannot be lent.")
+    denies = rules_at(ctx.tx, ctx.scope.chain)
+    myself = replace(ctx.principal, grants=())  # delegated and break-glass permissions cannot be lent on
+    mine = [key for key in keys if evaluate(myself, key, ctx.scope, denies).allowed]
+    if missing := sorted(set(keys) - set(mine)):
+        raise GrantExceedsOwn(f"You do not have these permissions here: {', '.join(missing[:5])}.")
+    if OPERATOR_KEYS.intersection(keys):
+        roles.check_appoints(ctx.tx, myself, ctx.scope, "This delegation")
+
+
+def _check_grantee(ctx: Context, account_id: str) -> None:
+    """The grantee may belong to any project of the tenant: delegations exist for that case."""
+    row = find_principal(ctx.tx, account_id)
+    here = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
+    if row is None or not here or row.kind != "service_account":
+        raise NotFound("There is no such service account in this tenant.")
+
+
+def _one(tx: Connection, project_id: str, delegation_id: str) -> Row[Any]:
+    row = tx.execute(delegations_into(project_id).where(delegations.c.id == delegation_id)).first()
+    if row is None:
+        raise NotFound("There is no such delegation in this project.")
+    return row

@@ -1,0 +1,121 @@
+"""Roles: system roles (data in `access/`) and a tenant's custom roles. Which role may be bound where, and by whom."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select
+
+from ..access.context import Context
+from ..access.evaluate import Principal, Scope, keys_at
+from ..access.permissions import APPOINT_OPERATOR, APPOINTED_BY, BINDABLE, OPERATOR_KEYS, PERMISSIONS, ROLES
+from ..access.rules import decide
+from ..kit.db import insert_new
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..ledger.events import declare
+from . import schemas
+from .errors import (
+    GrantExceedsOwn,
+    OperatorAppointmentNeeded,
+    PermissionUnknown,
+    RoleInUse,
+    RoleNotBindable,
+    RoleTaken,
+)
+from .tables import custom_roles, role_bindings
+
+declare(
+    {
+        "tenancy.role.created": "Custom role created in the tenant.",
+        "tenancy.role.deleted": "Custom role of the tenant deleted; it was not bound to any principal.",
+    }
+)
+
+CUSTOM_ROLES_BIND_AT = frozenset({"tenant", "project"})
+
+
+def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[Any]:
+    """A named set of permissions. It is immutable: for another set, create another role."""
+    keys = sorted(set(body.permissions))
+    if unknown := [key for key in keys if key not in PERMISSIONS]:
+        raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
+    if missing := set(keys) - keys_at(ctx.principal, ctx.scope):
+        raise GrantExceedsOwn(f"You do not have these permissions here: {', '.join(sorted(missing)[:5])}.")
+    role_id = ctx.resource_id = new_id("role")
+    row = {
+        "id": role_id,
+        "tenant_id": tenant_id,
+        "name": body.name,
+        "permissions": keys,
+        "created_by": ctx.principal.id,
+    }
+    if not insert_new(ctx.tx, custom_roles, **row, created_at=ctx.now):
+        raise RoleTaken(f"The tenant has a role {body.name!r}.")
+    ctx.emit("tenancy.role.created", role_id, {"name": body.name, "permissions": keys})
+    return ctx.tx.execute(select(custom_roles).where(custom_roles.c.id == role_id)).one()
+
+
+def delete_role(ctx: Context, tenant_id: str, name: str) -> Row[Any]:
+    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
+    row = ctx.tx.execute(select(custom_roles).where(mine)).first()
+    if row is None:
+        raise NotFound(f"The tenant has no custom role {name!r}.")
+    held = select(role_bindings.c.id).where(role_bindings.c.tenant_id == tenant_id, role_bindings.c.role == name)
+    if ctx.tx.execute(held).first():
+        raise RoleInUse(f"The role {name!r} is still bound to a principal.")
+    ctx.resource_id = row.id
+    ctx.tx.execute(delete(custom_roles).where(mine))
+    ctx.emit("tenancy.role.deleted", row.id, {"name": name})
+    return row
+
+
+def list_roles(tx: Connection, tenant_id: str) -> list[schemas.RoleView]:
+    """The roles that can be bound in this tenant: system roles, then its custom roles."""
+    system = [
+        schemas.RoleView(name=name, permissions=sorted(ROLES[name]), bindable_at=sorted(places), system=True)
+        for name, places in BINDABLE.items()
+        if "platform" not in places
+    ]
+    custom = tx.execute(select(custom_roles).where(custom_roles.c.tenant_id == tenant_id).order_by(custom_roles.c.name))
+    return system + [role_view(row) for row in custom]
+
+
+def role_view(row: Row[Any]) -> schemas.RoleView:
+    places = sorted(CUSTOM_ROLES_BIND_AT)
+    return schemas.RoleView(name=row.name, permissions=row.permissions, bindable_at=places, system=False)
+
+
+def role_keys(tx: Connection, tenant_id: str | None, name: str) -> frozenset[str]:
+    if name in ROLES:
+        return ROLES[name]
+    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
+    return frozenset(tx.execute(select(custom_roles.c.permissions).where(mine)).scalar() or ())
+
+
+def check_bindable(tx: Connection, tenant_id: str | None, name: str, kind: str) -> None:
+    places = BINDABLE.get(name, frozenset())
+    if not places and name not in ROLES and role_keys(tx, tenant_id, name):
+        places = CUSTOM_ROLES_BIND_AT
+    if kind not in places:
+        raise RoleNotBindable(f"The role {name!r} does not exist or cannot be bound at a {kind}.")
+
+
+def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope) -> None:
+    appoint = APPOINTED_BY.get(role)
+    if appoint and decide(tx, grantor, appoint, scope).allowed:
+        return
+    given = role_keys(tx, scope.tenant_id, role)
+    if given & OPERATOR_KEYS:
+        check_appoints(tx, grantor, scope, f"The role {role!r}")
+    missing = given - keys_at(grantor, scope)
+    if missing:
+        raise GrantExceedsOwn(f"{role!r} contains permissions you do not have here: {', '.join(sorted(missing)[:5])}.")
+
+
+def check_appoints(tx: Connection, grantor: Principal, scope: Scope, what: str) -> None:
+    """For every way to make an account an operator: a role, a delegation, a key of an account that is one already."""
+    if not decide(tx, grantor, APPOINT_OPERATOR, scope).allowed:
+        raise OperatorAppointmentNeeded(
+            f"{what} gives root on the nodes of a project, and {grantor.name} lacks the permission "
+            f"{APPOINT_OPERATOR!r} there.",
+            extra={"permission": APPOINT_OPERATOR},
+        )

@@ -1,0 +1,125 @@
+"""Errors of sign-in, accounts and keys."""
+
+from ..kit.problems import Problem
+
+
+class SignInRefused(Problem):
+    status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
+    way_out = "Check both and try again; add `tenant` if you have several accounts. An administrator can invite you."
+
+
+class TenantNeeded(Problem):
+    status, code, title = 409, "tenant_needed", "Tenant required: you have accounts in several tenants"
+    way_out = "Add `tenant` with the short name of the tenant to sign in to."
+
+
+class OidcRefused(Problem):
+    status, code, title = 401, "oidc_refused", "The identity provider's token was rejected"
+    way_out = "Sign in again. If it fails again, ask an administrator of your tenant to check the identity provider."
+
+
+class OidcStateInvalid(Problem):
+    status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
+    way_out = "Sign in again, in one browser and within ten minutes."
+
+
+class IssuerNotAccepted(Problem):
+    status, code, title = 422, "issuer_not_accepted", "Invalid issuer address"
+    way_out = "Send the issuer as an https address, exactly as in the provider's metadata."
+
+
+class IssuerUnreachable(Problem):
+    status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
+    way_out = "Try again. If it fails again, ask an administrator of the tenant to check the identity provider."
+    retryable = True
+
+
+class DomainsNeeded(Problem):
+    status, code, title = 422, "email_domains_needed", "A default role needs e-mail domains"
+    way_out = "Send the `email_domains` whose users get the role, or leave `default_role` out and invite users."
+
+
+class AssertionRefused(Problem):
+    status, code, title = 401, "assertion_refused", "The client assertion was rejected"
+    way_out = (
+        "Sign a new JWT (EdDSA or ES256, at most 60 s, new jti, aud = the issuer in GET /v1) with the registered key."
+    )
+
+
+class EmailTaken(Problem):
+    status, code, title = 409, "email_taken", "This e-mail address already has an account"
+    way_out = "Bind a role to the existing account instead."
+
+
+class KeyNotAccepted(Problem):
+    status, code, title = 422, "public_key_not_accepted", "Invalid public key"
+    way_out = "Send a public JWK: kty OKP with crv Ed25519, or kty EC with crv P-256, without the private part."
+
+
+class TooManyGuesses(Problem):
+    status, code, title = 429, "too_many_guesses", "Too many wrong passwords"
+    way_out = "Wait for the seconds in Retry-After, then try again."
+    retryable = True
+
+
+class PasswordWrong(Problem):
+    status, code, title = 422, "password_wrong", "The current password is wrong"
+    way_out = "Send your current password in `current_password`."
+
+
+class NotYourself(Problem):
+    status, code, title = 409, "not_yourself", "You cannot disable your own account"
+    way_out = "Ask another administrator of the tenant."
+
+
+class TooManyKeys(Problem):
+    status, code, title = 409, "too_many_keys", "Too many keys for this service account"
+    way_out = "Retire an unused key: the list of keys shows when each was last used."
+
+
+class KeyTaken(Problem):
+    status, code, title = 409, "public_key_taken", "This key is already registered"
+    way_out = "Create a new key pair. A retired key cannot be registered again."
+
+
+class InvitationInvalid(Problem):
+    status, code, title = 401, "invitation_invalid", "The invitation cannot be used"
+    way_out = "Ask the person who invited you for a new invitation."
+
+
+_READMIT = "Run `gpuaas node readmit NAME --reason …`, then the command it prints on the node; or retire the node."
+
+
+class IdentityUnknown(Problem):
+    status, code, title = 401, "identity_unknown", "Unknown node key"
+    way_out = "The agent tries its former key automatically. If that fails: " + _READMIT
+
+
+class IdentityExpired(Problem):
+    status, code, title = 401, "identity_expired", "The node's key has expired"
+    way_out = "The agent renews it automatically (POST /v1/renew-identity), even days later, unless it was superseded."
+
+
+class IdentityClosed(Problem):
+    status, code, title = 401, "identity_closed", "The node's identity is closed"
+    way_out = _READMIT
+
+
+class IdentitySuperseded(Problem):
+    """A retired key was used, by a delayed message or by a copy of the node. Only a copy answers the challenge."""
+
+    status, code, title = 401, "identity_superseded", "A newer key of this node is in use"
+    way_out = "Use the newer key. Without it, sign `challenge` in an assertion: the node is then treated as copied."
+
+    def __init__(self, node_id: str, key_id: str, detail: str, challenge: str) -> None:
+        super().__init__(detail, extra={"challenge": challenge})
+        self.node_id, self.key_id = node_id, key_id
+
+
+class IdentityCloned(Problem):
+    status, code, title = 401, "identity_cloned", "Two machines use the identity of one node"
+    way_out = "Find the copy and shut it down. Then: " + _READMIT
+
+    def __init__(self, node_id: str, key_id: str, detail: str) -> None:
+        super().__init__(detail)
+        self.node_id, self.key_id = node_id, key_id

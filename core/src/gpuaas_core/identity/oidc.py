@@ -1,0 +1,176 @@
+"""Sign-in through an OpenID provider: authorization code flow with PKCE.
+
+An attempt is a row found by the hash of its `state`; it works once and expires after minutes. Its nonce and PKCE
+verifier are derived from the state with the platform's key and not stored. A cookie binds the attempt to the browser
+that started it, and a challenge binds it to the CLI that started it.
+
+A user is identified by (issuer, subject), never by e-mail address alone. A first sign-in is linked only if the provider
+has verified the address and the tenant accepts it: as a member, by an invitation, or by the provider's default role.
+"""
+
+import base64
+import hashlib
+import hmac
+import secrets
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+
+from ..access.context import Context
+from ..access.evaluate import Principal
+from ..iam import roles
+from ..iam.bindings import bind
+from ..iam.directory import get_principal, select_principals
+from ..iam.principals import principal_of
+from ..kit.db import delete_some
+from ..kit.problems import Problem
+from ..kit.vault import Vault
+from ..ledger.events import declare
+from ..tenancy.reads import tenant_scope
+from . import invitations, users
+from .errors import OidcRefused, OidcStateInvalid
+from .tables import identity_providers, linked_identities, sign_in_attempts
+
+declare({"tenancy.identity.linked": "User linked to an identity provider; they can sign in through it."})
+
+ATTEMPT_MS = 10 * 60_000
+CODE_MS = 2 * 60_000
+
+
+def begin(tx: Connection, provider_id: str, binder: str, now: int, *, challenge: str | None, port: int | None) -> str:
+    state = secrets.token_urlsafe(32)
+    row = {"state_hash": _hash(state), "provider_id": provider_id, "binder_hash": _hash(binder)}
+    more = {"cli_challenge": challenge, "cli_port": port, "expires_at": now + ATTEMPT_MS}
+    tx.execute(insert(sign_in_attempts).values(**row, **more))
+    return state
+
+
+def nonce_of(vault: Vault, state: str) -> str:
+    return vault.mac(f"oidc-nonce:{state}")
+
+
+def verifier_of(vault: Vault, state: str) -> str:
+    return vault.mac(f"oidc-pkce:{state}")
+
+
+def challenge_of(verifier: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+
+def use_attempt(tx: Connection, state: str, binder: str, now: int) -> tuple[Row[Any], Row[Any]]:
+    """The attempt and its provider; marks the attempt as used, unless another browser presented it."""
+    mine = sign_in_attempts.c.state_hash == _hash(state)
+    row = tx.execute(select(sign_in_attempts).where(mine).with_for_update()).first()
+    if row is None or row.used_at is not None or row.expires_at <= now:
+        raise OidcStateInvalid("This sign-in is unknown, was completed already or took longer than ten minutes.")
+    if not hmac.compare_digest(row.binder_hash, _hash(binder)):
+        raise OidcStateInvalid("This sign-in was started in another browser.")
+    tx.execute(update(sign_in_attempts).where(mine).values(used_at=now))
+    chosen = identity_providers.c.id == row.provider_id
+    return row, tx.execute(select(identity_providers).where(chosen)).one()
+
+
+def find_user(ctx: Context, provider: Row[Any], claims: dict[str, Any]) -> Row[Any]:
+    """The user of the provider's tenant with these claims. The first sign-in links the user, and may create it."""
+    ctx.scope = tenant_scope(ctx.tx, provider.tenant_id)
+    email = _verified_email(provider, claims)
+    user = _linked(ctx.tx, provider, claims["sub"]) or _link(ctx, provider, claims, email)
+    if user.disabled_at is not None:
+        raise OidcRefused(f"{user.name} is disabled.")
+    return user
+
+
+def issue_code(tx: Connection, attempt: Row[Any], principal_id: str, now: int) -> str:
+    """For the CLI that started the attempt. The code works once, and only with the verifier of the CLI's challenge."""
+    code = secrets.token_urlsafe(24)
+    changes = {"code_hash": _hash(code), "principal_id": principal_id, "expires_at": now + CODE_MS}
+    mine = sign_in_attempts.c.state_hash == attempt.state_hash
+    tx.execute(update(sign_in_attempts).where(mine).values(**changes))
+    return code
+
+
+def redeem_code(tx: Connection, code: str, verifier: str, now: int) -> str:
+    mine = sign_in_attempts.c.code_hash == _hash(code)
+    row = tx.execute(select(sign_in_attempts).where(mine).with_for_update()).first()
+    valid = row is not None and row.expires_at > now and hmac.compare_digest(row.cli_challenge, challenge_of(verifier))
+    if row is None or not valid:
+        raise OidcStateInvalid("This code is unknown, used, older than two minutes, or was issued to another CLI.")
+    tx.execute(delete(sign_in_attempts).where(mine))
+    return row.principal_id
+
+
+def forget_old(tx: Connection, now: int) -> int:
+    return delete_some(tx, sign_in_attempts, sign_in_attempts.c.expires_at < now)
+
+
+def _verified_email(provider: Row[Any], claims: dict[str, Any]) -> str:
+    email = claims.get("email")
+    if not isinstance(email, str) or email.count("@") != 1 or len(email) > 254:
+        raise OidcRefused("The provider did not send your e-mail address.")
+    if claims.get("email_verified") is not True:
+        raise OidcRefused("The provider has not verified your e-mail address.")
+    email = email.lower()
+    if provider.email_domains and email.rpartition("@")[2] not in provider.email_domains:
+        raise OidcRefused("Addresses of your domain are not accepted here.")
+    return email
+
+
+def _linked(tx: Connection, provider: Row[Any], subject: str) -> Row[Any] | None:
+    link = linked_identities.c
+    here = (link.tenant_id == provider.tenant_id) & (link.issuer == provider.issuer) & (link.subject == subject)
+    query = select_principals()
+    return tx.execute(query.join(linked_identities, link.principal_id == query.selected_columns.id).where(here)).first()
+
+
+def _link(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
+    member = users.find_by_email(ctx.tx, provider.tenant_id, email)
+    if member is not None:
+        _check_unlinked(ctx.tx, provider, member)
+    invitation = None if member else invitations.find_open(ctx.tx, provider.tenant_id, email, ctx.now)
+    if invitation is not None:
+        member = invitations.create_invited_user(ctx, invitation, password_hash=None)
+    if member is None:
+        member = _create_user(ctx, provider, claims, email)
+    link = {"tenant_id": provider.tenant_id, "issuer": provider.issuer, "subject": claims["sub"]}
+    ctx.tx.execute(insert(linked_identities).values(**link, principal_id=member.id, created_at=ctx.now))
+    ctx.principal = Principal(member.id, "user", member.name, member.tenant_id)
+    ctx.resource_id, ctx.reason = member.id, f"verified by {provider.issuer}"
+    ctx.emit("tenancy.identity.linked", member.id, {"provider_id": provider.id, "issuer": provider.issuer})
+    return member
+
+
+def _check_unlinked(tx: Connection, provider: Row[Any], member: Row[Any]) -> None:
+    """A provider may give an e-mail address to another person later; the account must not follow the address."""
+    link = linked_identities.c
+    taken = (link.principal_id == member.id) & (link.issuer == provider.issuer)
+    if tx.execute(select(link.subject).where(taken)).first():
+        raise OidcRefused("This account belongs to another person at the provider.")
+
+
+def _create_user(ctx: Context, provider: Row[Any], claims: dict[str, Any], email: str) -> Row[Any]:
+    if provider.default_role is None:
+        raise OidcRefused("You have no invitation to this tenant.")
+    grantor = get_principal(ctx.tx, provider.created_by)
+    caller = ctx.principal
+    try:
+        if grantor.disabled_at is not None:
+            raise OidcRefused("The administrator who set up this provider is disabled.")
+        ctx.principal = principal_of(ctx.tx, grantor)
+        ctx.allow("tenancy.user.create")
+        roles.check_holds_all(ctx.tx, ctx.principal, provider.default_role, ctx.scope)
+    except Problem as error:
+        raise OidcRefused("The administrator who set up this provider may no longer grant its default role.") from error
+    finally:
+        ctx.principal = caller
+    name = "".join(c for c in str(claims.get("name") or email) if c.isprintable())[:120] or email
+    member = users.create_user(ctx, provider.tenant_id, email=email, name=name, password_hash=None)
+    bind(ctx.tx, member.id, provider.default_role, *ctx.scope.chain[0], provider.tenant_id, ctx.now)
+    return member
+
+
+def new_binder() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

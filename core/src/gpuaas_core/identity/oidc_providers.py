@@ -1,0 +1,137 @@
+"""The OpenID providers that a tenant trusts to authenticate its users. The client secret is sealed, never shown."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+
+from ..access.context import Context
+from ..iam import roles
+from ..kit.ids import new_id
+from ..kit.problems import NotFound
+from ..kit.sealed import declare_sealed
+from ..kit.vault import Vault
+from ..ledger.events import declare
+from ..tenancy.reads import ids_of_tenants_named
+from . import schemas
+from .errors import DomainsNeeded
+from .tables import identity_providers, sign_in_attempts
+
+declare(
+    {
+        "tenancy.identity_provider.created": "Identity provider created: users of the tenant can sign in through it.",
+        "tenancy.identity_provider.updated": "Identity provider changed.",
+        "tenancy.identity_provider.deleted": "Identity provider deleted: users cannot sign in through it any more.",
+    }
+)
+
+
+declare_sealed(identity_providers, "sealed_secret", tenant="tenant_id", bound_to=lambda row: _bound(row.id))
+
+
+def create_provider(ctx: Context, vault: Vault, tenant_id: str, body: schemas.CreateProvider) -> Row[Any]:
+    provider_id = ctx.resource_id = new_id("idp")
+    facts = body.model_dump(exclude={"client_secret"})
+    _check_default_role(ctx, facts["default_role"], facts["email_domains"])
+    ctx.tx.execute(
+        insert(identity_providers).values(
+            id=provider_id,
+            tenant_id=tenant_id,
+            **facts,
+            sealed_secret=_seal(ctx, vault, provider_id, body.client_secret),
+            created_by=ctx.principal.id,
+            created_at=ctx.now,
+        )
+    )
+    ctx.emit("tenancy.identity_provider.created", provider_id, {"issuer": body.issuer})
+    return provider(ctx.tx, provider_id, tenant_id)
+
+
+def update_provider(
+    ctx: Context, vault: Vault, tenant_id: str, provider_id: str, body: schemas.UpdateProvider
+) -> Row[Any]:
+    row = provider(ctx.tx, provider_id, tenant_id)
+    ctx.resource_id = provider_id
+    changes = body.model_dump(exclude_none=True, exclude={"client_secret", "default_role"})
+    if "default_role" in body.model_fields_set:
+        changes["default_role"] = body.default_role
+    after = dict(row._mapping) | changes
+    _check_default_role(ctx, after["default_role"], after["email_domains"])
+    if "client_secret" in body.model_fields_set:
+        changes["sealed_secret"] = _seal(ctx, vault, provider_id, body.client_secret)
+    changes["created_by"] = ctx.principal.id  # the default role is granted in the name of its last editor
+    ctx.tx.execute(update(identity_providers).where(identity_providers.c.id == provider_id).values(**changes))
+    ctx.emit("tenancy.identity_provider.updated", provider_id, {"changed": sorted(body.model_fields_set)})
+    return provider(ctx.tx, provider_id, tenant_id)
+
+
+def delete_provider(ctx: Context, tenant_id: str, provider_id: str) -> Row[Any]:
+    row = provider(ctx.tx, provider_id, tenant_id)
+    ctx.resource_id = provider_id
+    ctx.tx.execute(delete(sign_in_attempts).where(sign_in_attempts.c.provider_id == provider_id))
+    ctx.tx.execute(delete(identity_providers).where(identity_providers.c.id == provider_id))
+    ctx.emit("tenancy.identity_provider.deleted", provider_id, {"issuer": row.issuer})
+    return row
+
+
+def providers_of(tenant_id: str) -> Select[Any]:
+    return select(identity_providers).where(identity_providers.c.tenant_id == tenant_id)
+
+
+def provider(tx: Connection, provider_id: str, tenant_id: str | None = None) -> Row[Any]:
+    mine = select(identity_providers) if tenant_id is None else providers_of(tenant_id)
+    row = tx.execute(mine.where(identity_providers.c.id == provider_id)).first()
+    if row is None:
+        raise NotFound("There is no such identity provider.")
+    return row
+
+
+def view(row: Row[Any], public_url: str) -> schemas.ProviderView:
+    more = {
+        "confidential": row.sealed_secret is not None,
+        "callback_url": callback_url(public_url),
+        "start_url": start_url(row, public_url),
+    }
+    return schemas.ProviderView.model_validate(dict(row._mapping) | more)
+
+
+def providers_of_tenant_named(tenant_slug: str) -> Select[Any]:
+    query = select(identity_providers).where(identity_providers.c.tenant_id.in_(ids_of_tenants_named(tenant_slug)))
+    return query.order_by(identity_providers.c.name, identity_providers.c.id)
+
+
+def sign_in_way(row: Row[Any], public_url: str) -> schemas.SignInWayView:
+    return schemas.SignInWayView(name=row.name, start_url=start_url(row, public_url))
+
+
+def start_url(row: Row[Any], public_url: str) -> str:
+    return f"{public_url}/v1/auth/oidc/{row.id}/start"
+
+
+def callback_url(public_url: str) -> str:
+    return f"{public_url}/v1/auth/oidc/callback"
+
+
+def secret_of(tx: Connection, vault: Vault, row: Row[Any]) -> str | None:
+    if row.sealed_secret is None:
+        return None
+    return vault.unseal(tx, row.tenant_id, row.sealed_secret, _bound(row.id)).decode()
+
+
+def _seal(ctx: Context, vault: Vault, provider_id: str, secret: str | None) -> bytes | None:
+    if secret is None:
+        return None
+    return vault.seal(ctx.tx, str(ctx.scope.tenant_id), secret.encode(), _bound(provider_id))
+
+
+def _bound(provider_id: str) -> str:
+    return f"identity-provider/{provider_id}/client-secret"
+
+
+def _check_default_role(ctx: Context, role: str | None, domains: list[str]) -> None:
+    if role is None:
+        return
+    if not domains:
+        raise DomainsNeeded("Without e-mail domains every user of the provider would get this role.")
+    ctx.allow("iam.binding.create")
+    roles.check_bindable(ctx.tx, ctx.scope.tenant_id, role, "tenant")
+    roles.check_holds_all(ctx.tx, ctx.principal, role, ctx.scope)
