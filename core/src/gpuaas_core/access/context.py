@@ -94,7 +94,7 @@ class Context:
         who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
         self.note(audit.Entry(**who, **where, outcome="allowed", reason=reason))
 
-    def ring(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         self.topics.update(topics)
 
     def rights_changed(self, *ids: str) -> None:

@@ -43,7 +43,7 @@ from ..instances import (
 )
 from ..instances import routes as instances
 from ..instances.targets import INSTANCE_TARGET, MEMBER_TARGET
-from ..kit.bell import heard_by_others
+from ..kit.bell import share_wakeups
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
@@ -154,7 +154,7 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as running:
             if loops:
-                await running.enter_async_context(heard_by_others(platform.db, platform.wakeups))
+                await running.enter_async_context(share_wakeups(platform.db, platform.wakeups))
             for loop in LOOPS if loops else []:
                 await running.enter_async_context(loop(platform))
             for background in beside:

@@ -91,7 +91,7 @@ def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schem
     except IntegrityError as error:
         raise NodeTaken(f"The machine {node.name!r} is held already.") from error
     ctx.emit("capacity.allocation.requested", allocation_id, {"allocation_id": allocation_id, "node_id": node.id})
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")
     return allocation_id
 
 
@@ -128,7 +128,7 @@ def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row
     generation = next_generation(ctx.tx, row.node_id)
     revoking.of_allocation(ctx, allocation_id, generation)
     _move(ctx, row, "release", row.tenant_id, trust_generation=generation, overdue_since=None)
-    ctx.ring(f"node:{row.node_id}")
+    ctx.notify(f"node:{row.node_id}")
     return allocation_row(ctx.tx, project_id, allocation_id)
 
 

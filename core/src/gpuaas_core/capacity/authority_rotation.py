@@ -126,7 +126,7 @@ def _tell_hosts(ctx: Context, tenant_id: str) -> None:
     mine = select(nodes.c.id).where(nodes.c.tenant_id == tenant_id, nodes.c.state != "retired")
     for node in ctx.tx.execute(mine.order_by(nodes.c.name, nodes.c.id).with_for_update(key_share=True)).all():
         next_authority_generation(ctx.tx, node.id)
-        ctx.ring(f"node:{node.id}")
+        ctx.notify(f"node:{node.id}")
 
 
 def _moving(trusted: list[Row[Any]]) -> Row[Any] | None:

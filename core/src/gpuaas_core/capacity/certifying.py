@@ -45,4 +45,4 @@ def _certify(ctx: Context, vault: Vault, node: Row[Any]) -> None:
     next_authority_generation(ctx.tx, node.id, **change, host_certified_until=until)
     facts = {"node_name": node.name, "expires_at": until}
     ctx.emit("capacity.node.certified", node.id, facts, scope=node_scope(ctx.tx, node.id))
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")

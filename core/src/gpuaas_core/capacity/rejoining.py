@@ -66,7 +66,7 @@ def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
     ctx.emit(
         "capacity.node.suspended", node.id, {"node_name": node.name, "reason": shown.detail} | {"state": "suspended"}
     )
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")
 
 
 def rejoin(

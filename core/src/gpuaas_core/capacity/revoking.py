@@ -26,7 +26,7 @@ def revoke(ctx: Context, rows: Sequence[Row[Any]], reason: str) -> None:
     for node in ctx.tx.execute(machines.with_for_update(key_share=True)).all():
         mine = [row for row in rows if node_of.get(row.allocation_id) == node.id]
         grants.revoke(ctx, mine, reason, next_generation(ctx.tx, node.id))
-        ctx.ring(f"node:{node.id}")
+        ctx.notify(f"node:{node.id}")
 
 
 def of_allocation(ctx: Context, allocation_id: str, generation: int) -> None:

@@ -61,7 +61,7 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
     ctx.rights_changed(node_id)
     ctx.resource_id = node_id
     ctx.emit("capacity.node.retired", node_id, {"node_name": node.name, "state": "retired", "reason": reason})
-    ctx.ring(f"node:{node_id}")
+    ctx.notify(f"node:{node_id}")
 
 
 def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
@@ -138,7 +138,7 @@ def replace(ctx: Context, node: Row[Any], by: str) -> None:
     ctx.rights_changed(node.id)
     told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
     ctx.emit("capacity.node.retired", node.id, told)
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")
 
 
 def _held(tx: Connection, node_id: str) -> list[Row[Any]]:

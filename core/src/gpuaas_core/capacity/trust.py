@@ -78,4 +78,4 @@ def tell_anew(ctx: Context, node: Row[Any], generation: int) -> None:
     waiting = (allocations.c.node_id == node.id) & allocations.c.state.in_(["requested", "releasing"])
     ctx.tx.execute(update(allocations).where(waiting).values(**newer))
     ctx.emit("capacity.node.retold", node.id, {"node_name": node.name, "state": node.state})
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")

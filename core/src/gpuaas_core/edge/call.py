@@ -210,7 +210,7 @@ class Call:
 
     async def read(self, fn: Callable[[Context], T], *, deliver: bool = False) -> T:
         """`deliver`: long after the request was admitted. What is found goes only to a caller who may see it now."""
-        self.heard = self.platform.wakeups.rings  # what rings during this read must not be missed
+        self.heard = self.platform.wakeups.sequence  # what rings during this read must not be missed
 
         def transaction(tx: Connection) -> T:
             if self._again:
@@ -266,7 +266,7 @@ class Call:
             return answer
 
         answer = await self._recorded(self.platform.db.write(transaction))
-        self.platform.wakeups.ring(topics)
+        self.platform.wakeups.notify(topics)
         return answer.response(finish)
 
     async def _recorded(self, work: Awaitable[T]) -> T:

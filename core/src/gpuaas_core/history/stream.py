@@ -23,13 +23,13 @@ async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str
     clock, wakeups = call.platform.clock, call.platform.wakeups
     epoch = await call.read(lambda ctx: events.store_epoch(ctx.tx))
     pinged = checked = clock()
-    heard = wakeups.rings
+    heard = wakeups.sequence
     yield "retry: 1000\n\n"
     while not await call.request.is_disconnected():
         if _due(call, checked, heard):
             checked = clock()
             call.check_again()
-        heard = wakeups.rings
+        heard = wakeups.sequence
         try:
             batch = await _next(call, tenant_id, sequence)
         except Problem:
@@ -55,7 +55,7 @@ def _longest(call: Call) -> float:
 def _due(call: Call, checked: int, heard: int) -> bool:
     now, ends_at = call.platform.clock(), call.principal.session_ends_at
     over = ends_at is not None and ends_at <= now
-    return over or now - checked > RECHECK_MS or call.platform.wakeups.rang(call.rights_topics, heard)
+    return over or now - checked > RECHECK_MS or call.platform.wakeups.notified_since(call.rights_topics, heard)
 
 
 async def _next(call: Call, tenant_id: str, sequence: int) -> list[dict[str, Any]]:

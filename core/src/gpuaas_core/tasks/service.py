@@ -86,7 +86,7 @@ def queue(
     }
     made = ctx.tx.execute(insert(node_tasks).values(**row).returning(node_tasks)).one()
     _tell(ctx, made)
-    ctx.ring(f"tasks:{node.id}")
+    ctx.notify(f"tasks:{node.id}")
     return made
 
 
@@ -209,7 +209,7 @@ def _payload(ctx: Context, row: Row[Any]) -> str:
 
 def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[str, Any] | None = None) -> Row[Any]:
     ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
-    ctx.ring(f"task:{row.id}")
+    ctx.notify(f"task:{row.id}")
     moved = _move(ctx, row, action, **ended)
     ended_fetch(ctx, moved)
     if row.kind == WIPE and action != "cancel":

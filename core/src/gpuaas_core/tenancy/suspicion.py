@@ -25,4 +25,4 @@ async def _tell(call: Call, shown: Problem) -> None:
         ctx.flush(audited=False)
         return ctx.topics
 
-    call.platform.wakeups.ring(await call.platform.db.write(told))
+    call.platform.wakeups.notify(await call.platform.db.write(told))

@@ -70,7 +70,7 @@ def cleanup(platform: Platform) -> AbstractAsyncContextManager[None]:
 
 
 async def _in_thread(platform: Platform, work: Callable[[Platform, int], set[str]]) -> None:
-    platform.wakeups.ring(await asyncio.to_thread(work, platform, platform.clock()))
+    platform.wakeups.notify(await asyncio.to_thread(work, platform, platform.clock()))
 
 
 def tidy(platform: Platform, now: int) -> None:

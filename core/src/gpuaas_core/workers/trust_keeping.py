@@ -28,7 +28,7 @@ def trust_keeping(platform: Platform) -> AbstractAsyncContextManager[None]:
 
 
 async def _round(platform: Platform) -> None:
-    platform.wakeups.ring(await asyncio.to_thread(keep, platform))
+    platform.wakeups.notify(await asyncio.to_thread(keep, platform))
 
 
 def keep(platform: Platform) -> set[str]:
