@@ -16,7 +16,11 @@ from ..ledger.events import declare
 from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 
-declare({"capacity.node.retold": "A machine knew of newer trust than the store has; it is told everything anew."})
+declare(
+    {
+        "capacity.node.trust_reset": "The node reported a newer trust generation than the database; full trust was re-sent."
+    }
+)
 
 LOGIN_USER = "root"
 HOLDING = ("requested", "active")  # the states in which an allocation may log in
@@ -77,5 +81,5 @@ def tell_anew(ctx: Context, node: Row[Any], generation: int) -> None:
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**newer))
     waiting = (allocations.c.node_id == node.id) & allocations.c.state.in_(["requested", "releasing"])
     ctx.tx.execute(update(allocations).where(waiting).values(**newer))
-    ctx.emit("capacity.node.retold", node.id, {"node_name": node.name, "state": node.state})
+    ctx.emit("capacity.node.trust_reset", node.id, {"node_name": node.name, "state": node.state})
     ctx.notify(f"node:{node.id}")

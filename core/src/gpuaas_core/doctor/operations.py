@@ -16,7 +16,7 @@ from .findings import REPORT, Patient, Violation, each
 ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
 # what a heartbeat or its absence says, not an act
 UNAUDITED = (  # nobody asked: a machine spoke or was silent, a lease or a phase took too long
-    *(f"capacity.node.{state}" for state in ("ready", "cordoned", "draining", "unknown", "lost", "retold")),
+    *(f"capacity.node.{state}" for state in ("ready", "cordoned", "draining", "unknown", "lost", "trust_reset")),
     "capacity.allocation.overdue",
     "apps.operation.stuck",
     "apps.operation.unstuck",

@@ -17,7 +17,7 @@ Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "drained", "failed", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
-Effect = Literal["pushed", "needs_restart", "needs_drained_workers", "refused", "unknown"]
+Effect = Literal["pushed", "needs_restart", "needs_drain", "refused", "unknown"]
 
 
 class CreateInstance(Input):
