@@ -1,4 +1,4 @@
-"""What controllers tell, and what triage shows."""
+"""Requests of controllers, and responses of triage."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -46,7 +46,7 @@ Small = Annotated[dict[str, Any], AfterValidator(_small)]
 
 
 class Line(Input):
-    """One log line. `fields.kind` may say what it is: `step` (of a controller) or `command` (on a host)."""
+    """One log line. `fields.kind` may be `step` (of a controller) or `command` (on a host)."""
 
     at: When
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -58,7 +58,7 @@ class Line(Input):
 
 
 class Span(Input):
-    """One stretch of work, as in OpenTelemetry."""
+    """A span, as in OpenTelemetry."""
 
     trace_id: TraceId
     span_id: SpanId
@@ -105,4 +105,4 @@ class TriageView(View):
     trace_ids: list[str]
     verdict: VerdictView
     timeline: list[EntryView]
-    truncated: bool = Field(description="older log lines were left out")
+    truncated: bool = Field(description="older log lines were omitted")
