@@ -1,8 +1,8 @@
-"""The event stream: everything after a sequence, in order, no hole, until the reader leaves or loses the right to read.
+"""The event stream: everything after a sequence, in order, without gaps, until the reader disconnects or loses access.
 
-The rows are the record, so a stream is only a patient reader of the table; wake-ups make it fast, not correct. Events
-are read together with the reader's right to them, in one transaction: what was created after a session, a key or a role
-ended is not delivered. The end itself rings, and the stream closes.
+The rows are the record, so a stream polls the table; wake-ups make it fast, not correct. Events
+are read together with the reader's permission, in one transaction: events created after a session, a key or a role
+ended are not delivered. The end itself sends a notification, and the stream closes.
 """
 
 import json
@@ -59,7 +59,7 @@ def _due(call: Call, checked: int, heard: int) -> bool:
 
 
 async def _next(call: Call, tenant_id: str, sequence: int) -> list[dict[str, Any]]:
-    def look(ctx: Context) -> list[dict[str, Any]]:
+    def read(ctx: Context) -> list[dict[str, Any]]:
         return events.after(ctx.tx, tenant_id, sequence, project_id=ctx.scope.project_id, limit=BATCH)
 
-    return await call.read(look, deliver=True)
+    return await call.read(read, deliver=True)

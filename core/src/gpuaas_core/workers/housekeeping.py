@@ -105,7 +105,7 @@ def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[in
             if done < AT_ONCE:
                 break
     except Exception as error:
-        log.error("housekeeping duty failed, trying again", duty=name, exc_info=error)
+        log.error("housekeeping duty failed; retrying", duty=name, exc_info=error)
     return topics
 
 
