@@ -208,7 +208,7 @@ def _operation_entries(row: Row[Any]) -> list[Entry]:
     if row.finished_at:
         error = row.error or {}
         sentence = f"Operation {row.id} {verdict.ended(row.status)}"
-        sentence += f": {error['message']} ({error['code']}) Do this: {error['way_out']}" if error else ""
+        sentence += f": {error['message']} ({error['code']}) What to do: {error['way_out']}" if error else ""
         level = "info" if row.status in ("succeeded", "superseded") else "error"
         entries.append(_entry(row.finished_at, "ended", "core", sentence, level, operation_id=row.id, detail=error))
     return entries
