@@ -4,19 +4,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ..kit.wire import Id, Input, Keepable, Moment, Slug, View, Whole, YesNo, said
+from ..kit.wire import Id, Input, Keepable, Moment, Slug, View, Whole, YesNo, describe_pattern
 
-_VERSION = said(
+_VERSION = describe_pattern(
     r"^[A-Za-z0-9][A-Za-z0-9._+~-]{0,59}$", "1 to 60 letters, digits and ._+~-, beginning with a letter or digit"
 )
-_SHA256 = said(r"^[0-9a-f]{64}$", "a SHA-256 digest as 64 lower-case hexadecimal digits")
-_DIGEST = said(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 lower-case hexadecimal digits")
-_REPOSITORY = said(
+_SHA256 = describe_pattern(r"^[0-9a-f]{64}$", "a SHA-256 digest as 64 lower-case hexadecimal digits")
+_DIGEST = describe_pattern(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 lower-case hexadecimal digits")
+_REPOSITORY = describe_pattern(
     r"^[a-z0-9]+([._-][a-z0-9]+)*(/[a-z0-9]+([._-][a-z0-9]+)*)*$",
     "names of lower-case letters and digits, joined by single ._- and separated by slashes",
 )
-_MEDIA_TYPE = said(r"^[a-zA-Z0-9!#$&^_.+-]+/[a-zA-Z0-9!#$&^_.+-]+$", "a media type such as application/octet-stream")
-_WORD = said(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces")
+_MEDIA_TYPE = describe_pattern(
+    r"^[a-zA-Z0-9!#$&^_.+-]+/[a-zA-Z0-9!#$&^_.+-]+$", "a media type such as application/octet-stream"
+)
+_WORD = describe_pattern(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces")
 
 Version = Annotated[str, StringConstraints(pattern=_VERSION)]
 Sha256 = Annotated[str, StringConstraints(pattern=_SHA256)]

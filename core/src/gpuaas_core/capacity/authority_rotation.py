@@ -53,7 +53,7 @@ def rotate(ctx: Context, vault: Vault, tenant_id: str, purpose: str) -> schemas.
 
 
 def finish(ctx: Context, vault: Vault, tenant_id: str, purpose: str, *, force: bool) -> schemas.AuthoritiesView:
-    """Take the next step if it locks nobody out; with `force` hosts and clients that lag are locked out."""
+    """Take the next step unless it locks out hosts or clients that lag; `force` takes it anyway."""
     moving = _moving(authorities.trusted(ctx.tx, tenant_id, purpose, lock=True))
     if moving is None:
         raise NotFound(f"The tenant has no rotation of its {purpose} authority in progress.")

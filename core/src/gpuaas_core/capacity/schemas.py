@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, said
+from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, describe_pattern
 from ..policy.schemas import Name, Reason
 
-_ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
+_ADDRESS = describe_pattern(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
 Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
-_CURRENCY = said(r"^[A-Z]{3}$", "a currency as three capital letters, e.g. EUR")
+_CURRENCY = describe_pattern(r"^[A-Z]{3}$", "a currency as three capital letters, e.g. EUR")
 Currency = Annotated[str, StringConstraints(pattern=_CURRENCY)]
 Lease = Annotated[Whole, Field(ge=60, le=366 * 24 * 3600)]
 LONGEST_WAIT_S = 24 * 3600

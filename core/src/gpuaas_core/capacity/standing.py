@@ -141,8 +141,8 @@ def replace(ctx: Context, node: Row[Any], by: str) -> None:
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     records.close_machine_principal(ctx.tx, node.id, ctx.now)
     ctx.rights_changed(node.id)
-    told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
-    ctx.emit("capacity.node.retired", node.id, told)
+    data = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
+    ctx.emit("capacity.node.retired", node.id, data)
     ctx.notify(f"node:{node.id}")
 
 

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, Whole, said
+from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, Whole, describe_pattern
 from ..policy.schemas import PolicyView, Reason, Rules
 
 TEN_YEARS_S = 10 * 366 * 24 * 3600
 
-_VERSION = said(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
+_VERSION = describe_pattern(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
 Version = Annotated[str, StringConstraints(pattern=_VERSION, max_length=32)]
 
 

@@ -1,8 +1,8 @@
-"""The one seam to the database: `await db.read(fn)` and `await db.write(fn)`, fn being a function of a connection.
+"""Access to the database: `await db.read(fn)` and `await db.write(fn)`, where fn takes a connection.
 
 SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL.
-PostgreSQL: threads of their own for reads (one snapshot, read only) and writes (read committed, rows locked by whoever
-changes them). What lost a race for locks is run again from its first statement, so fn must not have effects elsewhere.
+PostgreSQL: separate threads for reads (one snapshot, read only) and writes (read committed, with row locks). A
+transaction that lost a race for locks is repeated from its first statement, so fn must not have other effects.
 The ids that fn creates are numbered by its transaction (ids.py, numbers.py).
 See docs/decisions/0002-synchronous-database-access.md and 0008-postgresql.md.
 """

@@ -18,17 +18,17 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 PATTERNS: dict[str, str] = {}
 
 
-def said(pattern: str, sentence: str) -> str:
+def describe_pattern(pattern: str, sentence: str) -> str:
     """Register the sentence that errors show for this pattern; returns the pattern."""
     PATTERNS[pattern] = sentence
     return pattern
 
 
-_SLUG = said(
+_SLUG = describe_pattern(
     r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$",
     "3 to 40 lower-case letters, digits and dashes, starting with a letter and not ending with a dash",
 )
-_TITLE = said(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
+_TITLE = describe_pattern(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
 Slug = Annotated[str, StringConstraints(pattern=_SLUG)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=_TITLE)]
 Whole = Annotated[int, Strict()]  # neither true nor "7" is accepted

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ..kit.wire import Input, Keepable, Moment, Slug, View, said
+from ..kit.wire import Input, Keepable, Moment, Slug, View, describe_pattern
 from .evaluate import NEEDS_ENABLING
 
-_NAME = said(
+_NAME = describe_pattern(
     r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$",
     "1 to 63 lower-case letters, digits and ._-, not beginning or ending with one of ._-",
 )
