@@ -52,7 +52,7 @@ def test_every_life_of_the_code_is_drawn_with_every_move() -> None:
     assert found
     assert {id(life) for life in found} == known, "add the new life to reference/lifecycles.py"
     for title, (life, _) in LIVES.items():
-        part = describe_pattern("lifecycles.md").split(f"\n## {title}\n")[1].split("\n## ")[0]
+        part = said("lifecycles.md").split(f"\n## {title}\n")[1].split("\n## ")[0]
         drawn = {
             (a, action, b)
             for a, b, acts in re.findall(r"    (\w+) --> (\w+): (.*)", part)
@@ -68,7 +68,7 @@ def _states() -> list[object]:
 
 
 def test_every_event_and_every_field_is_described() -> None:
-    page = describe_pattern("events.md")
+    page = said("events.md")
     assert set(re.findall(r"^- `([a-z_]+\.[a-z_.]+)`: ", page, re.MULTILINE)) == set(TYPES)
     used = {name for start in FAMILIES for name in fields(start)}
     assert used == set(FIELDS), "a field without a meaning, or a meaning without a field"

@@ -155,9 +155,7 @@ def _silently_stuck(patient: Patient) -> list[Violation]:
     o, since = operations.c, patient.now - 60_000
     late = or_(o.deadline_at < since, and_(o.status == "running", o.lease_expires_at < since))
     query = select(o.id).where(o.status.in_(LIVE), o.stuck_reason.is_(None), late)
-    way_out = (
-        "Check that a core runs: its housekeeping marks such operations. Then retry, release the claim or abandon."
-    )
+    way_out = "Check that a core runs: its housekeeping marks such operations. Then retry, release or abandon."
     return each(patient.rows(query), lambda row: f"{row.id} is late but not marked as stuck.", way_out)
 
 
