@@ -103,7 +103,7 @@ def test_a_version_that_works_is_taken_and_seen_by_the_platform(own: Own) -> Non
 def test_a_version_that_is_broken_is_left_by_itself(own: Own) -> None:
     done = own.upgrade(("gpuaas_agent/loop.py", b"raise RuntimeError('broken')\n"))
     assert done.exit == 1
-    assert "was not taken" in done.error_text
+    assert "was rejected" in done.error_text
     assert own.lab.exec(BOX, ["gpuaas-agent", "--version"]).text.strip() == "9.9.9"
     before = own.node().last_seen_at
     wait_until(lambda: own.node().last_seen_at > before, 180, "a heartbeat of the version before")

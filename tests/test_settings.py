@@ -92,7 +92,7 @@ def test_a_plan_says_what_each_change_does(ground: Ground, cluster: InstanceView
     said = ground.cli_json("instance", "update", "settings", *words, "--project", "research")
     assert {one["field"]: one["effect"] for one in said["plan"]["changes"]} == {
         "/cluster_name": "refused",
-        "/gpu_type": "needs_drained_workers",
+        "/gpu_type": "needs_drain",
         "/slurm_conf/KillWait": "pushed",
         "/slurm_conf/MaxJobCount": "needs_restart",
     }

@@ -48,7 +48,7 @@ def test_another_archive_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(installer, "SHA256", "0" * 64)
     with pytest.raises(SystemExit):
         installer.fetch((tmp_path / "archive").as_uri())
-    assert "not the agent that was announced" in capsys.readouterr().err
+    assert "does not match. Nothing was installed" in capsys.readouterr().err
 
 
 def test_an_archive_with_more_than_files_of_the_agent_is_refused(

@@ -153,7 +153,7 @@ LIES: dict[str, tuple[dict[str, Any], int, str]] = {
         "artifact_address_refused",
     ),
     "a file": ({"status": 302, "Location": "file:///etc/passwd"}, 422, "artifact_address_refused"),
-    "in circles": ({"status": 302, "Location": "/f"}, 502, "artifact_source_refused"),
+    "too many times": ({"status": 302, "Location": "/f"}, 502, "artifact_source_refused"),
 }
 
 

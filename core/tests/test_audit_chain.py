@@ -33,7 +33,7 @@ from world import MovableClock, open_platform
 def test_an_untouched_trail_verifies_to_its_end(here: Platform) -> None:
     verdict = verified(here)
     assert (verdict.ok, verdict.rows, verdict.checkpoints, verdict.anchored) == (True, ROWS, 3, ROWS)
-    assert f"{ROWS} rows are as they were written" in verdict.sentence
+    assert f"{ROWS} rows are intact" in verdict.sentence
 
 
 def test_every_column_is_covered_by_the_hash(here: Platform) -> None:
@@ -65,7 +65,7 @@ def test_the_first_break_is_named_with_a_way_out(here: Platform) -> None:
     assert verdict.rows == 76
     assert verdict.broken is not None
     assert verdict.broken.sequence == 77
-    assert "Row 77 is not as it was written" in verdict.sentence
+    assert "Row 77 is was changed" in verdict.sentence
     assert "find out who" in verdict.broken.way_out
 
 
@@ -273,7 +273,7 @@ def test_the_known_bad_way_forks_and_is_found(tmp_path: Path) -> None:
         assert one(platform, "select count(*) from audit") == 10
         verdict = verified(platform)
         assert verdict.broken is not None, "two rows linked to the same row and nobody noticed"
-        assert "not as it was written" in verdict.sentence
+        assert "was changed" in verdict.sentence
 
 
 def test_a_change_that_is_undone_leaves_no_hole(here: Platform) -> None:

@@ -299,7 +299,7 @@ async def test_a_store_that_is_used_is_not_overwritten(
     monkeypatch.setenv("GPUAAS_CORE_DATABASE", database_url(store_folder))
     with pytest.raises(SystemExit):
         commands.restore(backup)
-    assert "The store is not empty" in capsys.readouterr().err
+    assert "The database is not empty" in capsys.readouterr().err
     assert dump(world.platform, without=set()) == before
 
 
@@ -316,7 +316,7 @@ async def test_what_cannot_be_brought_back_is_said_before_a_row_is_written(
         assert ended.value.code == 2
         return capsys.readouterr().err
 
-    assert "There is no master key" in refused()
+    assert "No master key" in refused()
     (place / "master.key").write_bytes((store_folder / "master.key").read_bytes())
     (place / "master.key").chmod(0o600)
     manifest = json.loads((backup / "manifest.json").read_text())
@@ -328,7 +328,7 @@ async def test_what_cannot_be_brought_back_is_said_before_a_row_is_written(
     events.write_bytes(whole[:-1])
     assert "events.jsonl.gz of the backup is missing or was changed" in refused()
     events.write_bytes(whole)
-    assert "is no backup" in refused(tmp_path)
+    assert "is not a backup" in refused(tmp_path)
     with pytest.raises(copies.NotPossible, match="there already"):
         copied(world, tmp_path)
     (place / "master.key").unlink()

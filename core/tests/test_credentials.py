@@ -119,10 +119,10 @@ async def test_a_key_somebody_brings_along_is_kept_without_its_comment(world: Wo
         (written(WEAK), "RSA key of 2048 bits"),
         (
             WEAK.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
-            "not a private key in OpenSSH",
+            "not in OpenSSH format",
         ),
-        (written(WEAK)[:200], "not a private key that can be read"),
-        (public(WEAK), "not a private key in OpenSSH"),
+        (written(WEAK)[:200], "unreadable or of an unsupported type"),
+        (public(WEAK), "not in OpenSSH format"),
     ],
     ids=["weak", "pkcs8", "cut", "public"],
 )

@@ -115,7 +115,7 @@ async def test_a_host_certificate_names_the_node_and_nothing_else(world: World) 
 
 
 def test_a_certificate_without_a_principal_is_never_made(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="every door"):
+    with pytest.raises(ValueError, match="every login"):
         sign_user(None, None, "t", key_line=HOST_KEY, principal="", key_id="k", now=0)  # type: ignore[arg-type]
 
 

@@ -37,9 +37,9 @@ async def test_the_master_key_is_changed_while_the_core_serves(store: Store, wor
             assert "Version 2 of the master key is the current one." in _said(served, "rotate")
             assert (await _ask_for_access(remote, claim)).status_code == 201
             assert "Retired: version 1." in _said(served, "retire")
-            assert "sealed again" in _said(served, "renew-data-keys")
+            assert "resealed" in _said(served, "renew-data-keys")
             assert (await _ask_for_access(remote, claim)).status_code == 201
-            assert "opened    2 of 2 data keys" in _said(served, "status")
+            assert "unwrapped 2 of 2 data keys" in _said(served, "status")
 
 
 async def test_keys_move_to_a_server_and_its_absence_is_said_and_survived(
@@ -79,10 +79,10 @@ def test_keys_move_to_an_hsm_and_back(store: Store, folder: Path, tmp_path: Path
     with serving(store, folder) as served:
         there = hsm(tmp_path)
         served.settings |= {name: value for name, value in there.items() if name != "GPUAAS_CORE_CUSTODY"}
-        assert "data keys are wrapped anew" in _said(served, "move", "pkcs11")
+        assert "data keys rewrapped" in _said(served, "move", "pkcs11")
         served.settings |= there
         assert "holder    pkcs11, current version 1" in _said(served, "status")
-        assert "data keys are wrapped anew" in _said(served, "move", "embedded")
+        assert "data keys rewrapped" in _said(served, "move", "embedded")
         served.settings["GPUAAS_CORE_CUSTODY"] = "embedded"
         assert "holder    embedded" in _said(served, "status")
 

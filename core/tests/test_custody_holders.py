@@ -258,7 +258,7 @@ def test_the_master_key_may_come_from_the_environment_of_a_service_manager(tmp_p
     holder = open_holder("embedded", {"GPUAAS_CORE_MASTER_KEY": f"1:{one},2:{two}"}, tmp_path)
     assert holder.current() == "2"
     assert list(tmp_path.iterdir()) == [], "nothing is written to disk"
-    with pytest.raises(RuntimeError, match="where it is kept"):
+    with pytest.raises(RuntimeError, match="where it is stored"):
         holder.rotate()
     for wrong in ("nonsense", "1:AAAA", "x:" + one, ","):
         with pytest.raises(RuntimeError, match="GPUAAS_CORE_MASTER_KEY"):

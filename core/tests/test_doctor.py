@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from gpuaas_core.doctor.examine import INVARIANTS, examine
 from gpuaas_core.doctor.findings import Patient, Violation
-from gpuaas_core.doctor.store import NotLookedAt, reading
+from gpuaas_core.doctor.store import NotReadable, reading
 from gpuaas_core.edge.call import Platform
 from gpuaas_core.instances.states import INSTANCE, MEMBER
 from gpuaas_core.main import app
@@ -81,16 +81,16 @@ async def test_a_store_whose_controller_vanished_is_healthy(world: World, clock:
 
 PLANTED: list[tuple[int, str, str]] = [
     (1, "delete from operations where id = :live", "was acknowledged"),
-    (2, "update operations set finished_at = null where id = :failed", "its end or its lease says otherwise"),
-    (2, "update operations set lease_expires_at = 5 where id = :failed", "its end or its lease says otherwise"),
-    (2, "update operations set finished_at = 5 where id = :live", "its end or its lease says otherwise"),
+    (2, "update operations set finished_at = null where id = :failed", "its end time or its lease contradicts that"),
+    (2, "update operations set lease_expires_at = 5 where id = :failed", "its end time or its lease contradicts that"),
+    (2, "update operations set finished_at = 5 where id = :live", "its end time or its lease contradicts that"),
     (2, "update events set type = 'apps.operation.succeeded' where type = 'apps.operation.claimed'", "an end is final"),
     (3, "update operations set claimant_id = null where id = :live", "nobody holds it"),
-    (3, "update operations set claim_epoch = 0 where id = :failed", "was given out already"),
+    (3, "update operations set claim_epoch = 0 where id = :failed", "was issued already"),
     (3, "update events set data = json_set(data, '$.claim_epoch', 0) where type = 'apps.operation.claimed'", "after epoch"),
-    (3, "update operations set target_id = :second, status = 'queued' where id = :failed", "under way at once"),
-    (4, "delete from events where tenant_id = :tenant and sequence = 12", "the counter stands at"),
-    (4, "update event_heads set sequence = sequence + 1 where tenant_id = :tenant", "the counter stands at"),
+    (3, "update operations set target_id = :second, status = 'queued' where id = :failed", "in progress at once"),
+    (4, "delete from events where tenant_id = :tenant and sequence = 12", "but the counter is"),
+    (4, "update event_heads set sequence = sequence + 1 where tenant_id = :tenant", "but the counter is"),
     (4, "update event_heads set tenant_id = 'ten_other' where tenant_id = :tenant", "no counter"),
     (5, "delete from events where type = 'apps.operation.failed'", "failed 0 times"),
     (5, "update events set correlation_id = 'cor-nobody' where type = 'apps.operation.queued'", "has no audit row"),
@@ -99,30 +99,30 @@ PLANTED: list[tuple[int, str, str]] = [
     (8, "insert into allocations (id, project_id, node_id, name, state, integration_metadata, trust_generation,"
         " created_at, updated_at) select 'alloc_x', project_id, node_id, name, state, integration_metadata,"
         " trust_generation, created_at, updated_at from allocations where id = :free", "at once"),
-    (8, "update nodes set tenant_id = 'ten_other' where id = :node", "machine of another tenant"),
+    (8, "update nodes set tenant_id = 'ten_other' where id = :node", "node of another tenant"),
     (8, "update allocation_holds set instance_id = :gone", "which is deleted"),
     (8, "update allocations set state = 'released' where id = :allocation", "is held for"),
     (8, "update allocations set project_id = :blue where id = :allocation", "different projects"),
     (8, "delete from allocation_holds", "without holding it"),
-    (9, "update operations set lease_expires_at = null where id = :live", "nobody can take it over"),
-    (9, "update operations set status = 'failed', finished_at = 5 where id = :live", "no operation is under way"),
+    (9, "update operations set lease_expires_at = null where id = :live", "no controller can take it over"),
+    (9, "update operations set status = 'failed', finished_at = 5 where id = :live", "has no operation in progress"),
     (10, "update quotas set used_allocations = used_allocations - 1", "are counted"),
     (10, "update allocations set gpus = gpus + 1 where id = :free", "are counted"),
     (10, "update allocations set state = 'released' where id = :free", "are counted"),
-    (10, "delete from quotas", "that nobody counted"),
+    (10, "delete from quotas", "that are not counted"),
     (12, "update access_grants set expires_at = created_at + 900001", "longer than 15 minutes"),
-    (12, "update access_grants set claim_epoch = 99", "that never was"),
-    (12, "update access_grants set operation_id = 'op_x'", "that never was"),
-    (12, "update ssh_authorities set state = 'retired' where purpose = 'user'", "could still sign"),
+    (12, "update access_grants set claim_epoch = 99", "that does not exist"),
+    (12, "update access_grants set operation_id = 'op_x'", "that does not exist"),
+    (12, "update ssh_authorities set state = 'retired' where purpose = 'user'", "still has its private key"),
     (12, "update nodes set host_authority = 2 where id = :node", "no client trusts"),
-    (13, "update nodes set trust_applied = trust_generation + 1 where id = :node", "was ever told"),
-    (13, "update nodes set trust_applied = 0 where id = :node", "never said that it knows"),
+    (13, "update nodes set trust_applied = trust_generation + 1 where id = :node", "was issued"),
+    (13, "update nodes set trust_applied = 0 where id = :node", "never reported the trust"),
     (14, "update instances set state = 'flying' where id = :second", "no instance can be"),
     (14, "update members set state = 'flying' where instance_id = :second", "no member can be"),
     (14, "update nodes set state = 'flying' where id = :node", "no node can be"),
     (14, "update allocations set state = 'flying' where id = :free", "no allocation can be"),
     (14, "update operations set status = 'flying' where id = :failed", "no operation can be"),
-    (14, "update instances set state = 'running' where id = :second", "is under way, but"),
+    (14, "update instances set state = 'running' where id = :second", "is in progress, but"),
     (14, "update members set state = 'ready' where instance_id = :gone", "teardown did not succeed"),
     (14, "update instances set last_operation_id = null where id = :gone", "teardown did not succeed"),
 ]  # fmt: skip
@@ -233,7 +233,7 @@ def test_the_doctor_says_what_holds_and_ends_well(store: Store, tmp_path: Path, 
     assert (done.returncode, done.stderr) == (0, "")
     assert "holds               Every acknowledged operation exists" in done.stdout
     assert "not applicable yet  Every second of a node has at most one payer" in done.stdout
-    assert "Nothing is wrong." in done.stdout
+    assert "All invariants hold." in done.stdout
 
 
 def test_the_doctor_ends_with_1_and_names_the_rows(store: Store, tmp_path: Path, run: Run) -> None:
@@ -271,13 +271,13 @@ def test_the_trail_is_verified_offline_with_and_without_the_master_key(store: St
     assert run("audit", "verify", "--public-key", public, "--tenant", store.world.tenant).returncode == 0
     assert run("audit", "verify", "--public-key", "rubbish").returncode == 2
     refused = run("audit", "verify")
-    assert (refused.returncode, "There is no master key" in refused.stderr) == (2, True)
+    assert (refused.returncode, "No master key" in refused.stderr) == (2, True)
 
 
 def test_looking_makes_nothing_new_and_changes_nothing(store: Store, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(NotLookedAt, match="There is no store"), reading(f"sqlite:///{empty}/core.db"):
+    with pytest.raises(NotReadable, match="No database"), reading(f"sqlite:///{empty}/core.db"):
         pass
     assert list(empty.iterdir()) == []
     copy_store(store, tmp_path)

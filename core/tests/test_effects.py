@@ -28,7 +28,7 @@ FORM = {
 DECLARED = {
     "/greeting": {"effect": "pushed"},
     "/name": {"effect": "refused", "sentence": "A name is for life."},
-    "/loud": {"effect": "needs_drained_workers"},
+    "/loud": {"effect": "needs_drain"},
     "/knobs": {"effect": "pushed"},
     "/knobs/b": {"effect": "needs_restart", "sentence": "The echo is restarted."},
 }
@@ -52,7 +52,7 @@ def told(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
         ({}, {"greeting": "hello"}, {}),
         ({"greeting": "hello"}, {}, {}),
         ({}, {"greeting": "hi"}, {"/greeting": "pushed"}),
-        ({"loud": 1}, {"loud": True}, {"/loud": "needs_drained_workers"}),
+        ({"loud": 1}, {"loud": True}, {"/loud": "needs_drain"}),
         ({"knobs": {"a": 1, "b": 1}}, {"knobs": {"a": 2, "b": 1}}, {"/knobs/a": "pushed"}),
         ({}, {"knobs": {"a": 2, "b": 1}}, {"/knobs/a": "pushed", "/knobs/b": "needs_restart"}),
         ({"knobs": {"b": 1}}, {}, {"/knobs/b": "needs_restart"}),

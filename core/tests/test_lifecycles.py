@@ -35,7 +35,7 @@ def test_every_action_in_every_state_does_what_the_table_says(life: Lifecycle) -
             assert refusal.value.status == 409
             assert state in refusal.value.detail
             offered = [move for move in row if life.asked is None or move in life.asked]
-            last_words = "nothing, until it moves on by itself" if row else "nothing, this state is final"
+            last_words = "nothing, until its state changes by itself" if row else "nothing, this state is final"
             assert refusal.value.detail.endswith(f"Possible: {', '.join(sorted(offered)) or last_words}.")
 
 

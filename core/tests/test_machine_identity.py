@@ -82,7 +82,7 @@ def test_of_twenty_hosts_with_one_token_exactly_one_joins_a_served_core(served: 
     assert sorted(answer.status_code for answer in answers) == [200] + [401] * 19
     refused = [answer.json() for answer in answers if answer.status_code == 401]
     assert {(one["code"], one["detail"]) for one in refused} == {
-        ("enrolment_token_invalid", "This token was used by another machine.")
+        ("enrolment_token_invalid", "The enrolment token was used by another machine.")
     }
     events = httpx2.get(f"{served.url}/v1/tenants/{world.tenant}/events?limit=500", headers=admin).json()["items"]
     assert sum(event["type"] == "capacity.enrolment.refused" for event in events) == 19

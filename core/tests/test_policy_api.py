@@ -176,7 +176,7 @@ async def test_a_row_that_cannot_be_read_refuses_until_it_is_mended(world: World
     spoil = text("update policies set rules = :broken")
     world.platform.db.write_now(lambda tx: tx.execute(spoil, {"broken": broken}))
     problem = await _refused(world, "apps")
-    assert "nobody can read" in problem["detail"]
+    assert "unreadable rules" in problem["detail"]
     shown = (await world.boss.get(_path(world, "tenant"))).json()
     assert (shown["readable"], shown["rules"]) == (False, None)
     match = {"If-Match": f'"{made["etag"]}"'}

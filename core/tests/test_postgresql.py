@@ -13,7 +13,7 @@ import postgres
 import pytest
 from gpuaas_core.history import stream
 from gpuaas_core.kit import wakeups
-from gpuaas_core.kit.bell import heard_by_others
+from gpuaas_core.kit.bell import share_wakeups
 from gpuaas_core.kit.db import Database
 from gpuaas_core.ledger import heads
 from pace import promised
@@ -148,7 +148,7 @@ async def test_what_is_written_in_one_core_wakes_waiters_in_the_other(worlds: li
 async def test_with_every_wake_up_lost_waiters_look_by_themselves_within_two_seconds(
     store: Store, store_folder: Any
 ) -> None:
-    """Two platforms on one store and no bell between them."""
+    """Two platforms on one store and no wake-ups between them."""
     clock = MovableClock(store.made)
     with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
         async with caller(other) as api:
@@ -165,7 +165,7 @@ async def test_with_every_wake_up_lost_waiters_look_by_themselves_within_two_sec
 async def _wait_on(platform: Any, store: Store, head: int) -> int:
     """As a long poll does, without HTTP: look, wait, look again."""
     while True:
-        heard = platform.wakeups.rings
+        heard = platform.wakeups.sequence
         now = await platform.db.read(lambda tx: tx.execute(text("select max(sequence) from events")).scalar())
         if now > head:
             return now
@@ -337,7 +337,7 @@ async def test_a_session_ended_in_one_core_ends_its_stream_in_the_other(
     monkeypatch.setattr(wakeups, "SAFETY_S", 600.0)
     clock = MovableClock(store.made)
     with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
-        async with heard_by_others(one.db, one.wakeups), heard_by_others(other.db, other.wakeups):
+        async with share_wakeups(one.db, one.wakeups), share_wakeups(other.db, other.wakeups):
             async with caller(other) as api:
                 there = store.world.through(api.http)
                 ann, _ = await add_user(there, "ann@acme.example", "project_viewer", project=there.red)
@@ -360,14 +360,14 @@ async def test_after_a_lost_listening_connection_every_waiter_looks_at_once(
     monkeypatch.setattr(wakeups, "SAFETY_S", 600.0)
     clock = MovableClock(store.made)
     with open_platform(store_folder, clock) as one, open_platform(store_folder, clock) as other:
-        async with heard_by_others(one.db, one.wakeups), caller(one) as api:
+        async with share_wakeups(one.db, one.wakeups), caller(one) as api:
             here = store.world.through(api.http)
             ann, ann_id = await add_user(here, "ann@acme.example", "project_viewer", project=here.red)
             streamed = asyncio.create_task(ann.get(f"/v1/projects/{here.red}/events/stream", timeout=600))
             await asleep(one, f"events:{here.tenant}")
             end = text("update sessions set revoked_at = 1 where principal_id = :ann")
             other.db.write_now(lambda tx: tx.execute(end, {"ann": ann_id}))  # by a core whose notification was lost
-            cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gpuaas-core ear'"
+            cut = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'gpuaas-core wake-up listener'"
             other.db.write_now(lambda tx: tx.execute(text(cut)))
             async with asyncio.timeout(10):
                 assert (await streamed).status_code == 200

@@ -109,7 +109,7 @@ def test_access_is_explained_and_the_audit_trail_verified(visit: Visit, stage: S
     page.goto(f"{stage.url}/tenants/{stage.demo.tenant_id}/audit")
     visit.at("Audit trail")
     page.get_by_role("button", name="Verify trail").click()
-    expect(page.get_by_text("rows are as they were written")).to_be_visible()
+    expect(page.get_by_text("rows are intact")).to_be_visible()
     page.get_by_label("Permission starts with").fill("tenancy.project.")
     expect(page.get_by_role("row").filter(has_text="capacity.enrolment.create")).to_have_count(0)
     expect(page.get_by_role("row").filter(has_text="tenancy.project.create").first).to_be_visible()

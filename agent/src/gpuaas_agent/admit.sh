@@ -9,7 +9,7 @@ case $operation in '' | *[!A-Za-z0-9_]*) exit 0 ;; esac
 case $epoch in '' | *[!0-9]* | ????????????????*) exit 0 ;; esac
 case $serial in '' | *[!0-9]*) exit 0 ;; esac
 
-# The fence: one empty file per epoch seen, on the disk before anybody is let in. They are only ever added, so two logins
+# The fence: one empty file per epoch seen, on disk before a login is admitted. They are only ever added, so two logins
 # at once cannot lower each other's. A disk that takes no file must not lock the holder out: what is there still counts.
 if [ ! -e "@EPOCHS@/$operation.$epoch" ]; then
   { mkdir -p "@EPOCHS@" && true >"@EPOCHS@/$operation.$epoch" && sync "@EPOCHS@/$operation.$epoch" "@EPOCHS@"; } 2>/dev/null

@@ -1,6 +1,6 @@
-"""Speaks HTTP with the platform: plain urllib, one time limit per call, tokens fetched and renewed by itself.
+"""HTTP client of the platform: plain urllib, one time limit per call, access tokens fetched and renewed automatically.
 
-The host's clock may be wrong; the platform's Date header tells by how much, and assertions are dated by that.
+The host's clock may be wrong; the platform's Date header gives the offset, which assertions use.
 """
 
 import http.client
@@ -29,7 +29,7 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class Api:
-    """One platform. `who` signs in once the host has an identity, and knows what to do if its key is refused."""
+    """One platform. `who` signs in once the host has an identity, and handles a rejected key."""
 
     def __init__(self, base: str, ca_file: str = "", who: "Identity | None" = None) -> None:
         self.base = base.rstrip("/")
@@ -44,7 +44,7 @@ class Api:
         return self._call("POST", path, json.dumps(body).encode(), headers, signed_in, TIMEOUT_S + wait_s)
 
     def download(self, path: str) -> Iterator[bytes]:
-        """Piece by piece, from the platform itself: it is not followed elsewhere."""
+        """Download in chunks from the platform itself; redirects are not followed."""
         headers = {"User-Agent": f"gpuaas-agent/{__version__}", "Authorization": f"Bearer {self._access_token()}"}
         request = urllib.request.Request(self.base + path, None, headers)  # noqa: S310
         opener = urllib.request.build_opener(_NoRedirect(), *self._tls())
@@ -68,7 +68,7 @@ class Api:
             try:
                 return self._send(method, path, body, {**headers, **authorization}, timeout)
             except Refused as refused:
-                # A token the platform no longer knows: ask for a new one, once.
+                # The platform no longer accepts the token: get a new one, once.
                 if not signed_in or refused.status != 401 or attempt == 2:
                     raise
                 self._token = ("", 0.0)
@@ -90,7 +90,7 @@ class Api:
             return self._token[0]
 
     def renew_identity(self) -> None:
-        """The next call signs in with the next key."""
+        """The next call signs in again, with the next key."""
         assert self.who is not None
         with self._lock:
             self.who.renew(self)
@@ -100,7 +100,7 @@ class Api:
         self._show(assertion)
 
     def now(self) -> float:
-        """Seconds since 1970 by the platform's clock, as far as this host can tell."""
+        """Seconds since 1970 by the platform's clock, as far as this host knows it."""
         return time.time() + self._skew
 
     def _show(self, assertion: str) -> Any:
@@ -132,7 +132,7 @@ class Api:
             skew = parsedate_to_datetime(date).timestamp() - time.time() if date else 0.0
         except ValueError:
             return
-        # The header has whole seconds: a smaller difference means nothing.
+        # The header has whole seconds, so ignore smaller differences.
         self._skew = skew if abs(skew) > 3 else 0.0
 
 

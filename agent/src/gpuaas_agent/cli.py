@@ -1,5 +1,5 @@
-"""`gpuaas-agent`: install (settings on stdin), run (what systemd starts), enrol (once, by hand), status (ask first),
-upgrade FILE --sha256 DIGEST (try another version; the present one stays unless the platform hears the new one).
+"""`gpuaas-agent`: install (settings on stdin), run (started by systemd), enrol (once, by hand), status,
+upgrade FILE --sha256 DIGEST (try another version; the current one stays unless the new one reports to the platform).
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("command", choices=["install", "run", "enrol", "status", "upgrade"])
     parser.add_argument("file", nargs="?", help="upgrade: the archive")
-    parser.add_argument("--sha256", default="", help="upgrade: its digest, as the platform says it")
+    parser.add_argument("--sha256", default="", help="upgrade: its digest, from the platform")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -43,7 +43,7 @@ def main() -> None:
 
 def _install() -> None:
     install(Places(), sys.stdin.read())
-    print("gpuaas-agent is installed and running; gpuaas-agent status says how it is.")
+    print("gpuaas-agent is installed and running; check it with `gpuaas-agent status`.")
 
 
 def _run() -> None:
@@ -56,7 +56,7 @@ def _run() -> None:
 def _upgrade(file: str | None, sha256: str) -> None:
     places = Places()
     if file is None:
-        raise UpgradeRefused("Which archive? gpuaas-agent upgrade FILE --sha256 DIGEST")
+        raise UpgradeRefused("Missing arguments. Run: gpuaas-agent upgrade FILE --sha256 DIGEST")
     release = upgrade.stage(places, Path(file).read_bytes(), sha256)
     print(f"trying {release}", flush=True)
     subprocess.run(["/usr/bin/systemctl", "restart", "gpuaas-agent"], check=True, timeout=60)
@@ -64,8 +64,8 @@ def _upgrade(file: str | None, sha256: str) -> None:
     while (outcome := upgrade.outcome(places)) is None and time.monotonic() < deadline:
         time.sleep(0.2)
     if outcome is None or not outcome["taken"]:
-        why = outcome["why"] if outcome else "nothing is known about it yet"
-        raise UpgradeRefused(f"{release} was not taken: {why}. The version before goes on.")
+        why = outcome["why"] if outcome else "no result yet"
+        raise UpgradeRefused(f"{release} was rejected: {why}. The current version keeps running.")
     print(f"{release} runs now.")
 
 
@@ -89,5 +89,5 @@ def _status() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """Every file is written whole and every call can be repeated, so there is nothing to finish."""
+    """Every file is written atomically and every call can be repeated, so there is nothing to clean up."""
     sys.exit(0)

@@ -1,4 +1,4 @@
-"""The one file a person (or the lab) writes: where the platform is, and the one-time token to join it."""
+"""The settings file written at installation: the platform's address, and the one-time enrolment token."""
 
 import json
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ class Config:
         except (ValueError, TypeError, AttributeError) as error:
             raise NotConfigured(f"{places.config} cannot be read: {error}.", "It must be a JSON object.") from error
         if urlsplit(config.api).scheme not in ("http", "https") or not urlsplit(config.api).hostname:
-            raise NotConfigured(f"'{config.api}' is no API address.", "Give it as https://host[:port].")
+            raise NotConfigured(f"'{config.api}' is not an API address.", "Write it as https://host[:port].")
         return config
 
 
 def forget_token(places: Places) -> None:
-    """A used token is worthless, but it has no business on a disk either. Other settings are kept as written."""
+    """Remove the used token from the disk. Other settings are kept as written."""
     text = files.read(places.config)
     data = json.loads(text) if text else {}
     if data.pop("token", None) is not None:

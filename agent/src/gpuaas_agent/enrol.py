@@ -1,7 +1,7 @@
-"""Joins the platform: once, with a one-time token, and safely repeatable if anything dies on the way.
+"""Enrols the host: once, with a one-time token, and safe to repeat after a crash at any point.
 
-Order: own key on disk → ask → node id on disk → trust applied → token removed. Killed anywhere, the next start goes on
-from what is on disk; the platform answers the same token from the same key and machine with the same node.
+Order: own key on disk → request → node id on disk → trust applied → token removed. Killed anywhere, the next start
+continues from what is on disk; the platform answers the same token from the same key and machine with the same node.
 """
 
 import json
@@ -16,7 +16,7 @@ from gpuaas_agent.sshd import Sshd
 
 
 def ensure(places: Places, settings: Config, sshd: Sshd) -> Node:
-    """The node this host is; asks the platform only when there is something to ask."""
+    """The node of this host; the platform is called only if the host is not enrolled yet."""
     node = Node.load(places)
     if node and settings.token and node.token_hash != identity.token_hash(settings.token):
         _forget(places)
@@ -31,7 +31,7 @@ def _ask(places: Places, settings: Config, sshd: Sshd) -> Node:
     if not settings.token:
         raise NotConfigured(
             "This host is not enrolled and has no enrolment token.",
-            f'Make one (tenant › enrolments) and write it as "token" into {places.config}.',
+            f'Create a token (tenant › enrolments) and write it as "token" into {places.config}.',
         )
     key = identity.ensure_key(places.key)
     body = {
@@ -57,6 +57,6 @@ def host_public_key(places: Places) -> str:
 
 
 def _forget(places: Places) -> None:
-    """A new token means a new identity. The keys go first: killed in between, none of them is taken along."""
+    """A new token means a new identity. The keys are deleted first, so that a crash leaves none of them in use."""
     for path in (places.key, places.next_key, places.former_key, places.trust, places.node):
         files.remove(path)

@@ -6,7 +6,7 @@
 PATH=/usr/bin:/bin
 umask 022
 case $1 in '' | *[!0-9]* | ????????????????????*) exit 1 ;; esac
-if [ "$2" != inside ]; then # what is written to places everybody may write to goes with the session
+if [ "$2" != inside ]; then # files in world-writable folders are deleted with the session
   exec setpriv --pdeathsig TERM unshare --mount --ipc -- sh "$0" "$1" inside
 fi
 

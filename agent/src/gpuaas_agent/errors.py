@@ -1,13 +1,13 @@
-"""What can go wrong on a host, and whether trying again helps.
+"""Errors on a host, and whether a retry helps.
 
 AgentError
-├── NotConfigured              no API address or token yet: somebody must write the config file
-├── Unreachable                the platform did not answer: try again, with patience
-├── Refused                    the platform answered no (status, code, way out)
-│   └── TokenInvalid           the enrolment token is used up: a new one is needed
-├── TrustInvalid               what we were told to trust does not look right: nothing was changed
-├── SshdRefused                sshd does not accept the files: everything was put back
-└── UpgradeRefused             this is no version of the agent to be tried: nothing was changed
+├── NotConfigured              no API address or token yet: the operator must write the config file
+├── Unreachable                the platform did not respond: retry
+├── Refused                    the platform rejected the request (status, code, way out)
+│   └── TokenInvalid           the enrolment token was used: a new one is needed
+├── TrustInvalid               the received trust is invalid: nothing was changed
+├── SshdRefused                sshd rejects the files: the previous ones were restored
+└── UpgradeRefused             not an agent version that can be tried: nothing was changed
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ class NotConfigured(AgentError):
 
 class Unreachable(AgentError):
     def __init__(self, url: str, why: str) -> None:
-        super().__init__(f"{url} does not answer: {why}", "Nothing to do here; the agent keeps trying.")
+        super().__init__(f"{url} does not respond: {why}", "No action needed; the agent keeps retrying.")
 
 
 class Refused(AgentError):
@@ -46,7 +46,7 @@ class TokenInvalid(Refused):
 class TrustInvalid(AgentError):
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"The platform sent trust that is not applied: {what}.",
+            f"The received trust is invalid and was not applied: {what}.",
             "Nothing was changed on this host. Report it together with the agent's log.",
         )
 
@@ -54,8 +54,8 @@ class TrustInvalid(AgentError):
 class SshdRefused(AgentError):
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"sshd does not accept the new configuration, so the former one was put back: {why}",
-            "Look at /etc/ssh/sshd_config for a setting that contradicts it; the agent tries again by itself.",
+            f"sshd rejected the new configuration, so the previous one was restored: {why}",
+            "Check /etc/ssh/sshd_config for a conflicting setting; the agent retries automatically.",
         )
 
 

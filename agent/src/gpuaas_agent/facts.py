@@ -1,4 +1,4 @@
-"""What the host says about itself: read from the kernel each time, so a report is never stale."""
+"""Facts about the host: read from the kernel each time, so a report is never stale."""
 
 import os
 import re
@@ -45,28 +45,28 @@ def address_towards(api: str) -> str:
 
 
 def _gpus(root: Path, model: str) -> list[dict[str, str]]:
-    found = [path for path in (root / "dev").glob("nvidia*") if GPU.fullmatch(path.name) and path.is_char_device()]
-    found.sort(key=lambda path: int(path.name.removeprefix("nvidia")))
+    devices = [path for path in (root / "dev").glob("nvidia*") if GPU.fullmatch(path.name) and path.is_char_device()]
+    devices.sort(key=lambda path: int(path.name.removeprefix("nvidia")))
     name = model or _driver_model(root)
-    return [{"path": f"/dev/{path.name}", "model": name[:80]} for path in found]
+    return [{"path": f"/dev/{path.name}", "model": name[:80]} for path in devices]
 
 
 def _driver_model(root: Path) -> str:
     for file in sorted((root / "proc/driver/nvidia/gpus").glob("*/information")):
-        found = re.search(r"^Model:\s*(.+)$", _text(file), re.M)
-        if found:
-            return found.group(1).strip()
+        match = re.search(r"^Model:\s*(.+)$", _text(file), re.M)
+        if match:
+            return match.group(1).strip()
     return "gpu"
 
 
 def _memory_mb(root: Path) -> int:
-    found = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.M)
-    return max(1, int(found.group(1)) // 1024) if found else 1
+    match = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.M)
+    return max(1, int(match.group(1)) // 1024) if match else 1
 
 
 def _os_name(root: Path) -> str:
-    found = re.search(r'^PRETTY_NAME="?([^"\n]*)', _text(root / "etc/os-release"), re.M)
-    return found.group(1) if found else ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', _text(root / "etc/os-release"), re.M)
+    return match.group(1) if match else ""
 
 
 def _text(path: Path) -> str:

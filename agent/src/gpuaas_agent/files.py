@@ -1,4 +1,4 @@
-"""Files that are whole after a crash: temporary name, fsync, rename, fsync of the folder."""
+"""Atomic file writes: temporary name, fsync, rename, fsync of the folder."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
-    """True when the file is different now. Spares the disk, and sshd a reload."""
+    """True if the file changed. Avoids writes, and reloads of sshd."""
     if read(path) == data and path.stat().st_mode & 0o777 == mode:
         return False
     write(path, data, mode)
@@ -37,14 +37,14 @@ def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 
 def move(path: Path, to: Path) -> None:
-    """Onto a file in the same folder."""
+    """To a path in the same folder."""
     path.replace(to)
     _sync_folder(to.parent)
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """One process at a time; whoever dies lets go."""
+    """One process at a time; the lock ends with its process."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
-"""Makes the agent a service of this host: wrapper, unit, settings, start. Used by people and by the lab, the same way.
+"""Installs the agent as a service of this host: wrapper, unit, settings, start. Used by people and by the lab.
 
-The settings come on standard input, because they hold a one-time token and arguments can be read by everybody.
+The settings come on standard input, because they contain a one-time token and other users can read arguments.
 """
 
 import json
@@ -28,8 +28,8 @@ def install(places: Places, settings: str, *, start: bool = True) -> None:
     files.write(places.root / "etc/systemd/system/gpuaas-agent.service", unit)
     files.write(places.config, json.dumps(wanted, indent=2) + "\n", 0o600)
     if start:
-        for words in START:
-            subprocess.run(["/usr/bin/systemctl", *words], check=True, timeout=60)
+        for arguments in START:
+            subprocess.run(["/usr/bin/systemctl", *arguments], check=True, timeout=60)
 
 
 def _read(settings: str) -> dict[str, str]:
@@ -39,5 +39,5 @@ def _read(settings: str) -> dict[str, str]:
     except ValueError as error:
         raise NotConfigured("The settings on standard input are not JSON.", way_out) from error
     if not isinstance(wanted, dict) or "api" not in wanted:
-        raise NotConfigured("The settings name no API.", way_out)
+        raise NotConfigured("The settings have no `api`.", way_out)
     return wanted

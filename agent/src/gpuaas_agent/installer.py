@@ -1,8 +1,8 @@
-"""Puts the GPUaaS agent on this host and joins it to the platform. Run by the line that `gpuaas node enrol` prints.
+"""Installs the GPUaaS agent on this host and enrols it. Run by the command that `gpuaas node enrol` prints.
 
-It stands alone: the platform serves this text, with version and digest filled in, to hosts that have nothing yet.
-Wanted: Debian 12 or like it, root, python3. The API's address and the node's name are the arguments; the one-time token
-comes on standard input, because arguments can be read by everybody. Running it again is harmless.
+It is self-contained: the platform serves this text, with version and digest filled in, to new hosts. Requires Debian
+12 or similar, root, python3. The API's address and the node's name are the arguments; the one-time token comes on
+standard input, because other users can read arguments. Safe to run again.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def main(api: str, name: str) -> None:
         stop("Run this as root.")
     token = sys.stdin.readline().strip()
     if not token:
-        stop("The one-time token must come on standard input; copy the whole line that `gpuaas node enrol` printed.")
+        stop("The one-time token must come on standard input; copy the whole command that `gpuaas node enrol` printed.")
     bring_packages()
     unpack(fetch(f"{api.rstrip('/')}/v1/agent/{VERSION}"))
     settings = json.dumps({"api": api, "token": token, "node_name": name})
@@ -44,14 +44,14 @@ def bring_packages() -> None:
         return
     print(f"installing {', '.join(missing)}", flush=True)
     quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for words in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", *missing]):
-        subprocess.run(["/usr/bin/apt-get", *words], env=quiet, check=False, stdin=subprocess.DEVNULL)
+    for arguments in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", *missing]):
+        subprocess.run(["/usr/bin/apt-get", *arguments], env=quiet, check=False, stdin=subprocess.DEVNULL)
     missing = [name for name, what in NEEDED.items() if not there(what)]
     if missing:
         stop(
             f"This host lacks {' and '.join(missing)}, and its package sources do not have them. Without internet, put "
             "the Debian packages of these names (and what they depend on) on the host, run `apt-get install ./*.deb`, "
-            "and then this line again; it works for ten minutes, afterwards ask for a new one."
+            "and then this command again; its token works for ten minutes, afterwards create a new one."
         )
 
 
@@ -67,14 +67,14 @@ def fetch(url: str) -> bytes:
         with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - the address a person pasted
             data = answer.read(64 << 20)
     except OSError as error:
-        stop(f"{url} does not answer: {error}. Can this host reach the platform?")
+        stop(f"{url} does not respond: {error}. Check that this host can reach the platform.")
     if hashlib.sha256(data).hexdigest() != SHA256:
-        stop(f"{url} is not the agent that was announced (another digest). Nothing was installed; ask for a new line.")
+        stop(f"The digest of {url} does not match. Nothing was installed; create a new enrolment command.")
     return data
 
 
 def unpack(archive: bytes) -> None:
-    """Into a folder of its own; `current` points to it when it is complete."""
+    """Extract into a folder of its own; `current` points to it when it is complete."""
     release = HOME / "releases" / f"{VERSION}-{SHA256[:12]}"
     if not release.exists():
         unfinished = release.with_name(release.name + ".new")
@@ -84,7 +84,7 @@ def unpack(archive: bytes) -> None:
                 path = unfinished / entry.name
                 content = tar.extractfile(entry) if entry.isfile() else None
                 if content is None or ".." in path.parts:
-                    stop(f"The archive holds {entry.name!r}, which is no file of the agent.")
+                    stop(f"The archive holds {entry.name!r}, which is not a file of the agent.")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content.read())
         unfinished.rename(release)
@@ -101,5 +101,5 @@ def stop(sentence: str) -> NoReturn:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        stop("Give the platform's address and the machine's name; `gpuaas node enrol NAME` prints the whole line.")
+        stop("Pass the platform's address and the node's name; `gpuaas node enrol NAME` prints the whole command.")
     main(*sys.argv[1:])

@@ -1,8 +1,8 @@
-"""The agent's life: enrol, then forever apply what the platform says to trust, and say every few seconds "I am here".
+"""The agent's main loop: enrol, then apply trust from the platform and send a heartbeat every few seconds.
 
-Three threads, each of which survives everything but the end of the process: one follows the trust (long poll), one does
-tasks (`tasks/follow.py`), one sends heartbeats. Trust that was already received is applied again at start, before the
-platform is asked: a reboot while the platform is down loses nothing.
+Three threads, each of which retries after any error: one follows the trust (long poll), one runs
+tasks (`tasks/follow.py`), one sends heartbeats. Received trust is applied again at start, before the
+platform is called: a reboot while the platform is down loses nothing.
 """
 
 import json
@@ -39,7 +39,7 @@ class Agent:
         self.stop = threading.Event()
 
     def run(self) -> None:
-        with files.held(self.places.lock):  # two at once would look like a copied identity
+        with files.held(self.places.lock):  # two processes would look like a copied identity
             self._live()
 
     def _live(self) -> None:
@@ -54,22 +54,22 @@ class Agent:
         self._forever("trust", lambda: self._follow_trust(api))
 
     def enrolled(self) -> tuple[Node, Config]:
-        """Wait, if need be for ever, until this host is a node."""
+        """Wait, without a limit, until this host is enrolled."""
         failures = 0
         while True:
             try:
                 settings = Config.load(self.places)
                 return enrol.ensure(self.places, settings, self.sshd), settings
             except (NotConfigured, TokenInvalid) as error:
-                _tell("waiting for a new token", error)
+                _log_error("waiting for a new token", error)
                 self._wait_for_new_config()
             except (AgentError, OSError) as error:
                 failures += 1
-                _tell("enrolment", error)
+                _log_error("enrolment", error)
                 self.stop.wait(patience.wait_s(failures))
 
     def _follow_trust(self, api: Api) -> float:
-        """One round: ask for newer trust than we reported, apply it, report it."""
+        """One round: request newer trust than reported, apply it, report it."""
         node = Node.load(self.places)
         assert node is not None
         query = f"after_generation={node.reported_generation}&wait_s={POLL_S}"
@@ -91,7 +91,7 @@ class Agent:
         return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))
 
     def _do_tasks(self, api: Api, node: Node) -> float:
-        """Read anew each round: after whatever went wrong, the disk says how things are."""
+        """Read from disk each round, so that an earlier error has no effect."""
         return Tasks(self.places, api, node.node_id).once()
 
     def _apply_saved(self) -> None:
@@ -100,7 +100,7 @@ class Agent:
             if saved:
                 self._apply(self._checked(json.loads(saved)))
         except (AgentError, OSError, ValueError) as error:
-            _tell("applying the trust received earlier", error)
+            _log_error("applying the trust received earlier", error)
 
     def _checked(self, view: dict[str, Any]) -> Trust:
         return Trust.of(view, enrol.host_public_key(self.places))
@@ -116,7 +116,7 @@ class Agent:
         sessions.forget_old_epochs(self.places)
 
     def _forever(self, what: str, once: Callable[[], float]) -> None:
-        """`once` returns how long to wait; whatever it raises is told and tried again, later and later."""
+        """`once` returns how long to wait; an error is logged and retried with increasing delays."""
         failures = 0
         while not self.stop.is_set():
             try:
@@ -124,7 +124,7 @@ class Agent:
             except Exception as error:
                 failures += 1
                 pause = patience.wait_s(failures)
-                _tell(what, error)
+                _log_error(what, error)
             self.stop.wait(pause)
 
     def _wait_for_new_config(self) -> None:
@@ -133,7 +133,7 @@ class Agent:
             time.sleep(CONFIG_POLL_S)
 
 
-def _tell(what: str, error: Exception) -> None:
+def _log_error(what: str, error: Exception) -> None:
     if isinstance(error, AgentError):
         log.warning("%s: %s %s", what, error.sentence, error.way_out)
     else:

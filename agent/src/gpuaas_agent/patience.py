@@ -1,4 +1,4 @@
-"""How long to wait after the n-th failure in a row: soon at first, 15 s at most, never in step with others."""
+"""The delay after the n-th consecutive failure: short at first, 15 s at most, with jitter."""
 
 import random
 

@@ -1,7 +1,7 @@
-"""People on this host: the user that a person's certificate makes of them, and how long a session lasts.
+"""People on this host: the user of a person's certificate, and how long a session lasts.
 
-The numbers are of nobody else: above what containers take for themselves, below what programs take for negative. Such a
-user is in no file of the host; `enter.sh` makes it for one session, and `sessions.py` finds what belongs to it.
+The user ids are reserved: above the ranges of containers, below what programs read as negative. Such a
+user is in no file of the host; `enter.sh` creates it for one session, and `sessions.py` finds its processes.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every path the agent touches, below one root: tests move the root, a host has "/"."""
+"""Every path the agent uses, below one root: tests set the root, a host has "/"."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,17 +42,17 @@ class Places:
 
     @property
     def tasks(self) -> Path:
-        """What the agent remembers of tasks: the one under way, results not yet heard, fences, what was left where."""
+        """The state of tasks: the current one, unsent results, fences, and what tasks created."""
         return self.state / "tasks"
 
     @property
     def epochs(self) -> Path:
-        """Which claims were seen, per operation: one empty file each."""
+        """The claims seen per operation: one empty file each."""
         return self.state / "epochs"
 
     @property
     def sessions(self) -> Path:
-        """Notes of logins; gone with a reboot, as the sessions are."""
+        """Notes of logins; deleted by a reboot, like the sessions."""
         return self.root / "run/gpuaas-agent/sessions"
 
     @property

@@ -1,9 +1,9 @@
-"""The key this host signs in with, and how the next one follows it without a moment in which a crash locks us out.
+"""The key this host signs in with, and its renewal without a moment in which a crash locks the host out.
 
-Order: next key on disk → the platform knows it → it takes the place of the key in use (kept as the former one) → it is
-used, and that retires the former one. Killed anywhere, the next start holds a key that is good. The platform says when
-it is time. Shown a key that a newer one has replaced, it asks for an answer that only a living holder can give; an
-honest host is never in that place, so we give it: two machines then have this identity, and people must decide.
+Order: next key on disk → registered with the platform → it replaces the current key (kept as the former one) → it is
+used, and that retires the former one. Killed anywhere, the next start has a valid key. The platform decides when.
+If a replaced key is presented, the platform sends a challenge that only the holder of that key can answer. An intact
+host never gets it, so answering proves that two machines have this identity, and an administrator must decide.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("gpuaas_agent")
 
 
 class Identity:
-    """Used by one thread at a time: whoever calls holds the API's lock."""
+    """Used by one thread at a time: the caller holds the API's lock."""
 
     def __init__(self, places: Places, node: Node) -> None:
         self.places, self.node = places, node
@@ -33,7 +33,7 @@ class Identity:
         return identity.assertion(self.key, self.node.node_id, self.node.issuer, now, **claims)
 
     def renew(self, api: "Api") -> None:
-        """Repeated after any failure: the next key stays the same until it is the one in use."""
+        """Repeated after any failure: the next key stays the same until it is in use."""
         following = identity.ensure_key(self.places.next_key)
         body = {
             "client_assertion": self.sign(api.now()),
@@ -41,12 +41,12 @@ class Identity:
             "machine_id": facts.machine_id(self.places.root),
             "boot_id": facts.boot_id(),
         }
-        told = api.post("/v1/renew-identity", body, signed_in=False)
+        renewed = api.post("/v1/renew-identity", body, signed_in=False)
         self._switch(following)
-        log.info("identity %d of this host is in use now", told["generation"])
+        log.info("identity %d of this host is in use now", renewed["generation"])
 
     def mend(self, refused: Refused, api: "Api") -> bool:
-        """The platform refused our key. True when another try may help."""
+        """The platform rejected the key. True if a retry may help."""
         if self._changed_on_disk():
             return True
         if refused.code == "identity_expired":
@@ -65,7 +65,7 @@ class Identity:
         self.key = following
 
     def _step_back(self) -> None:
-        """A platform restored from an older backup does not know the newest key: it becomes the next one once more."""
+        """A platform restored from an older backup does not know the newest key: register it again as the next one."""
         former = identity.ensure_key(self.places.former_key)
         files.write(self.places.next_key, identity.private_pem(self.key), 0o600)
         files.move(self.places.former_key, self.places.key)

@@ -1,7 +1,7 @@
-"""Serial numbers of revoked certificates as a file sshd understands (a key revocation list, PROTOCOL.krl of OpenSSH).
+"""Serials of revoked certificates as a key revocation list for sshd (PROTOCOL.krl of OpenSSH).
 
-Written here byte by byte because the same serials must give the same file: then nothing is touched that did not change.
-A file sshd cannot read would lock everybody out, so ssh-keygen reads it before sshd ever sees it (sshd.py).
+Written here byte by byte because the same serials must give the same file, so that nothing changes without need.
+A file that sshd cannot read would lock every user out, so ssh-keygen checks it before sshd uses it (sshd.py).
 """
 
 import struct

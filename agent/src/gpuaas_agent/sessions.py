@@ -1,8 +1,8 @@
-"""Ends the sessions that revoked certificates opened: exactly those, with everything that runs in them.
+"""Ends the sessions of revoked certificates: exactly those, with all their processes.
 
-`admit.sh` leaves a note per login: the session's process, when that process began, the serial. A process id alone could
-mean another process by now; with its start it cannot. Services that a session started stay: systemd is their parent.
-Not so with people: all that runs as the user of their certificate ends, whosever child it has become.
+`admit.sh` writes a note per login: the session's process, its start time, the serial. A process id alone could
+be reused; with the start time it is unique. Services started by a session stay: systemd is their parent.
+For people all processes of the user of their certificate are ended, whatever their parent is now.
 """
 
 import os
@@ -17,13 +17,13 @@ from gpuaas_agent import people
 from gpuaas_agent.places import Places
 
 GRACE_S = 2.0
-ROUNDS = 20  # a process that is killed in the middle of starting another leaves that one for the next round
+ROUNDS = 20  # a process killed while starting another leaves that one for the next round
 FENCE_KEPT_S = 24 * 3600  # a certificate of an epoch lives minutes; after that there is nothing left to fence
 
 
 @dataclass(frozen=True)
 class Process:
-    """The same one as long as its number and its start are: a parent that goes before it changes."""
+    """Identified by number and start time; the parent may change."""
 
     pid: int
     parent: int = field(compare=False)
@@ -32,7 +32,7 @@ class Process:
 
 
 def end(places: Places, serials: Iterable[int], grace_s: float = GRACE_S) -> int:
-    """Returns how many sessions were ended. Notes of sessions that are over are removed."""
+    """Returns how many sessions were ended. Notes of ended sessions are removed."""
     revoked, ended = set(serials), []
     for note in places.sessions.iterdir() if places.sessions.is_dir() else []:
         pid, start, serial = _read(note.name)
@@ -64,15 +64,15 @@ def look(pid: int) -> Process | None:
 
 
 def _read(name: str) -> tuple[int, int, int]:
-    """Whatever is no note of ours is that of a process that does not exist."""
+    """An invalid note counts as the note of a process that does not exist."""
     parts = [int(part) for part in name.split(".") if part.isdigit()]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (0, 0, 0)
 
 
 def _end(roots: list[Process], grace_s: float) -> None:
-    """Asked first, so that a command can tidy up; then killed, with what it started meanwhile.
+    """Terminate first, so that commands can clean up; then kill, including processes started meanwhile.
 
-    The connection goes before the commands: whoever is at the other end sees a broken connection, not a failed command.
+    The connection ends before the commands: the client sees a broken connection, not a failed command.
     """
     asked = _with_descendants(roots)
     for some in (set(roots), asked - set(roots)):
@@ -87,7 +87,7 @@ def _end(roots: list[Process], grace_s: float) -> None:
 
 
 def _end_people(users: set[int]) -> None:
-    """What a person hid from the end of their session; usually nothing."""
+    """Processes that outlived a person's session; usually none."""
     for _ in range(ROUNDS if users else 0):
         left = {one for one in _everything() if _user(one.pid) in users}
         if not left:
@@ -111,7 +111,7 @@ def _wait_gone(processes: set[Process], within_s: float) -> None:
 
 
 def _with_descendants(roots: Iterable[Process]) -> set[Process]:
-    """Children of children, and what lost its parent but still belongs to a session that began in here."""
+    """Descendants, and processes without a parent that belong to a session started by one of them."""
     everything = {one.pid: one for one in _everything()}
     found = set(roots)
     while True:

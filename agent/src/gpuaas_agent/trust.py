@@ -1,7 +1,7 @@
-"""From what the platform says (TrustView) to the files sshd reads. Pure, so every case can be tested.
+"""Converts the platform's TrustView to the files that sshd reads. Pure, so every case can be tested.
 
-Nothing is copied blindly. A line that could carry an sshd option, a second line or a path is refused, and so is a host
-certificate that was made for another key: a wrong one would make this host unreachable for everyone.
+Nothing is copied without validation. A line that could carry an sshd option, a second line or a path is rejected, and
+so is a host certificate of another key: a wrong one would make this host unreachable.
 """
 
 import base64
@@ -41,7 +41,7 @@ PermitRootLogin prohibit-password
 
 @dataclass(frozen=True)
 class Trust:
-    """Checked and ready to be written."""
+    """Validated and ready to be written."""
 
     generation: int
     user_ca: bytes
@@ -71,7 +71,7 @@ class Trust:
         )
 
     def files(self, places: Places) -> dict[Path, bytes]:
-        """Everything but the drop-in, which is put in place last."""
+        """Everything except the drop-in, which is written last."""
         named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
         return (
             named
@@ -97,8 +97,8 @@ def admit_script(places: Places) -> bytes:
     return text.encode()
 
 
-def _serial(said: Any) -> int:
-    number = int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
+def _serial(serial: Any) -> int:
+    number = int(serial) if isinstance(serial, str) and serial.isascii() and serial.isdigit() else 0
     if not 0 < number < 2**64:
         raise ValueError("a serial is not a number")
     return number
@@ -119,7 +119,7 @@ def _principals(users: dict[str, list[Any]]) -> dict[str, bytes]:
 
 
 def _people(visitors: list[Any], users: dict[str, list[Any]]) -> bytes:
-    """A principal that is in both lists would make a person what a controller is."""
+    """A principal in both lists would give a person a controller's access."""
     lines = _lines(visitors)
     if {*visitors} & {name for names in users.values() for name in names}:
         raise TrustInvalid("a person's principal is a controller's, too")
@@ -148,11 +148,11 @@ def _check_certificate(line: str, host_public_key: str) -> None:
 
 def _strings(blob: bytes, count: int) -> list[bytes]:
     """The first length-prefixed strings of an SSH key or certificate: type, (nonce,) key."""
-    found, rest = [], blob
+    strings, rest = [], blob
     for _ in range(count):
         size = int.from_bytes(rest[:4], "big")
         if len(rest) < 4 + size:
             raise ValueError("cut short")
-        found.append(rest[4 : 4 + size])
+        strings.append(rest[4 : 4 + size])
         rest = rest[4 + size :]
-    return found
+    return strings

@@ -1,15 +1,13 @@
-"""A new version of the agent is tried by the present one, and taken only when the platform has heard it.
+"""The current version of the agent tries a new one, and keeps it only after it reported to the platform.
 
-    /opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    whole versions, side by side
-    /opt/gpuaas-agent/current -> releases/VERSION-DIGEST      what is started; switched by one rename
-    /opt/gpuaas-agent/trial.json                              a version that waits to be tried
-    /opt/gpuaas-agent/outcome.json                            what became of the last one
+/opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    complete versions, side by side /opt/gpuaas-agent/current ->
+releases/VERSION-DIGEST      what is started; switched by one rename /opt/gpuaas-agent/trial.json
+a version to be tried /opt/gpuaas-agent/outcome.json                            the result of the last trial
 
-`stage` puts a version beside the others. At the next start the present version runs it as its child (`try_candidate`).
-Once a heartbeat of the child was accepted, `current` is switched and the new version goes on alone; otherwise the child
-is ended and the present version goes on as if nothing had been. Power may fail anywhere: `current` always names a
-version that works. Called by `gpuaas-agent upgrade` and by the platform's task; the contract between versions is `run`
-and PROOF.
+`stage` stores a version. At the next start the current version runs it as its child (`try_candidate`). Once a
+heartbeat of the child was accepted, `current` is switched and the new version continues alone; otherwise the child is
+ended and the current version continues. Power may fail anywhere: `current` always names a version that works. Called
+by `gpuaas-agent upgrade` and by the platform's task; the contract between versions is `run` and PROOF.
 """
 
 import hashlib
@@ -37,18 +35,18 @@ PYTHON = "/usr/bin/python3"
 
 
 def stage(places: Places, archive: bytes, sha256: str, asked_by: str = "") -> str:
-    """The release it became. Nothing changes for the running agent until it is started again."""
+    """The new release. Nothing changes for the running agent until it is restarted."""
     if not places.current.is_symlink():
         raise UpgradeRefused("This agent was not installed with the platform's installer, so it has no releases.")
     if len(archive) > LARGEST or hashlib.sha256(archive).hexdigest() != sha256:
-        raise UpgradeRefused("The archive is not the one that was announced: its digest is another.")
+        raise UpgradeRefused("The digest of the archive does not match.")
     unfinished = places.releases / f".{sha256[:12]}.new"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
         _unpack(archive, unfinished)
         release = release_of(_version(unfinished), sha256)
         if release == _current(places):
-            raise UpgradeRefused(f"{release} is what runs now.")
+            raise UpgradeRefused(f"{release} is already running.")
         if not (places.releases / release).exists():
             unfinished.rename(places.releases / release)
     finally:
@@ -63,21 +61,21 @@ def release_of(version: str, sha256: str) -> str:
 
 
 def running(places: Places) -> str | None:
-    """None: an agent that was put here by other means than the installer."""
+    """None: the agent was not installed by the installer."""
     return _current(places) if places.current.is_symlink() else None
 
 
 def pending(places: Places) -> bool:
-    """Not for a candidate itself: it only runs."""
+    """False in a candidate itself: it only runs."""
     return PROOF not in os.environ and places.trial.exists()
 
 
 def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
-    """True when the candidate was heard and is `current` now."""
+    """True if the candidate reported and is `current` now."""
     trial = json.loads(files.read(places.trial) or b"{}")
     release, tries = str(trial.get("release", "")), int(trial.get("tries", 0))
     if tries >= MOST_TRIES or not (places.releases / release / "gpuaas_agent").is_dir():
-        return _ended(places, trial, f"it was tried {tries} times and never got through")
+        return _ended(places, trial, f"it was tried {tries} times without success")
     _write(places.trial, trial | {"tries": tries + 1})
     why = _heard(places, places.releases / release, patience_s)
     if why:
@@ -90,24 +88,24 @@ def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
 
 
 def go_on(places: Places) -> None:
-    """Becomes the version that `current` names."""
+    """Restart as the version that `current` names."""
     os.execve(PYTHON, [PYTHON, "-m", "gpuaas_agent", "run"], _environment(places.current))  # noqa: S606 - no shell
 
 
 def heard(places: Places) -> None:
-    """Said after every accepted heartbeat; matters once, to a candidate."""
+    """Called after every accepted heartbeat; has an effect once, in a candidate."""
     proof = os.environ.get(PROOF)
     if proof and not Path(proof).exists():
         files.write(Path(proof), "heard\n")
 
 
 def outcome(places: Places) -> dict[str, Any] | None:
-    found = files.read(places.outcome)
-    return json.loads(found) if found else None
+    text = files.read(places.outcome)
+    return json.loads(text) if text else None
 
 
 def _heard(places: Places, home: Path, patience_s: float) -> str:
-    """Why the candidate is not taken; empty when it is."""
+    """Why the candidate is rejected; empty if it is accepted."""
     proof = places.state / "proof"
     files.remove(proof)
     child = subprocess.Popen([PYTHON, "-m", "gpuaas_agent", "run"], env=_environment(home) | {PROOF: str(proof)})
@@ -117,9 +115,9 @@ def _heard(places: Places, home: Path, patience_s: float) -> str:
             if proof.exists():
                 return ""
             if child.poll() is not None:
-                return f"it ended with {child.returncode} before the platform heard it"
+                return f"it ended with {child.returncode} before it reported to the platform"
             time.sleep(0.1)
-        return f"the platform did not hear it within {patience_s:g} s"
+        return f"it did not report to the platform within {patience_s:g} s"
     finally:
         _stop(child)
         files.remove(proof)
@@ -135,8 +133,8 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _ended(places: Places, trial: dict[str, Any], why: str) -> bool:
-    said = {"release": trial.get("release", ""), "asked_by": trial.get("asked_by", "")}
-    _write(places.outcome, said | {"taken": not why, "why": why})
+    result = {"release": trial.get("release", ""), "asked_by": trial.get("asked_by", "")}
+    _write(places.outcome, result | {"taken": not why, "why": why})
     files.remove(places.trial)
     return not why
 
@@ -147,7 +145,7 @@ def _unpack(archive: bytes, into: Path) -> None:
             for entry in tar:
                 content = tar.extractfile(entry) if entry.isfile() else None
                 if content is None or not re.fullmatch(r"gpuaas_agent/[\w./-]+", entry.name) or ".." in entry.name:
-                    raise UpgradeRefused(f"The archive holds {entry.name[:80]!r}, which is no file of the agent.")
+                    raise UpgradeRefused(f"The archive holds {entry.name[:80]!r}, which is not a file of the agent.")
                 files.write(into / entry.name, content.read())
     except tarfile.TarError as error:
         raise UpgradeRefused(f"The archive cannot be read: {error}.") from error
@@ -155,10 +153,10 @@ def _unpack(archive: bytes, into: Path) -> None:
 
 def _version(home: Path) -> str:
     text = files.read(home / "gpuaas_agent/__init__.py") or b""
-    found = re.search(rb'^__version__ = "([\w.+-]{1,40})"$', text, re.M)
-    if found is None:
-        raise UpgradeRefused("The archive names no version of the agent.")
-    return found.group(1).decode()
+    match = re.search(rb'^__version__ = "([\w.+-]{1,40})"$', text, re.M)
+    if match is None:
+        raise UpgradeRefused("The archive has no agent version.")
+    return match.group(1).decode()
 
 
 def _current(places: Places) -> str:

@@ -1,4 +1,4 @@
-"""`gpuaas-core`: serve the API, migrate the store, make the first administrator, write the contracts."""
+"""`gpuaas-core`: serve the API, migrate the database, create the first administrator, write the contracts."""
 
 import asyncio
 import contextlib
@@ -43,13 +43,13 @@ app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS pla
 app.command(commands.audit)
 app.command(commands.doctor)
 app.command(custody)
-for one in (backup, restore, restored):
-    app.command(one)
+for command in (backup, restore, restored):
+    app.command(command)
 
 
 @app.command
 def serve() -> None:
-    """Migrate the store if needed and serve the API on GPUAAS_CORE_LISTEN:GPUAAS_CORE_PORT."""
+    """Migrate the database if needed and serve the API on GPUAAS_CORE_LISTEN:GPUAAS_CORE_PORT."""
     settings = Settings.read()
     export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
     _configure_logs(export)
@@ -70,7 +70,7 @@ def serve() -> None:
         metrics.registry.register(export)
     beside_api = [Fanout(platform, settings.nats).running] if settings.nats else []
     beside_api += [export.running] if export else []
-    api = build_asgi(platform, [one for one in (metrics and metrics.requests, export) if one], beside_api)
+    api = build_asgi(platform, [watcher for watcher in (metrics and metrics.requests, export) if watcher], beside_api)
     served = Console(api, settings.console)
     sockets = [_bind(host, settings.port) for host in settings.listen]
     beside = [(metrics, _bind(*settings.metrics_address))] if metrics else []
@@ -82,7 +82,7 @@ def serve() -> None:
 
 
 async def _serve(api: Any, sockets: list[socket.socket], beside: list[tuple[Any, socket.socket]]) -> None:
-    """Until the API stops; what is served beside it stops with it."""
+    """Until the API stops; the other servers stop with it."""
     others = [(_Beside(_config(app)), bound) for app, bound in beside]
     tasks = [asyncio.create_task(other.serve(sockets=[bound])) for other, bound in others]
     await uvicorn.Server(_config(api)).serve(sockets=sockets)
@@ -92,7 +92,7 @@ async def _serve(api: Any, sockets: list[socket.socket], beside: list[tuple[Any,
 
 
 class _Beside(uvicorn.Server):
-    """Without signal handlers of its own: those are the API's."""
+    """Without signal handlers: the API's server has them."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -105,7 +105,7 @@ def _config(app: Any) -> uvicorn.Config:
 
 @app.command
 def admin(email: str, *, password_stdin: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Make (or give a new password to) the platform administrator. The password is read from standard input.
+    """Create the platform administrator, or set a new password. The password is read from standard input.
 
     Example: `printf %s "$PASSWORD" | gpuaas-core admin admin@example.com --password-stdin`
     """
@@ -123,12 +123,12 @@ def admin(email: str, *, password_stdin: Annotated[bool, Parameter(negative=())]
 
 @app.command(name="migrate")
 def migrate_store(*, down_to: str | None = None) -> None:
-    """Bring the store to the newest schema, or back to an older one (what only newer ones hold is lost).
+    """Migrate the database to the newest schema, or down to an older one (data of newer schemas is lost).
 
     Parameters
     ----------
     down_to
-        a revision, or `base` for an empty store
+        a revision, or `base` for an empty database
     """
     settings = Settings.read()
     if down_to is None:
@@ -145,28 +145,28 @@ def contracts(
     check: Annotated[bool, Parameter(negative=())] = False,
     release: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, manifest schema; or --check them.
+    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, manifest schema; --check compares them only.
 
-    Either way, what would break a caller of the last release is refused unless released/breaks.json announces it.
+    Either way, a change that breaks callers of the last release fails unless released/breaks.json announces it.
 
     Parameters
     ----------
     docs
-        Where the same goes as pages for people.
+        Folder of the reference pages.
     release
-        Make today's contract the one that later ones are compared with.
+        Make the current contract the baseline for later comparisons.
     """
-    os.umask(0o022)  # these files are for every reader of the repository
+    os.umask(0o022)  # readable by every user
     stale = write_contracts(folder, docs, check=check)
     if release:
         write_release(folder)
     if stale:
-        print("Contracts are not fresh: " + ", ".join(stale) + ". Run `make contracts`.", file=sys.stderr)
+        print("Contracts are out of date: " + ", ".join(stale) + ". Run `make contracts`.", file=sys.stderr)
     broken = breaks(folder, {name: (folder / name).read_text() for name in DOCUMENTS}) if not stale else []
-    for one in broken:
-        print(f"This breaks callers of the last release: {one}", file=sys.stderr)
+    for change in broken:
+        print(f"This breaks callers of the last release: {change}", file=sys.stderr)
     if broken:
-        print("Keep it, or announce it with a reason in contracts/released/breaks.json.", file=sys.stderr)
+        print("Undo the change, or announce it with a reason in contracts/released/breaks.json.", file=sys.stderr)
     if stale or broken:
         raise SystemExit(1)
 
@@ -186,7 +186,7 @@ def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Inherited by every connection. Without it the second half of an answer waits 40 ms for an acknowledgement.
+    # TCP_NODELAY, inherited by every connection: without it an answer in two writes waits 40 ms for an acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     listener.setsockopt(
         socket.SOL_IP, 15, 1
@@ -212,8 +212,8 @@ def _configure_logs(export: OtlpExport | None) -> None:
 
 
 def main() -> None:
-    os.umask(0o077)  # the store, its copies, checkpoints and artifacts are this user's alone
+    os.umask(0o077)  # database, backups, checkpoints and artifacts are readable by this user only
     try:
         app()
-    except Problem as problem:  # a person reads this, not a client
+    except Problem as problem:  # printed for a person
         raise SystemExit(f"{problem.detail} {problem.exit}") from problem

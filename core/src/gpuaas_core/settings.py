@@ -1,10 +1,10 @@
-"""Settings of the core, from the environment: one place, few names, good defaults."""
+"""Settings of the core, from the environment."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-CONSOLE = Path(__file__).parent / "console_files"  # where `make console` puts it
+CONSOLE = Path(__file__).parent / "console_files"  # written by `make console`
 
 
 @dataclass(frozen=True)
@@ -13,20 +13,20 @@ class Settings:
     database_url: str
     listen: tuple[str, ...]
     port: int
-    custody: str  # who holds the master key: embedded, openbao, pkcs11
-    custody_cache_s: float  # how long an opened data key is used before the holder is asked again
-    public_url: str  # where people and their browsers find the platform
+    custody: str  # holder of the master key: embedded, openbao, pkcs11
+    custody_cache_s: float  # how long an unwrapped data key is cached
+    public_url: str  # the platform's address for people and browsers
     metrics: str  # host:port of GET /metrics; empty: not served
-    otlp_endpoint: str  # http(s)://host:port to send own spans and log lines to; empty: to nobody
+    otlp_endpoint: str  # http(s)://host:port for the core's own spans and log lines; empty: not sent
     otlp_headers: str  # name=value,name=value
-    nats: str  # nats://host:port to hand events on to; empty: to nobody
+    nats: str  # nats://host:port to forward events to; empty: not forwarded
     lease_s: int  # how long a controller holds an operation without a heartbeat
-    artifacts: Path  # the folder of the core's own artifact store and of what it read from sources
+    artifacts: Path  # the folder of the artifact store and of its cache of sources
     artifacts_largest: int  # bytes of one artifact
-    artifacts_quota: int  # bytes a tenant keeps in the store
-    artifacts_cache: int  # bytes of what was read from sources
+    artifacts_quota: int  # bytes per tenant in the artifact store
+    artifacts_cache: int  # bytes of the cache of sources
     console: Path  # the folder of the built web console
-    machine_identity_s: int  # how long a key of a machine lives; it is renewed at two thirds
+    machine_identity_s: int  # lifetime of a node's key; renewed after two thirds
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -60,5 +60,5 @@ class Settings:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the audit checkpoints lie: beside the store by default, never in it."""
+        """The folder of the audit checkpoints: beside the database by default, never in it."""
         return self.data_dir / "checkpoints"

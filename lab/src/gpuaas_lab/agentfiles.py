@@ -1,4 +1,4 @@
-"""Puts the agent on a host as an operator would: its package tree, then its own `install`, which starts it."""
+"""Installs the agent on a host as an operator would: its package tree, then its own `install`, which starts it."""
 
 import importlib.util
 import io

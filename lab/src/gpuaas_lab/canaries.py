@@ -1,4 +1,4 @@
-"""Markers that are put where secrets go, and a search that finds them in whatever form they come out again."""
+"""Markers in place of secrets, and a search that finds them in any encoding."""
 
 import base64
 import contextlib
@@ -14,10 +14,10 @@ SHORTEST = 8  # less of a marker than this proves nothing
 
 
 def forms(marker: bytes) -> dict[str, bytes]:
-    """As it is, and as others write it: base64 at each of the three places where it can begin, in both alphabets."""
+    """The marker in every encoding: base64 at each of its three offsets, in both alphabets, and others."""
     found = {"raw": marker, "hex": marker.hex().encode(), "HEX": marker.hex().upper().encode()}
     for shift in range(3):
-        # The characters that also hold bits of what stands before or after it are nobody's.
+        # Characters at the edges also encode bits of the neighbouring text, so leave them out.
         whole = base64.b64encode(b"\0" * shift + marker).rstrip(b"=")
         sure = whole[(8 * shift + 5) // 6 : (8 * (shift + len(marker))) // 6]
         found |= {f"base64 at {shift}": sure, f"base64url at {shift}": sure.replace(b"+", b"-").replace(b"/", b"_")}
@@ -38,14 +38,14 @@ class Canaries:
         return self.watch(name, mark)
 
     def watch(self, name: str, value: str | bytes) -> str:
-        """A secret somebody else made: a token that was given out, the private half of a key."""
+        """A secret created elsewhere: an issued token, the private half of a key."""
         raw = value.encode() if isinstance(value, str) else value
-        assert len(raw) >= SHORTEST, f"{name} is too short to be looked for"
+        assert len(raw) >= SHORTEST, f"{name} is too short to search for"
         self.marks[name] = raw
         return value if isinstance(value, str) else ""
 
     def hits(self, places: Iterable[tuple[str, bytes]], *, but: Iterable[str] = ()) -> list[str]:
-        """`but`: what is meant to be told there."""
+        """`but`: names of secrets that are allowed there."""
         looked = [(name, form, sought) for name, mark in self.marks.items() for form, sought in forms(mark).items()]
         left = [one for one in looked if one[0] not in set(but)]
         return [
@@ -64,6 +64,6 @@ def under(folder: Path, *, but: Iterable[str] = ()) -> Iterator[tuple[str, bytes
 
 
 def process(pid: int) -> Iterator[tuple[str, bytes]]:
-    """What everybody on its machine can see of it, and what root can."""
+    """What any user of the host can read of a process, and what root can."""
     for name in ("cmdline", "environ"):
         yield f"{name} of {pid}", Path(f"/proc/{pid}/{name}").read_bytes()

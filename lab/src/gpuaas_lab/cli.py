@@ -42,7 +42,7 @@ def say(line: str) -> None:
 
 @app.command
 def image(*, lab: LabName = None) -> None:
-    """Build the image all hosts start from, unless it is there. About a minute and a half, once."""
+    """Build the image all hosts start from, unless it exists. About a minute and a half, once."""
     out.print(str(Lab(lab, say).ensure_image()), highlight=False, soft_wrap=True)
 
 
@@ -59,26 +59,26 @@ def up(
     timeout: float = 90,
     lab: LabName = None,
 ) -> None:
-    """Have N hosts up. Hosts that are up stay; a second call is quick.
+    """Start N hosts. Running hosts are kept; a second call is quick.
 
     Example: gpuaas-lab up --hosts 3 --gpus 4
 
     Parameters
     ----------
     hosts
-        How many hosts there shall be: PREFIX1 to PREFIXN.
+        Number of hosts: PREFIX1 to PREFIXN.
     gpus
         Fake GPU devices per new host (/dev/nvidia0...).
     prefix
-        How new hosts are called.
+        Name prefix of new hosts.
     disk
         Limit the disk of new hosts, e.g. 512M or 2G (for tests with a full disk).
     without_packages
-        Debian packages to take away from new hosts (for tests with a host that lacks something).
+        Debian packages to remove from new hosts (for tests of missing packages).
     api_port
         TCP ports of this machine that hosts may reach on the bridge address. Default 8080.
     subnet
-        Another network than 10.88.N.0/24, when the lab is new.
+        Network of a new lab, instead of 10.88.N.0/24.
     timeout
         Seconds a host may take to boot.
     lab
@@ -99,7 +99,7 @@ def down(*, image: bool = False, lab: LabName = None) -> None:
         Remove the cached image too (rebuilding takes a minute and a half).
     """
     Lab(lab, say).down(image_too=image)
-    out.print("Nothing of the lab is left." if image else "Nothing of the lab is left but the cached image.")
+    out.print("The lab and its image were removed." if image else "The lab was removed; the image is kept.")
 
 
 @app.command
@@ -150,7 +150,7 @@ def poweroff(host: str, *, lab: LabName = None) -> None:
 
 @app.command
 def boot(host: str, *, timeout: float = 90, lab: LabName = None) -> None:
-    """Switch a host on again: same disk, same address. Example: gpuaas-lab boot gpu2"""
+    """Power a host on: same disk, same address. Example: gpuaas-lab boot gpu2"""
     Lab(lab, say).boot(host, timeout)
 
 
@@ -163,22 +163,22 @@ def enrol(
     output: Output = "table",
     lab: LabName = None,
 ) -> None:
-    """Make hosts known to the platform: installs and starts the agent, waits until each node is ready.
+    """Enrol hosts: installs and starts the agent, waits until each node is ready.
 
-    The bearer token of somebody who may enrol machines is read from GPUAAS_TOKEN. Repeating it is harmless.
+    Reads the bearer token of an administrator from GPUAAS_TOKEN. Safe to repeat.
 
     Example: gpuaas-lab enrol --api http://10.88.0.1:8080 --tenant demo
 
     Parameters
     ----------
     hosts
-        Which hosts; all that are up when none is named.
+        Which hosts; all running hosts if none is named.
     api
         The platform as the hosts see it: the bridge address, not localhost.
     tenant
         Id or slug.
     gpu_model
-        What the fake GPUs say they are.
+        Model that the fake GPUs report.
     """
     from gpuaas_lab import enrolment
 
@@ -208,13 +208,13 @@ def network(plan: Plan) -> dict[str, str]:
     return {"bridge": plan.bridge, "gateway": str(plan.gateway), "subnet": str(plan.subnet)}
 
 
-def main(words: list[str] | None = None) -> None:
+def main(arguments: list[str] | None = None) -> None:
     try:
-        app(words)
+        app(arguments)
     except LabError as error:
         err.print(f"[red]error:[/red] {error.sentence}", highlight=False)
         err.print(f"[bold]way out:[/bold] {error.way_out}", highlight=False)
         sys.exit(error.exit)
     except KeyboardInterrupt:
-        err.print("interrupted; `gpuaas-lab down` removes what is there")
+        err.print("interrupted; `gpuaas-lab down` removes the lab")
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""Makes a host's disk really full, and free again: the fault "no space left on device" as the host itself sees it."""
+"""Fills a host's disk, and frees it: the error "no space left on device" as the host sees it."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ def fill(lab: "Lab", record: HostRecord) -> None:
         raise HostNeedsDisk(record.name)
     lab.exec(record.name, ["sh", "-c", FILL], timeout=120)
     if lab.exec(record.name, ["sh", "-c", f"echo full > {PROBE}"]).exit == 0:
-        raise LabError(f"The disk of '{record.name}' could not be filled.", "Look at `df /` on the host.")
+        raise LabError(f"The disk of '{record.name}' could not be filled.", "Check `df /` on the host.")
 
 
 def free(lab: "Lab", record: HostRecord) -> None:

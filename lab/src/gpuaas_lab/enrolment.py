@@ -1,6 +1,6 @@
-"""Enrols lab hosts through the same public API as any machine: a one-time token per host, then the agent does the rest.
+"""Enrols lab hosts through the public API: a one-time token per host, then the agent does the rest.
 
-Uses the SDK with a person's bearer token. Repeating it is harmless: a host that is already a node of this platform
+Uses the SDK with a person's bearer token. Safe to repeat: a host that is already a node of this platform
 keeps its identity and only gets the agent's current files. Called by `gpuaas-lab enrol` and by `make up`.
 """
 
@@ -44,7 +44,7 @@ def sign_in(api: str, token: str) -> "Client":
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """What the platform says no to becomes a lab error with the platform's own words."""
+    """Turn an error of the platform into a lab error with the platform's message."""
     from gpuaas_sdk.client.errors import GpuaasError
 
     try:
@@ -69,12 +69,12 @@ def enrol_all(
     """Every host that is up (or the named ones) becomes a ready node."""
     chosen = list(hosts) or [host.name for host in lab.status() if host.state == "up"]
 
-    def one(host: str) -> Enrolled:
+    def enrol_host(host: str) -> Enrolled:
         enrol(lab, host, client, tenant_id, api, gpu_model)
         return wait_ready(lab, host, client)
 
     with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(one, chosen))
+        return list(pool.map(enrol_host, chosen))
 
 
 def wait_ready(lab: Lab, host: str, client: "Client", timeout: float = READY_TIMEOUT) -> Enrolled:
@@ -87,9 +87,9 @@ def wait_ready(lab: Lab, host: str, client: "Client", timeout: float = READY_TIM
             return Enrolled(host, node.id, node.name, node.address, node.state)
         time.sleep(0.2)
     raise EnrolFailed(
-        f"Host '{host}' did not become a ready node within {timeout:g} s. Its agent says:\n"
+        f"Host '{host}' did not become a ready node within {timeout:g} s. Its agent reports:\n"
         + agentfiles.last_words(lab, host),
-        f"Can the host reach the API? gpuaas-lab ssh {host}, then: gpuaas-agent status",
+        f"Check that the host reaches the API: gpuaas-lab ssh {host}, then: gpuaas-agent status",
     )
 
 
@@ -99,7 +99,7 @@ def tenant_id(client: "Client", tenant: str) -> str:
         return tenant
     found = {item.id for item in client.whoami().tenants if tenant in (item.slug, item.name)}
     if len(found) != 1:
-        raise EnrolFailed(f"You see no tenant '{tenant}'.", "Give its id or slug; `gpuaas whoami` shows yours.")
+        raise EnrolFailed(f"Tenant '{tenant}' not found.", "Pass its id or slug; `gpuaas whoami` lists yours.")
     return found.pop()
 
 
@@ -108,7 +108,7 @@ def as_json(nodes: Sequence[Enrolled]) -> str:
 
 
 def _is_node(lab: Lab, host: str, client: "Client", tenant: str) -> bool:
-    """Of this very platform and tenant; a node of some former platform does not count."""
+    """Only of this platform and tenant; a node of an earlier platform does not count."""
     from gpuaas_sdk.client.errors import Denied, NotFound
 
     node_id = agentfiles.node_id(lab, host)

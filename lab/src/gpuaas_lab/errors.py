@@ -1,13 +1,13 @@
-"""What can go wrong in the lab, as a sentence for the person and a way out. The CLI prints both and exits with `exit`.
+"""Errors of the lab, each with a sentence and what to do. The CLI prints both and exits with `exit`.
 
 LabError
 ├── NotLinux, NotRoot, ToolsMissing, KernelMissing      this machine cannot run a lab (yet)
 ├── LabBusy                                             another command works on the same lab right now
 ├── UnknownHost, HostOff, HostDidNotBoot, HostNeedsDisk about one host
-├── ExecTimeout, CommandFailed                          a command did not end, or ended badly
+├── ExecTimeout, CommandFailed                          a command timed out or failed
 ├── ImageFailed, ImageInUse, NoAptSource                the image could not be built, or is needed
 ├── BadName, NoAddressLeft, CleanupIncomplete
-└── EnrolFailed                                         the host is up, the platform did not take it
+└── EnrolFailed                                         the host is up, but its enrolment failed
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class NotRoot(LabError):
 
     def __init__(self) -> None:
         super().__init__(
-            "The lab needs root: it makes network namespaces, mounts and boots hosts.",
+            "The lab needs root: it creates network namespaces, mounts and boots hosts.",
             "Run the same command with sudo, or as root.",
         )
 
@@ -81,7 +81,7 @@ class HostDidNotBoot(LabError):
     def __init__(self, host: str, why: str, console: str, tail: str) -> None:
         super().__init__(
             f"Host '{host}' did not boot: {why}. Last lines of its console:\n{tail or '  (nothing was printed)'}",
-            f"Read {console}; then `gpuaas-lab down` and `gpuaas-lab up` start afresh.",
+            f"Read {console}; then `gpuaas-lab down` and `gpuaas-lab up` start again.",
         )
 
 
@@ -99,7 +99,7 @@ class ExecTimeout(LabError):
     def __init__(self, what: str, timeout: float) -> None:
         super().__init__(
             f"'{what}' did not end within {timeout:g} s and was killed.",
-            "Give it more time (--timeout) or look why it hangs.",
+            "Give it more time (--timeout) or find out why it hangs.",
         )
 
 
@@ -107,7 +107,7 @@ class CommandFailed(LabError):
     def __init__(self, what: str, code: int, detail: str) -> None:
         super().__init__(
             f"'{what}' failed with exit code {code}: {detail.strip()[-1500:] or '(no output)'}",
-            "If something is left half made, `gpuaas-lab down` removes it.",
+            "`gpuaas-lab down` removes what was partly created.",
         )
         self.code = code
 
@@ -120,7 +120,7 @@ class ImageInUse(LabError):
     def __init__(self, labs: Sequence[str]) -> None:
         super().__init__(
             f"The lab is removed, but the image stays: other labs run on it ({', '.join(labs)}).",
-            "Take those down first (gpuaas-lab down --lab NAME), then repeat `gpuaas-lab down --image`.",
+            "Remove those first (gpuaas-lab down --lab NAME), then repeat `gpuaas-lab down --image`.",
         )
 
 
@@ -136,7 +136,7 @@ class BadName(LabError):
     exit = 2
 
     def __init__(self, kind: str, name: str, rule: str) -> None:
-        super().__init__(f"'{name}' is no good {kind} name.", f"Use {rule}.")
+        super().__init__(f"'{name}' is not a valid {kind} name.", f"Use {rule}.")
 
 
 class NoAddressLeft(LabError):
@@ -147,7 +147,7 @@ class CleanupIncomplete(LabError):
     def __init__(self, left: Sequence[str]) -> None:
         super().__init__(
             f"Not everything could be removed: {'; '.join(left)}.",
-            "Close whatever still uses it (a shell inside a mount, for instance) and run `gpuaas-lab down` again.",
+            "Close the programs that use it (for example a shell inside a mount) and run `gpuaas-lab down` again.",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a lab host may reach on the machine itself: the API port, ping, and answers to calls it was sent. Nothing else.
+"""Restricts what a lab host reaches on this machine: the API port, ping, and replies.
 
 One nftables table per lab, replaced as a whole in one transaction, so there is no moment without rules.
 """

@@ -37,7 +37,7 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """What a person wants to know about a host."""
+    """The status of a host."""
 
     name: str
     address: str
@@ -72,7 +72,7 @@ class Lab:
         subnet: str | None = None,
         timeout: float = 240,
     ) -> list[HostStatus]:
-        """Have hosts prefix1..prefixN up and answering on port 22; what is already up stays as it is."""
+        """Start hosts prefix1..prefixN until they answer on port 22; running hosts are kept."""
         built = self.ensure_image()
         names = [valid_name("host", f"{prefix}{number}") for number in range(1, hosts + 1)]
         options = {"gpus": gpus, "disk_mb": disk_mb, "without_packages": list(without_packages)}
@@ -104,14 +104,16 @@ class Lab:
         return inside.attach(leader, cgroup, argv, timeout=timeout)
 
     def push(self, host: str, path: str, data: bytes, mode: int = 0o644, timeout: float = 30) -> None:
-        """Put a file on the host, whole or not at all; folders are made."""
+        """Write a file on the host atomically; folders are created."""
         leader, cgroup = self._entrance(host)
         result = inside.put(leader, cgroup, path, data, mode, timeout)
         if result.exit != 0:
-            raise LabError(f"{path} could not be written on '{host}': {result.error_text.strip()}", "Is its disk full?")
+            raise LabError(
+                f"{path} could not be written on '{host}': {result.error_text.strip()}", "Check its disk space."
+            )
 
     def poweroff(self, host: str) -> None:
-        """Power loss: the cable goes silent, then every process is gone at once. The disk stays."""
+        """Power loss: cut the network, then kill every process at once. The disk is kept."""
         with self.state.locked():
             self._machine(host).power_off()
 
@@ -123,7 +125,7 @@ class Lab:
         return next(status for status in self.status() if status.name == host)
 
     def cut(self, host: str) -> None:
-        """The host runs on, and nobody hears it: its cable goes silent."""
+        """Cut the network: the host keeps running but is unreachable."""
         with self.state.locked():
             network.pull_cable(self._machine(host).cable)
 
@@ -132,7 +134,7 @@ class Lab:
             network.plug_cable(self._machine(host).cable)
 
     def controller_namespace(self, name: str = "ctl") -> controllers.ControllerNamespace:
-        """A place to run an app controller that reaches the hosts and the API and nothing else."""
+        """A network namespace for an app controller that reaches only the hosts and the API."""
         preflight.check()
         with self.state.locked():
             self._ensure_network(None, None)
@@ -152,7 +154,7 @@ class Lab:
     def free_disk(self, host: str) -> None:
         diskfull.free(self, self._record(host))
 
-    # -- below: how
+    # -- implementation
 
     def _remove_image(self) -> None:
         others = labs()
@@ -199,7 +201,7 @@ class Lab:
         self.say(f"{name} is up at {address} ({time.monotonic() - started:.1f} s)")
 
     def _purge(self, record: HostRecord) -> None:
-        """A host that lacks packages: the image has them, so they are taken away again."""
+        """Remove packages that the image contains, for a host without them."""
         if record.without_packages and not record.settled:
             words = ["dpkg", "--purge", "--force-depends", *record.without_packages]
             result = self.exec(record.name, words, timeout=120)

@@ -52,7 +52,7 @@ class Machine:
 
     @property
     def leader(self) -> Process | None:
-        """The host's PID 1. Asked anew each time: it changes when the host reboots itself."""
+        """The host's PID 1. Read each time, because it changes when the host reboots itself."""
         return leader_of(self.record)
 
     @property
@@ -147,14 +147,14 @@ class Machine:
 
 
 def leader_of(record: HostRecord) -> Process | None:
-    """The child of systemd-nspawn, which is the supervisor's; else, if somebody killed those, the one we recorded."""
+    """The child of systemd-nspawn, itself a child of the supervisor; if those were killed, the recorded process."""
     nspawn = record.supervisor.first_child if record.supervisor else None
     candidates = (nspawn.first_child if nspawn else None, record.leader)
     return next((process for process in candidates if process and process.alive and process.is_init), None)
 
 
 def stop_processes(record: HostRecord | None, cgroup: HostCgroup) -> None:
-    """Leader first: then nspawn ends by itself and clears its own files away. Then whoever is left in the cgroup."""
+    """Leader first: then nspawn ends by itself and clears its own files away. Then all processes left in the cgroup."""
     if record and (leader := leader_of(record)):
         leader.kill()
         if record.supervisor:

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one's own, for tests: nobody else's server is needed or touched.
+"""A private PostgreSQL server for tests: no existing server is needed or changed.
 
 It is reached through a socket in its folder, ends with the process that started it, however that ends, and the next one
 removes the folder a crash left behind.

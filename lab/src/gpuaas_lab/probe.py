@@ -1,4 +1,4 @@
-"""Waits until a host's sshd really speaks, for a bounded time, and says what the console said if it never does."""
+"""Waits, for a bounded time, until a host's sshd responds, and reports the console output if it does not."""
 
 import socket
 import time

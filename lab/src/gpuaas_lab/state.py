@@ -101,7 +101,9 @@ class State:
                 link.symlink_to(self.lab)
             if os.readlink(link) == self.lab:
                 return slot
-        raise NoAddressLeft(f"All {SLOTS} lab slots of this machine are taken.", "Take a lab down that nobody needs.")
+        raise NoAddressLeft(
+            f"All {SLOTS} lab slots of this machine are taken.", "Remove an unused lab (gpuaas-lab down --lab NAME)."
+        )
 
     def slot(self) -> int | None:
         for link in self.root.glob("slot-*"):

@@ -1,7 +1,7 @@
-"""Reads what the platform signed. Whatever is not exactly that is refused, and nothing of it is looked at further.
+"""Parses and verifies what the platform signed. Anything else is rejected without further processing.
 
-Order: signature over the very bytes, then their shape, then whether they are for this host and this moment, then the
-arguments of the kind. Whether it was seen before, or is of a former claim, is asked of `memory.py`.
+Order: signature over the exact bytes, then their schema, then whether they are for this host and this time, then the
+arguments of the kind. `memory.py` rejects replays and tasks of former claims.
 """
 
 import base64
@@ -19,7 +19,7 @@ from gpuaas_agent.tasks.errors import TaskRefused
 
 CONTEXT = b"gpuaas-node-task/1\n"
 LARGEST = 512 * 1024
-WIPE = "wipe"  # comes when the allocation holds the machine no longer
+WIPE = "wipe"  # arrives after the allocation was released
 _TABLE = json.loads(Path(__file__).with_name("kinds.json").read_text())
 KINDS: dict[str, dict[str, Any]] = _TABLE["kinds"]
 DOCUMENT: dict[str, Any] = _TABLE["document"]
@@ -60,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Known:
-    """What the trust this host was told says about tasks: whose signature counts, and who holds the host."""
+    """From the current trust: the keys that may sign tasks, and the allocations that hold the host."""
 
     keys: dict[str, bytes]
     allocations: frozenset[str]
@@ -74,18 +74,18 @@ class Known:
 def read(envelope: Any, known: Known, node_id: str, now: float) -> Task:
     payload = _signed(envelope, known.keys)
     try:
-        said = schema.load(payload)
-        schema.check(DOCUMENT, said, "the task")
-        schema.check(KINDS[said["kind"]]["arguments"], said["arguments"], "arguments")
+        fields = schema.load(payload)
+        schema.check(DOCUMENT, fields, "the task")
+        schema.check(KINDS[fields["kind"]]["arguments"], fields["arguments"], "arguments")
     except (schema.Misfit, ValueError, RecursionError) as error:
         raise TaskRefused(f"The task is not one of the published kinds: {error}.") from error
-    task = Task(**said)
+    task = Task(**fields)
     if task.node_id != node_id:
-        raise TaskRefused("The task is for another machine.")
+        raise TaskRefused("The task is for another node.")
     if task.allocation_id not in (None, *known.allocations) and task.kind != WIPE:
-        raise TaskRefused("The task is for an allocation that does not hold this machine.")
+        raise TaskRefused("The task is for an allocation that does not hold this node.")
     if not task.not_before <= now < task.expires_at:
-        raise TaskRefused("The task is not for this moment: it has expired or is not valid yet.")
+        raise TaskRefused("The task has expired or is not valid yet.")
     return task
 
 
@@ -96,25 +96,25 @@ def _signed(envelope: Any, keys: dict[str, bytes]) -> str:
         raise TaskRefused("The task's document is malformed or too large.")
     key = keys.get(envelope["key_id"])
     if key is None:
-        raise TaskRefused("The task is signed by a key this machine does not know.")
+        raise TaskRefused("The task is signed by an unknown key.")
     try:
         signature = base64.b64decode(envelope["signature"], validate=True)
-        if base64.b64encode(signature).decode() != envelope["signature"]:  # base64 has several spellings of one value
-            raise ValueError("not as the platform writes it")
+        if base64.b64encode(signature).decode() != envelope["signature"]:  # base64 has several encodings of one value
+            raise ValueError("not canonical base64")
         Ed25519PublicKey.from_public_bytes(key).verify(signature, CONTEXT + envelope["payload"].encode())
     except (InvalidSignature, binascii.Error, ValueError) as error:
-        raise TaskRefused("The task does not carry the platform's signature.") from error
+        raise TaskRefused("The task has no valid signature of the platform.") from error
     return envelope["payload"]
 
 
-def _keys(told: list[Any]) -> dict[str, bytes]:
-    """A key that cannot be read is one we do not know."""
-    found: dict[str, bytes] = {}
-    for key in told:
+def _keys(listed: list[Any]) -> dict[str, bytes]:
+    """A key that cannot be parsed is skipped."""
+    keys: dict[str, bytes] = {}
+    for key in listed:
         try:
             raw = base64.b64decode(key["public_key"], validate=True)
             Ed25519PublicKey.from_public_bytes(raw)
-            found[str(key["id"])] = raw
+            keys[str(key["id"])] = raw
         except (binascii.Error, KeyError, TypeError, ValueError):
             continue
-    return found
+    return keys

@@ -1,9 +1,9 @@
-"""How a task ends badly.
+"""Errors of a task.
 
 TaskError
-├── TaskRefused     it is not something this host may be told: nothing was done
-├── TaskFailed      it was tried and did not work
-└── TaskStopped     it was left at a safe point: out of time, or the lease is gone
+├── TaskRefused     not a valid task for this host: nothing was done
+├── TaskFailed      it was run and failed
+└── TaskStopped     it was stopped at a safe point: out of time, or the lease was lost
 """
 
 

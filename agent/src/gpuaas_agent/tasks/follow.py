@@ -1,6 +1,6 @@
-"""The third thread: take one task, do it, say how it ended; forever, and again after whatever ends the process.
+"""The task thread: take one task, run it, report its result; repeat, and resume after a restart.
 
-Nothing is done before the platform's signature, the kind's schema, the fence and the first renewal have all said yes.
+Nothing is done before the signature, the schema of the kind, the fence and the first renewal have all been checked.
 """
 
 import json
@@ -25,12 +25,12 @@ log = logging.getLogger("gpuaas_agent")
 
 POLL_S = 25
 WITHOUT_KEYS_S = 15.0
-KEEP = (401, 403)  # says nothing about the result itself: it is sent again later
+KEEP = (401, 403)  # not about the result itself, which is sent again later
 _ID = re.compile(r"[a-z]{2,6}_[0-9a-z]{1,33}")
 
 
 class Tasks:
-    """The tasks of one host. `once` is a round; whoever calls it again after an error loses nothing."""
+    """The tasks of one host. `once` is a round; it can be called again after any error."""
 
     def __init__(self, places: Places, api: Any, node_id: str, acts: dict[str, Act] | None = None) -> None:
         self.places, self.api, self.node_id = places, api, node_id
@@ -45,7 +45,7 @@ class Tasks:
         self.deliver()
         leased = self.api.post(f"{self._path}/claim", {"wait_s": POLL_S}, wait_s=POLL_S)
         if leased:
-            self.take(leased, self._known())  # read after the wait: meanwhile somebody may have come to hold the host
+            self.take(leased, self._known())  # read after the wait: an allocation may have been added meanwhile
             self.deliver()
         return 0
 
@@ -82,7 +82,7 @@ class Tasks:
         self._end(task, outcome, message, evidence)
 
     def resume(self) -> None:
-        """What a former life of this process left: done and not told, begun, or only received."""
+        """What the previous process left: a finished but unreported task, a started one, or only a received one."""
         left = self.journal.load()
         if left is None:
             return
@@ -97,7 +97,7 @@ class Tasks:
             self.do(task, left["steps"], left["phase"])
 
     def deliver(self) -> None:
-        """Until the platform has heard each of them; at least once, and it counts them once."""
+        """Send until the platform has accepted each result; at least once, and it counts each once."""
         for path in self.spool.waiting():
             known = json.loads(path.read_bytes())
             try:
@@ -105,7 +105,7 @@ class Tasks:
             except Refused as refused:
                 if refused.status in KEEP:
                     raise
-                log.warning("the platform does not want the result of %s: %s", path.stem, refused.sentence)
+                log.warning("the platform rejected the result of %s: %s", path.stem, refused.sentence)
             files.remove(path)
 
     def _act(self, task: Task, lease: Lease) -> tuple[str, str, dict[str, Any]]:
@@ -118,7 +118,7 @@ class Tasks:
         except TaskError as error:
             return error.outcome, str(error), {}
         except Unreachable:
-            raise  # the journal stays: it is done again as soon as the platform answers
+            raise  # the journal stays: the task is repeated once the platform responds
         except Exception as error:
             log.warning("task %s failed", task.name, exc_info=not isinstance(error, OSError | AgentError))
             return "failed", f"{type(error).__name__}: {error}", {}
@@ -127,7 +127,7 @@ class Tasks:
 
     @staticmethod
     def _stopped(task: Task, lease: Lease) -> str:
-        """Out of time is a failure of what may be repeated: repeating it would take as long."""
+        """A timeout is a failure even of what may be repeated: repeating it would take as long."""
         return "failed" if task.idempotent and lease.out_of_time else "interrupted"
 
     def _end(self, task: Task, outcome: str, message: str, evidence: dict[str, Any]) -> None:
@@ -138,8 +138,8 @@ class Tasks:
         self.journal.close()
 
     def _refuse(self, leased: Any, why: str) -> None:
-        """Reported under the numbers it came with, which nothing else is taken from."""
-        log.warning("a task was refused: %s", why)
+        """Reported under the numbers it came with; nothing else of it is used."""
+        log.warning("rejected a task: %s", why)
         task_id, attempt, epoch = (leased.get(name) for name in ("task_id", "attempt", "epoch"))
         if not (isinstance(task_id, str) and _ID.fullmatch(task_id) and type(attempt) is type(epoch) is int):
             return
@@ -152,6 +152,6 @@ class Tasks:
 
 
 def bound(evidence: dict[str, Any], most: int) -> dict[str, Any]:
-    """As much as its kind may say. Too much is cut, and that is said, too."""
+    """As much as its kind allows. Truncated evidence is marked as such."""
     text = json.dumps(evidence)
     return evidence if len(text) <= most else {"cut_off": True, "begins": text[: most // 2]}

@@ -1,7 +1,7 @@
-"""The task under way, and results on their way to the platform: each on disk before the next thing happens.
+"""The current task, and results not yet sent: each on disk before the next step.
 
-Order of an end: result in the spool, task remembered as done, journal removed, result sent, result removed. Killed
-between any two, the next start goes on from there.
+Order at the end: result in the spool, task recorded as done, journal removed, result sent, result removed. Killed
+between any two, the next start continues from there.
 """
 
 import json
@@ -18,7 +18,7 @@ MOST_STEPS = 200
 
 
 class Journal:
-    """One task at a time. `steps` are what was begun and what was done: the evidence of an interrupted one."""
+    """One task at a time. `steps` are what was started and completed: the evidence of an interrupted task."""
 
     def __init__(self, places: Places) -> None:
         self.path = places.tasks / "journal.json"

@@ -1,7 +1,7 @@
-"""Keeps the lease of the one task under way, and knows when it is gone.
+"""Renews the lease of the current task, and detects its loss.
 
-A thread renews, but only while the task's own time is not over: work that hangs loses its lease. How long a lease
-lasts is counted from before it was asked for, by a clock nobody sets.
+A thread renews, but only within the task's time limit: work that hangs loses its lease. The duration of a lease
+is counted from before the request, by the monotonic clock.
 """
 
 import threading
@@ -20,7 +20,7 @@ class Lease:
         self._path = f"/v1/nodes/{node_id}/tasks/{task.task_id}/renew"
         self._until = 0.0
         self._over = threading.Event()
-        self.taken = False  # the platform said that this attempt is no longer ours
+        self.taken = False  # the platform ended this attempt
         self.ends_at = time.monotonic() + task.time_limit_s
 
     def renew(self) -> None:
@@ -50,4 +50,4 @@ class Lease:
             except Refused as refused:
                 self.taken = refused.status in (404, 409)
             except AgentError:
-                continue  # tried again; the lease itself says when it is gone
+                continue  # retried; the lease expires by its own time

@@ -1,4 +1,4 @@
-"""What tasks left on this host, per allocation: written before it is done, so a wipe finds whatever there can be."""
+"""What tasks created on this host, per allocation: recorded before it is created, so that a wipe finds everything."""
 
 import json
 import re

@@ -1,7 +1,7 @@
-"""What this host must not forget about tasks, on disk before anything is done: fences and what was done already.
+"""What this host must remember about tasks, on disk before anything is done: fences and completed tasks.
 
 A claim's epoch counts within its operation (each operation's claims are counted from 1), so the highest one seen is
-kept per allocation and operation. A wiped allocation is closed: whatever still arrives for it is refused.
+kept per allocation and operation. A wiped allocation is closed: tasks that still arrive for it are rejected.
 """
 
 import json
@@ -19,27 +19,27 @@ class Memory:
     def __init__(self, places: Places) -> None:
         self.path = places.tasks / "memory.json"
         text = files.read(self.path)
-        # A damaged file stops tasks rather than lifting a fence: json raises, the thread says so and tries again.
+        # A damaged file stops tasks rather than lifting a fence: json raises, the thread logs it and retries.
         known: dict[str, Any] = json.loads(text) if text else {}
         self.epochs: dict[str, dict[str, int]] = known.get("epochs", {})
         self.closed: list[str] = known.get("closed", [])
         self.done: dict[str, list[int]] = known.get("done", {})
 
     def admit(self, task: Task) -> None:
-        """Refuses what was seen before or is of a former claim; remembers the epoch of what it lets pass."""
+        """Reject replays and tasks of former claims; record the epoch of an accepted task."""
         if task.attempt <= self.done.get(task.task_id, [0])[0]:
             raise TaskRefused(f"Attempt {task.attempt} of this task was done already.")
         if task.allocation_id in self.closed and task.kind != WIPE:
-            raise TaskRefused("The allocation was wiped from this machine.")
+            raise TaskRefused("The allocation was wiped from this node.")
         highest = self.epochs.get(task.allocation_id or "", {}).get(task.operation_id or "", 0)
         if task.epoch < highest:
-            raise TaskRefused(f"The task is of epoch {task.epoch}; this machine has seen {highest}.")
+            raise TaskRefused(f"The task is of epoch {task.epoch}; this node has seen {highest}.")
         if task.allocation_id and task.operation_id and task.epoch > highest:
             self.epochs.setdefault(task.allocation_id, {})[task.operation_id] = task.epoch
             self._save()
 
     def ended(self, task: Task, now: float) -> None:
-        """Kept until the document expires: after that it is refused anyway."""
+        """Kept until the document expires: after that it is rejected anyway."""
         self.done = {name: known for name, known in self.done.items() if known[1] > now}
         self.done[task.task_id] = [task.attempt, task.expires_at]
         self._save()

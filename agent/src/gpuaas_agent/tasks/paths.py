@@ -1,4 +1,4 @@
-"""Opens places on this host one name at a time, following no link: what lies where a path says is what is touched."""
+"""Opens paths on this host one name at a time, without following links."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ ALLOWED = ("/opt/gpuaas/", "/etc/gpuaas/apps/", "/var/lib/gpuaas/apps/", "/etc/s
 
 @contextmanager
 def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) -> Iterator[tuple[int, str]]:
-    """The open folder and the last name. With `made`, missing folders are made, each told before it is."""
+    """The open folder and the last name. With `made`, missing folders are created, each reported before it is."""
     *folders, name = names(path)
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -27,10 +27,10 @@ def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) 
 
 
 def names(path: str) -> list[str]:
-    """The schema refused such paths already; this is the second lock on the same door."""
+    """The schema rejected such paths already; this is a second check."""
     parts = path.split("/")[1:]
     if not path.startswith(ALLOWED) or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise TaskFailed(f"{path!r} is not below a place tasks may touch.")
+        raise TaskFailed(f"{path!r} is not below a folder that tasks may change.")
     return parts
 
 
@@ -41,7 +41,7 @@ def _enter(handle: int, name: str, whole: str, made: Callable[[str], None] | Non
         if made is None:
             raise
     except OSError as error:
-        raise TaskFailed(f"{whole} is not a folder of this machine itself: {error.strerror}.") from error
+        raise TaskFailed(f"{whole} is not a real folder of this host: {error.strerror}.") from error
     made(whole)
     os.mkdir(name, 0o755, dir_fd=handle)
     os.fsync(handle)
@@ -50,7 +50,7 @@ def _enter(handle: int, name: str, whole: str, made: Callable[[str], None] | Non
 
 @contextmanager
 def new_file(folder: int, name: str, mode: int, owner: tuple[int, int]) -> Iterator[int]:
-    """Arrives under its name complete, with its mode and owner, or not at all."""
+    """Appears under its name complete, with its mode and owner, or not at all."""
     temporary = f".{name}.gpuaas-new"
     remove(folder, temporary)
     handle = os.open(

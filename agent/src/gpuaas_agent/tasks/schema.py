@@ -1,6 +1,6 @@
-"""Checks a value against the part of JSON Schema that `kinds.json` uses; a word it does not know refuses everything.
+"""Validates a value against the subset of JSON Schema that `kinds.json` uses; an unknown keyword rejects everything.
 
-A host has no JSON Schema library, and a check that skips what it does not understand is none.
+A host has no JSON Schema library, and a check that skips unknown keywords would be unsafe.
 """
 
 import json
@@ -11,11 +11,11 @@ TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer"
 
 
 class Misfit(Exception):
-    """Where, and what is wrong there."""
+    """The place, and what is wrong there."""
 
 
 def load(text: str) -> Any:
-    """JSON without what two readers could read differently: no name twice, no NaN."""
+    """JSON without ambiguities: no duplicate names, no NaN."""
     return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
 
 

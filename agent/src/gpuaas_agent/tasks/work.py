@@ -1,4 +1,4 @@
-"""What an act may use: its arguments, steps that are written down, programs with bounds. Acts touch nothing past it."""
+"""What an act may use: its arguments, recorded steps, bounded programs. Acts use nothing else."""
 
 import os
 import signal
@@ -29,21 +29,24 @@ class Work:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Written down before and after. Between two steps is where work may stop."""
+        """Recorded before and after. Work may stop between two steps."""
         self.checkpoint()
         self._journal.begin(name)
         yield
         self._journal.did()
 
     def checkpoint(self) -> None:
-        """A safe point: out of time, or no longer ours, the work ends here. What may be repeated outlives a silence."""
+        """A safe point: stop if the time limit passed or the lease was lost.
+
+        Repeatable work survives a silent platform.
+        """
         if self._lease.out_of_time:
             raise TaskStopped(f"It took longer than {self.task.time_limit_s} seconds.")
         if self._lease.taken or not (self.task.idempotent or self._lease.good):
             raise TaskStopped("The lease was lost, so the work stopped at a safe point.")
 
     def run(self, argv: Sequence[str]) -> tuple[int, str]:
-        """A program by its full path, alone in its session; it and its children end with the task's time."""
+        """Run a program by its full path in its own session; it and its children end with the task's time limit."""
         assert argv[0].startswith("/")
         child = subprocess.Popen(
             argv,
@@ -58,7 +61,7 @@ class Work:
         reader = threading.Thread(target=_read, args=(child.stdout, kept, self.task.output_limit // 2), daemon=True)
         reader.start()
         self._await(child)
-        reader.join(1)  # a child's child may hold the pipe open; what it says later is nobody's
+        reader.join(1)  # a grandchild may hold the pipe open; its later output is ignored
         return child.returncode, bytes(kept).decode(errors="replace")
 
     def must(self, argv: Sequence[str]) -> str:
@@ -78,7 +81,7 @@ class Work:
 
 
 def _read(pipe: Any, kept: bytearray, most: int) -> None:
-    """Everything is read, so that the child never waits for us; only the beginning is kept."""
+    """Everything is read, so that the child never blocks; only the beginning is kept."""
     with pipe:
         while chunk := pipe.read1(1 << 16):
             kept += chunk[: most - len(kept)]

@@ -1,6 +1,6 @@
-"""The context of one request: who, where, under which correlation id, when, and the open transaction.
+"""The context of one request: principal, scope, correlation id, time, and the open transaction.
 
-Built only for a verified caller. What a service emits and records is written by `flush`, as the last act of the
+Built only for a verified caller. What a service emits and records is written by `flush`, at the end of the
 transaction, so a change never exists without its event and its audit row.
 """
 
@@ -17,26 +17,26 @@ from .rules import decide
 
 
 class Denied(Problem):
-    status, code, title = 403, "permission_denied", "You may not do this"
+    status, code, title = 403, "permission_denied", "Permission denied"
     way_out = "Ask an administrator of the project or tenant for a role that holds the permission named in `detail`."
 
 
 class Unauthenticated(Problem):
-    status, code, title = 401, "unauthenticated", "Nobody is signed in"
+    status, code, title = 401, "unauthenticated", "Authentication required"
     way_out = "Sign in (`gpuaas login`) or send a valid bearer token."
 
 
 class TokenExpired(Problem):
-    status, code, title = 401, "token_expired", "The access token is no longer valid"
+    status, code, title = 401, "token_expired", "Access token expired"
     way_out = "Sign in again, or get a new token with your client assertion."
 
 
 def _exit(key: str, decision: Decision) -> str:
-    """No role helps against a deny rule, and no tenant gives what belongs to the platform."""
+    """A role does not help against a deny rule, and a tenant cannot grant what belongs to the platform."""
     if decision.decided_by == "deny":
-        return "Deny rules go before every role: ask whoever set this one to lift it (`gpuaas deny-rule list`)."
+        return "A deny rule overrides every role. Ask an administrator to remove it (`gpuaas deny-rule list`)."
     if key.startswith("platform."):
-        return "This belongs to those who run the platform: ask one of them."
+        return "Only platform administrators have this permission. Ask one of them."
     return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
 
 
@@ -56,12 +56,12 @@ class Context:
     topics: set[str] = field(default_factory=set)
     resource_id: str | None = None
     reason: str = ""
-    via: Grant | None = None  # the delegation or break-glass this is done through
+    via: Grant | None = None  # the delegation or break-glass that is used
     notes: list[audit.Entry] = field(default_factory=list)
-    keeps: str | None = None  # the operation or batch that was asked for; the answer is remembered as long as that
+    keeps: str | None = None  # the requested operation or batch; the answer is kept as long as that exists
 
     def allow(self, key: str, scope: Scope | None = None) -> None:
-        """Invisible is 404; visible but not permitted is 403 (the edge records it)."""
+        """Invisible: 404; visible but not permitted: 403 (the edge records it)."""
         decision = decide(self.tx, self.principal, key, scope or self.scope)
         self.via = decision.via or self.via
         if decision.allowed:
@@ -85,28 +85,28 @@ class Context:
         self.topics.add(f"events:{tenant_id}")
 
     def note(self, entry: audit.Entry) -> None:
-        """One more audit row, in the trail of whoever it concerns."""
+        """Add an audit row, in the trail of the tenant it concerns."""
         self.notes.append(entry)
 
     def note_own(self, scope: Scope, resource_id: str, reason: str) -> None:
-        """For what nobody asked for at this moment: the trail of whom it concerns says who did it and why."""
+        """For an act without a request: the trail of the tenant it concerns records who did it and why."""
         where = {"tenant_id": scope.tenant_id, "project_id": scope.project_id, "resource_id": resource_id}
         who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
         self.note(audit.Entry(**who, **where, outcome="allowed", reason=reason))
 
-    def ring(self, *topics: str) -> None:
+    def notify(self, *topics: str) -> None:
         self.topics.update(topics)
 
     def rights_changed(self, *ids: str) -> None:
-        """Of a principal, or of all who act at a place: what they wait for is checked again at once, not delivered."""
-        self.topics.update(rights_topic(one) for one in ids)
+        """Of a principal, or of everyone in a scope: their waiting requests are checked again at once."""
+        self.topics.update(rights_topic(id) for id in ids)
 
     def flush(self, *, audited: bool = True) -> None:
         ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         own = [self.entry("allowed", self.reason)] if audited or self.via else []
         rows = [*self.notes, *own]
         trails = [row.tenant_id or events.PLATFORM for row in rows]
-        heads.hold(self.tx, [*trails, *(one.tenant_id for one in self.pending)])
+        heads.hold(self.tx, [*trails, *(event.tenant_id for event in self.pending)])
         for row in rows:
             audit.append(self.tx, row, now=self.now, **ids)
         events.append(self.tx, self.pending, now=self.now, **ids)

@@ -1,8 +1,8 @@
-"""The one evaluator: a pure function of (principal, key, scope chain, deny rules) to a decision with its reason.
+"""The evaluator: a pure function of (principal, key, scope chain, deny rules) to a decision with its reason.
 
-Order: containment (a service account leaves its project only where somebody lends it a key), deny rules (platform,
-tenant, project), bindings, what is lent, what everybody may, default deny. A deny rule only takes away, and one that
-cannot be read denies. What is lent lasts no longer than the right of whoever lends it.
+Order: containment (a service account leaves its project only by a delegation), deny rules (platform,
+tenant, project), bindings, delegations and break-glass, permissions of every caller, default deny. An unreadable deny
+rule denies. A delegation lasts no longer than the grantor's own permission.
 """
 
 import re
@@ -35,16 +35,16 @@ class Binding:
 class Deny:
     id: str
     place: Place
-    keys: Any  # as it was stored: keys and families; what cannot be read denies
+    keys: Any  # as stored: keys and families; unreadable ones deny
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Keys that somebody holds at one place for a time, and answers for together with whoever lends them."""
+    """Keys held in one scope for a time, by a delegation or a break-glass; the grantor shares the responsibility."""
 
     id: str
-    kind: str  # delegation: somebody lends what they hold; break_glass: a platform administrator's own, announced
+    kind: str  # delegation: of keys the grantor holds; break_glass: a platform administrator's own, announced
     place: Place
     keys: frozenset[str]
     lender: "Principal"
@@ -60,18 +60,18 @@ class Principal:
     kind: str  # user, service_account, node
     name: str
     tenant_id: str | None = None
-    project_id: str | None = None  # service accounts: the one project they live in
+    project_id: str | None = None  # service accounts: their project
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
     borrows: bool = False  # something may be lent to it, also where `grants` does not say what
-    key_id: str | None = None  # the key it is signed in with, of those that sign in with one
-    session_ends_at: int | None = None  # when its session runs out by itself
+    key_id: str | None = None  # the key it signed in with, if it uses keys
+    session_ends_at: int | None = None  # when its session expires
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where something is: the chain from the thing itself up to the platform."""
+    """The scope of a resource: the chain from the resource itself up to the platform."""
 
     chain: tuple[Place, ...] = (PLATFORM,)
     tenant_id: str | None = None
@@ -89,7 +89,7 @@ class Decision:
     reason: str
     decided_by: str = "default"  # containment, deny, binding, delegation, break_glass, everybody, default
     matched: tuple[str, ...] = ()  # ids of the bindings, grants or deny rules that decided
-    via: Grant | None = None  # what it is allowed, or only seen, through
+    via: Grant | None = None  # the grant that allows it, or makes it visible
 
 
 def evaluate(principal: Principal, key: str, scope: Scope, denies: Iterable[Deny] = ()) -> Decision:
@@ -99,7 +99,7 @@ def evaluate(principal: Principal, key: str, scope: Scope, denies: Iterable[Deny
     shown = None if _visible(held, scope) else _lending(lent, READING[scope.chain[0][0]], scope)
     visible = shown is not None or _visible(held, scope)
     if denied := [rule for rule in denies if rule.place in scope.chain and covers(rule, key)]:
-        first = max(denied, key=lambda rule: scope.chain.index(rule.place))  # the widest place speaks
+        first = max(denied, key=lambda rule: scope.chain.index(rule.place))  # the widest scope gives the reason
         reason = f"denied at {first.place[0]} {first.place[1]} for everybody: {first.reason or 'no reason given'}"
         return Decision(False, visible, reason, "deny", tuple(rule.id for rule in denied), shown)
     if giving := [b for b in held if key in b.keys]:
@@ -123,7 +123,7 @@ def _lending(lent: list[Grant], key: str, scope: Scope) -> Grant | None:
 
 
 def _still_lends(grant: Grant, key: str, scope: Scope) -> bool:
-    """Deny rules need no second look here: they are the same for everybody, and were asked first."""
+    """Deny rules need no second check here: they apply to every caller and were checked first."""
     if grant.kind == BREAK_GLASS:
         return evaluate(grant.lender, BREAK_THE_GLASS, Scope()).allowed
     appoints = key not in OPERATOR_KEYS or evaluate(grant.lender, APPOINT_OPERATOR, scope).allowed
@@ -138,13 +138,13 @@ def _loan(grant: Grant) -> str:
 
 
 def _lacking(lent: list[Grant], key: str, scope: Scope) -> str:
-    if gone := next((grant for grant in lent if key in grant.keys), None):
-        return f"{gone.kind.replace('_', '-')} {gone.id} names {key}, but {gone.lender.name} no longer holds it"
+    if grant := next((grant for grant in lent if key in grant.keys), None):
+        return f"{grant.kind.replace('_', '-')} {grant.id} names {key}, but {grant.lender.name} no longer holds it"
     return f"no binding {'at the platform' if scope.chain[0] == PLATFORM else 'here'} holds {key}"
 
 
 def covers(rule: Deny, key: str) -> bool:
-    """Whether a deny rule takes this key away. Fails closed, but never over the keys that mend a rule."""
+    """Whether a deny rule denies this key. Fails closed, except for the keys needed to fix a rule."""
     if key in UNDENIABLE:
         return False
     if not isinstance(rule.keys, list | tuple) or not rule.keys:
@@ -159,7 +159,7 @@ def _matches(pattern: Any, key: str) -> bool:
 
 
 def _visible(held: list[Binding], scope: Scope) -> bool:
-    """One sees a place when some binding that covers it can read that kind of place; everybody sees the platform."""
+    """A scope is visible if a binding that covers it can read that kind of scope; every caller sees the platform."""
     if scope.chain[0] == PLATFORM:
         return True
     reading = READING[scope.chain[0][0]]

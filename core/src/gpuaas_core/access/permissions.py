@@ -1,14 +1,14 @@
-"""Permission keys and the system roles, as data. Handlers ask for a key; role names appear only here."""
+"""Permission keys and the system roles, as data. Routes require a key; role names appear only here."""
 
 PERMISSIONS: dict[str, str] = {
     "identity.self.use": "see one's own identity, sessions and rights; sign out, change one's password",
     "platform.tenant.create": "create a tenant",
     "platform.tenant.read": "see all tenants",
-    "platform.deny.create": "deny permissions to everybody on the platform",
+    "platform.deny.create": "deny permissions to every caller on the platform",
     "platform.deny.read": "see the platform's deny rules",
-    "platform.deny.remove": "lift a deny rule of the platform",
-    "platform.break_glass.open": "look into a tenant for up to an hour, announced to it",
-    "platform.break_glass.approve": "approve that somebody else changes things in a tenant by break-glass",
+    "platform.deny.remove": "remove a deny rule of the platform",
+    "platform.break_glass.open": "read a tenant for up to an hour, announced to it",
+    "platform.break_glass.approve": "approve another administrator's break-glass that changes a tenant",
     "platform.break_glass.close": "end a break-glass",
     "platform.break_glass.read": "see every break-glass",
     "tenancy.tenant.read": "see a tenant",
@@ -20,24 +20,24 @@ PERMISSIONS: dict[str, str] = {
     "tenancy.identity_provider.create": "let people of a tenant sign in through a provider",
     "tenancy.identity_provider.read": "see a tenant's identity providers",
     "tenancy.identity_provider.update": "change how people sign in through a provider",
-    "tenancy.identity_provider.delete": "end signing in through a provider",
-    "tenancy.break_glass.read": "see who of the platform looked into the tenant, and why",
-    "iam.binding.create": "bind a role one holds oneself",
+    "tenancy.identity_provider.delete": "delete a tenant's identity provider",
+    "tenancy.break_glass.read": "see which platform administrators accessed the tenant, and why",
+    "iam.binding.create": "bind a role one holds",
     "iam.binding.read": "see role bindings",
-    "iam.binding.remove": "take a role away",
+    "iam.binding.remove": "remove a role binding",
     "iam.member.read": "see who holds which role in a project, and from where",
-    "iam.decision.explain": "see why somebody else may or may not do something",
-    "iam.role.create": "make a role of the tenant's own, of permissions one holds",
+    "iam.decision.explain": "see why another principal may or may not do something",
+    "iam.role.create": "create a role of the tenant from permissions one holds",
     "iam.role.read": "see the roles that can be bound",
-    "iam.role.delete": "delete a role of the tenant's own",
-    "iam.deny.create": "deny permissions to everybody in a tenant or project",
+    "iam.role.delete": "delete a role of the tenant",
+    "iam.deny.create": "deny permissions to every caller in a tenant or project",
     "iam.deny.read": "see a tenant's deny rules",
-    "iam.deny.remove": "lift a deny rule of a tenant",
-    "iam.delegation.create": "lend a service account permissions one holds, for a time",
-    "iam.delegation.read": "see what is lent in a project",
-    "iam.delegation.revoke": "end what is lent in a project",
-    "iam.tenant_admin.appoint": "give a tenant an administrator",
-    "iam.operator.appoint": "make an account an operator of a project, and give an operator keys: root on its machines",
+    "iam.deny.remove": "remove a deny rule of a tenant",
+    "iam.delegation.create": "delegate permissions one holds to a service account, for a time",
+    "iam.delegation.read": "see the delegations of a project",
+    "iam.delegation.revoke": "revoke delegations of a project",
+    "iam.tenant_admin.appoint": "appoint an administrator of a tenant",
+    "iam.operator.appoint": "make an account an operator of a project, and add keys to it: root on the project's nodes",
     "iam.service_account.create": "create a service account in a project",
     "iam.service_account.read": "see the service accounts of a project",
     "iam.service_account.disable": "disable and enable a service account",
@@ -47,10 +47,10 @@ PERMISSIONS: dict[str, str] = {
     "catalog.app.read": "see apps and their versions",
     "catalog.version.create": "add an app version with its manifest",
     "catalog.version.publish": "publish an app version",
-    "catalog.version.deprecate": "deprecate an app version: it deploys with a warning",
-    "catalog.version.withdraw": "withdraw an app version: it deploys no more",
+    "catalog.version.deprecate": "deprecate an app version: it can be deployed with a warning",
+    "catalog.version.withdraw": "withdraw an app version: it can no longer be deployed",
     "catalog.entitlement.create": "entitle a project to an app",
-    "catalog.entitlement.disable": "take an entitlement away",
+    "catalog.entitlement.disable": "disable an entitlement",
     "catalog.entitlement.read": "see what a project may deploy and why not",
     "policy.platform.set": "set the platform's policies: what may be deployed anywhere",
     "policy.platform.read": "see the platform's policies",
@@ -61,85 +61,85 @@ PERMISSIONS: dict[str, str] = {
     "policy.project.set": "set a project's policies",
     "policy.project.read": "see a project's policies, and what all levels together allow",
     "policy.project.remove": "remove a policy of a project",
-    "capacity.enrolment.create": "invite a machine with a one-time token",
-    "capacity.node.read": "see machines",
-    "capacity.node.report": "report as the machine itself",
-    "capacity.node.cordon": "let a machine take no new allocations",
-    "capacity.node.uncordon": "let a machine take allocations again",
-    "capacity.node.drain": "have a machine emptied",
-    "capacity.node.retire": "retire a machine for good and close its identity",
-    "capacity.node.upgrade": "have a machine's agent become the version the platform gives out",
-    "capacity.node.wipe": "have a machine wiped again, or say that it was cleaned by hand",
-    "capacity.task.read": "see what machines were told to do, and what they said",
-    "capacity.node.readmit": "invite a machine to come back with a new identity",
+    "capacity.enrolment.create": "invite a node with a one-time token",
+    "capacity.node.read": "see nodes",
+    "capacity.node.report": "report as the node itself",
+    "capacity.node.cordon": "stop new allocations of a node",
+    "capacity.node.uncordon": "allow allocations of a node again",
+    "capacity.node.drain": "drain a node",
+    "capacity.node.retire": "retire a node permanently and close its identity",
+    "capacity.node.upgrade": "upgrade a node's agent to the version the platform ships",
+    "capacity.node.wipe": "wipe a node again, or confirm that it was cleaned by hand",
+    "capacity.task.read": "see the tasks of nodes and their results",
+    "capacity.node.readmit": "invite a node to rejoin with a new identity",
     "capacity.region.create": "add a region to the platform",
-    "capacity.region.delete": "take away a region where no machine stands",
+    "capacity.region.delete": "delete a region without nodes",
     "capacity.region.read": "see the platform's regions",
-    "capacity.sku.create": "add a kind of machine to the platform, with its price",
-    "capacity.sku.delete": "take away a kind of machine of which there is none",
-    "capacity.sku.read": "see the platform's kinds of machines",
-    "capacity.pool.create": "make a pool of a tenant's machines",
-    "capacity.pool.delete": "take away an empty pool",
+    "capacity.sku.create": "add a SKU to the platform, with its price",
+    "capacity.sku.delete": "delete a SKU without nodes",
+    "capacity.sku.read": "see the platform's SKUs",
+    "capacity.pool.create": "create a pool of a tenant's nodes",
+    "capacity.pool.delete": "delete an empty pool",
     "capacity.pool.read": "see a tenant's pools",
-    "capacity.pool.assign": "put a machine into a pool or take it out",
+    "capacity.pool.assign": "add a node to a pool or remove it",
     "capacity.quota.set": "set how much a project may hold",
     "capacity.quota.read": "see how much a project may hold, and holds",
-    "capacity.allocation.create": "hold machines for a project",
+    "capacity.allocation.create": "allocate nodes to a project",
     "capacity.allocation.read": "see a project's allocations",
-    "capacity.allocation.release": "give a machine back",
-    "capacity.allocation.extend": "move the end of an allocation's lease",
+    "capacity.allocation.release": "release an allocation",
+    "capacity.allocation.extend": "change the end of an allocation's lease",
     "artifacts.platform_source.create": "add an artifact source of the platform",
     "artifacts.platform_source.read": "see the platform's artifact sources, not their credentials",
     "artifacts.platform_source.update": "enable, disable and remove the platform's artifact sources, set credentials",
     "artifacts.platform_artifact.create": "push and register artifacts for all tenants",
     "artifacts.platform_artifact.read": "see the platform's artifacts",
     "artifacts.platform_artifact.withdraw": "withdraw an artifact of the platform",
-    "artifacts.tenant_source.create": "allow a tenant a further artifact source",
+    "artifacts.tenant_source.create": "add an artifact source of a tenant",
     "artifacts.tenant_source.read": "see the artifact sources a tenant can use, not their credentials",
     "artifacts.tenant_source.update": "enable, disable and remove a tenant's artifact sources, set credentials",
     "artifacts.tenant_artifact.create": "push and register artifacts of a tenant",
     "artifacts.tenant_artifact.read": "see a tenant's artifacts",
     "artifacts.tenant_artifact.withdraw": "withdraw an artifact of a tenant",
     "artifacts.artifact.read": "see and resolve the artifacts a project may use",
-    "artifacts.delivery.fetch": "fetch what is delivered to the machine, as the machine itself",
+    "artifacts.delivery.fetch": "fetch deliveries to the node, as the node itself",
     "apps.instance.create": "deploy an app",
     "apps.instance.read": "see app instances, their members and operations",
     "apps.instance.decommission": "tear an app instance down",
     "apps.instance.operate": "stop, start and restart an app instance",
-    "apps.instance.rotate": "have an app instance make the secrets its members share anew",
+    "apps.instance.rotate": "rotate the secrets that the members of an app instance share",
     "apps.instance.update": "change the inputs of an app instance",
-    "apps.instance.upgrade": "take an app instance to another version, and back",
+    "apps.instance.upgrade": "upgrade an app instance to another version, and roll back",
     "apps.member.add": "add members to an app instance",
     "apps.member.operate": "drain, undrain and restart members, and retry what failed on them",
     "apps.member.remove": "remove and replace members",
-    "apps.operation.retry": "ask again for a failed operation",
-    "apps.operation.cancel": "ask an operation to stop",
-    "apps.operation.release": "take a controller's claim away",
-    "apps.operation.abandon": "give up without evidence: work, a teardown, a failed member; leaves orphan records",
-    "apps.orphan.read": "see what was given up and may be left on machines",
-    "apps.orphan.resolve": "say that somebody has looked at what was left",
+    "apps.operation.retry": "retry a failed operation",
+    "apps.operation.cancel": "cancel an operation",
+    "apps.operation.release": "revoke a controller's claim",
+    "apps.operation.abandon": "abandon work, a teardown or a failed member without evidence; leaves orphan records",
+    "apps.orphan.read": "see orphan records: what may be left on nodes",
+    "apps.orphan.resolve": "resolve an orphan record",
     "apps.operation.work": "claim operations, report on them and on running instances (app controllers)",
-    "apps.access.grant": "get a short-lived certificate for machines, for a claim or to look (app controllers)",
-    "apps.access.enter": "open an SSH session on the machine of a member, as a user without rights there",
-    "apps.task.ask": "have the machines of a claimed operation do a published task (app controllers)",
-    "apps.access.read": "see which certificates for machines work now, and whose",
-    "apps.access.revoke": "take a certificate back: its sessions end",
+    "apps.access.grant": "get a short-lived certificate for nodes, for a claim or an observation (app controllers)",
+    "apps.access.enter": "open an SSH session on the node of a member, as an unprivileged user",
+    "apps.task.ask": "run a published task on the nodes of a claimed operation (app controllers)",
+    "apps.access.read": "see which certificates for nodes are valid now, and whose",
+    "apps.access.revoke": "revoke a certificate and end its sessions",
     "apps.secret.read": "see the names and versions of an instance's secrets",
     "apps.secret.issue": "give an instance a secret, generated or provided, and delete one",
     "apps.secret.use": "issue and read the secrets of a claimed operation's instance, sealed (app controllers)",
     "custody.authority.read": "see a tenant's SSH authorities, public halves only, and who still needs an old one",
-    "custody.authority.rotate": "let a new SSH authority take over from the old one",
-    "custody.credential.create": "make or import an access credential of a project",
+    "custody.authority.rotate": "rotate an SSH authority",
+    "custody.credential.create": "generate or import an access credential of a project",
     "custody.credential.read": "see a project's access credentials, public halves only, and who uses them",
-    "custody.credential.rotate": "put a new version of a credential beside the old one, and end the old one",
-    "custody.credential.revoke": "revoke a credential for good",
-    "custody.credential.bind": "say which instances may use a credential",
+    "custody.credential.rotate": "rotate a credential, and end the rotation",
+    "custody.credential.revoke": "revoke a credential permanently",
+    "custody.credential.bind": "bind a credential to instances",
     "custody.credential.use": "get a credential of a claimed operation's instance, sealed, once (app controllers)",
     "ledger.event.read": "read events",
     "ledger.audit.read": "read the audit trail",
     "ledger.audit.verify": "check that no audit row was changed, removed or added",
     "ledger.telemetry.write": "send log lines and spans of a project (app controllers)",
-    "ledger.triage.read": "read the timeline of a correlation id, as far as one may see it",
+    "ledger.triage.read": "read the visible timeline of a correlation id",
     "scheduler.catalog.read": "see schedulers on offer",
     "scheduler.instance.read": "see scheduler instances",
     "scheduler.instance.create": "deploy a scheduler",
@@ -152,14 +152,14 @@ PERMISSIONS: dict[str, str] = {
     "scheduler.node.operate": "drain, cordon, uncordon, label scheduler nodes",
 }
 
-# What leads to root on the machines of a project, by a claim, an observation or a task. Giving an account any of these
+# Permissions that lead to root on a project's nodes, by a claim, an observation or a task. Giving one to an account
 # (by a role, a delegation or a key to sign in with) is appointing an operator, and needs the key below as well.
 OPERATOR_KEYS = frozenset(
     {"apps.operation.work", "apps.access.grant", "apps.task.ask", "apps.secret.use", "custody.credential.use"}
 )
 APPOINT_OPERATOR = "iam.operator.appoint"
 
-BREAK_THE_GLASS = "platform.break_glass.open"  # whoever loses it loses what was opened with it
+BREAK_THE_GLASS = "platform.break_glass.open"  # losing it ends the break-glasses opened with it
 
 _SCHEDULER_READ = {"scheduler.catalog.read", "scheduler.instance.read", "scheduler.queue.read", "scheduler.node.read"}
 _SCHEDULER_ALL = {key for key in PERMISSIONS if key.startswith("scheduler.")}
@@ -327,7 +327,7 @@ _PLATFORM_ADMIN = _PLATFORM_OPS | {
     "capacity.sku.delete",
 }
 
-PLATFORM_ADMIN = "platform_admin"  # the role of the first person, made on the platform's own machine
+PLATFORM_ADMIN = "platform_admin"  # the role of the first administrator, created on the platform's own host
 NODE_AGENT = "node_agent"
 
 ROLES: dict[str, frozenset[str]] = {
@@ -341,18 +341,18 @@ ROLES: dict[str, frozenset[str]] = {
     NODE_AGENT: frozenset({"capacity.node.report", "artifacts.delivery.fetch"}),
 }
 
-# What every verified caller holds, wherever it stands.
+# Held by every verified caller, in every scope.
 EVERYBODY = frozenset(
     {"identity.self.use", "catalog.app.read", "capacity.region.read", "capacity.sku.read", "ledger.triage.read"}
 )
 
-# What no deny rule takes away: seeing oneself, and mending the rules. Otherwise a wrong rule would have no way out.
+# Not deniable: reading oneself, and fixing the rules. Otherwise a wrong rule could not be removed.
 UNDENIABLE = frozenset(
     {"identity.self.use"}
     | {f"{area}.deny.{verb}" for area in ("platform", "iam") for verb in ("create", "read", "remove")}
 )
 
-# What nobody lends: deciding who may do what, being oneself, being a machine, and giving out or taking in people.
+# Not delegable: access management, one's own identity, being a node, and managing people.
 UNLENDABLE = frozenset(
     key
     for key in PERMISSIONS
@@ -363,8 +363,8 @@ UNLENDABLE = frozenset(
     in ("tenancy.project.create", "capacity.node.report", "capacity.enrolment.create", "artifacts.delivery.fetch")
 )
 
-# What a platform administrator may open in a tenant. Neither holds a key that gives a credential or a right to anybody;
-# `operate` can change things, and so waits for a second administrator.
+# Break-glass modes of a platform administrator in a tenant. Neither has keys that issue credentials or permissions;
+# `operate` can change resources, and so needs a second administrator's approval.
 _LOOKING = frozenset(
     key
     for key in ROLES["tenant_admin"]
@@ -387,7 +387,7 @@ BREAK_GLASS: dict[str, frozenset[str]] = {
 }
 NEEDS_APPROVAL = frozenset({"operate"})
 
-# The widest scope a role may be bound at, for the roles people hand out.
+# The widest scope at which a role may be bound.
 BINDABLE: dict[str, frozenset[str]] = {
     "platform_admin": frozenset({"platform"}),
     "platform_ops": frozenset({"platform"}),
@@ -398,7 +398,7 @@ BINDABLE: dict[str, frozenset[str]] = {
     "app_operator": frozenset({"project"}),
 }
 
-# Roles that may be handed out by the holder of one key, though the holder lacks some of the role's own keys:
+# Roles that the holder of one key may bind although the holder lacks some of the role's keys:
 # how a tenant gets its first administrator, and a controller its working role.
 APPOINTED_BY: dict[str, str] = {
     "tenant_admin": "iam.tenant_admin.appoint",

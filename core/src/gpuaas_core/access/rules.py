@@ -1,4 +1,4 @@
-"""Deny rules in the store, and the evaluator asked with them. Called by the request's context and by explanations."""
+"""Deny rules in the database, and the evaluator with them. Called by the request's context and by explanations."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ deny_rules = Table(
     Index("ix_deny_rules_scope", "scope_kind", "scope_id"),
 )
 
-_AT = (  # asked on every request, so built once
+_AT = (  # part of every request, so built once
     select(deny_rules)
     .where(tuple_(deny_rules.c.scope_kind, deny_rules.c.scope_id).in_(bindparam("places", expanding=True)))
     .order_by(deny_rules.c.id)

@@ -1,4 +1,4 @@
-"""What the platform says of itself: version, issuer, retention, health."""
+"""What the platform reports about itself: version, issuer, retention, health."""
 
 from typing import Any
 
@@ -47,6 +47,6 @@ async def healthz(call: Caller) -> StatusView:
 
 @router.get("/readyz", **public())
 async def readyz(call: Caller) -> StatusView:
-    """Ready when the store answers."""
+    """Ready when the database responds."""
     await call.read(lambda ctx: ctx.tx.execute(text("select 1")).scalar())
     return StatusView(status="ready")

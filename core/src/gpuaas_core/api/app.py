@@ -1,4 +1,4 @@
-"""The HTTP application: the rooms' routers, one error shape, one correlation id, a start-up check of every route."""
+"""The HTTP application: the rooms' routers, one error format, one correlation id, a start-up check of every route."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -49,7 +49,7 @@ from ..instances import (
 )
 from ..instances import routes as instances
 from ..instances.targets import INSTANCE_TARGET, MEMBER_TARGET
-from ..kit.bell import heard_by_others
+from ..kit.bell import share_wakeups
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
 from ..kit.wakeups import Wakeups
@@ -74,7 +74,7 @@ from . import about
 from .owners import owner_of
 
 Background = Callable[[], AbstractAsyncContextManager[None]]
-# Routes are tried one after the other: those that are asked all the time come first.
+# Routes are matched in order, so the most frequent ones come first.
 ROUTERS = [
     grant_routes.router,
     observation_routes.router,
@@ -158,7 +158,7 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as running:
             if loops:
-                await running.enter_async_context(heard_by_others(platform.db, platform.wakeups))
+                await running.enter_async_context(share_wakeups(platform.db, platform.wakeups))
             for loop in LOOPS if loops else []:
                 await running.enter_async_context(loop(platform))
             for background in beside:
@@ -168,16 +168,16 @@ def build_app(platform: Platform, *, loops: bool = True, beside: Sequence[Backgr
     app = FastAPI(
         title="GPUaaS",
         version=__version__,
-        summary="Tenants and projects get GPU machines and run apps on them.",
+        summary="Tenants and projects allocate GPU nodes and run apps on them.",
         lifespan=lifespan,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # it would send tokens to whatever host and scheme the request says it came by
+        redirect_slashes=False,  # a redirect would send tokens to the host and scheme named in the request
     )
     app.state.platform = platform
     for router in [*operation_routers(), *ROUTERS]:
-        app.router.routes.extend(router.routes)  # flat: an included router is matched by trying all others twice
+        app.router.routes.extend(router.routes)  # flat, because included routers are matched more slowly
     problems.install(app)
     check_routes(app)
     return app
@@ -189,7 +189,7 @@ def build_asgi(platform: Platform, watchers: Sequence[Watcher] = (), beside: Seq
 
 
 def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> Any:
-    """What stands before every route: the correlation id, and the bound on bodies."""
+    """The middleware before every route: the correlation id, and the limit on bodies."""
     platform: Platform = app.state.platform
     wider = [Wider("PUT", content_routes.PUSHES, lambda: platform.artifacts.store.bounds.largest)]
     return Correlate(Bounded(app, wider), watchers, platform.clock)
@@ -204,5 +204,5 @@ def check_routes(app: FastAPI) -> None:
 
 
 def api_routes(app: FastAPI) -> list[RouteContext]:
-    """Every route there is: `app.routes` alone shows included routers as one entry each."""
+    """All routes: `app.routes` alone shows each included router as one entry."""
     return list(iter_route_contexts(app.routes))

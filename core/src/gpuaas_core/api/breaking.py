@@ -1,8 +1,8 @@
-"""What a change of the contract would break for somebody who relied on the last release: the contract only grows.
+"""Detects changes of the contract that break callers of the last release: the contract only grows.
 
-Two documents are compared, released and fresh. Whoever sends may keep sending what was accepted (so nothing newly
-required, no accepted value refused); whoever reads may keep reading what was there (so no field gone, none that may
-newly be missing). A break on purpose is written into `contracts/released/breaks.json` with its reason.
+The released and the current document are compared. A caller may keep sending what was accepted (nothing newly
+required, no accepted value rejected) and keep reading what was there (no field removed, none newly optional).
+An intended break is announced in `contracts/released/breaks.json` with its reason.
 """
 
 import json
@@ -17,20 +17,20 @@ Document = dict[str, Any]
 
 
 def breaks(folder: Path, fresh: dict[str, str]) -> list[str]:
-    """Sentences, without those that were announced; an announcement of nothing is a sentence, too."""
+    """Breaks as sentences, without the announced ones; an announcement without its break is reported too."""
     released = folder / RELEASED
     noted = json.loads(_read(released / BREAKS) or "{}")
-    found: list[str] = []
+    breaks: list[str] = []
     for name in DOCUMENTS:
         before = _read(released / name)
         if before is not None:
-            found += COMPARE[name](json.loads(before), json.loads(fresh[name]))
-    unused = [f"{BREAKS} announces what is not broken: {one}" for one in noted if one not in found]
-    return [one for one in found if one not in noted] + unused
+            breaks += COMPARE[name](json.loads(before), json.loads(fresh[name]))
+    unused = [f"{BREAKS} announces what is not broken: {note}" for note in noted if note not in breaks]
+    return [change for change in breaks if change not in noted] + unused
 
 
 def write_release(folder: Path) -> None:
-    """From here on, nothing that is there now may break; what was announced before has happened."""
+    """Make the current contract the baseline, and clear the announced breaks."""
     (folder / RELEASED).mkdir(exist_ok=True)
     for name in DOCUMENTS:
         (folder / RELEASED / name).write_text((folder / name).read_text())
@@ -85,15 +85,15 @@ def _operation(where: str, before: Document, after: Document, schemas: "Schemas"
 
 
 def _parameters(where: str, before: Document, after: Document, schemas: "Schemas") -> Iterator[str]:
-    known = {(one["in"], one["name"]): one for one in before.get("parameters", [])}
-    now = {(one["in"], one["name"]): one for one in after.get("parameters", [])}
-    for (place, name), one in known.items():
+    known = {(parameter["in"], parameter["name"]): parameter for parameter in before.get("parameters", [])}
+    now = {(parameter["in"], parameter["name"]): parameter for parameter in after.get("parameters", [])}
+    for (place, name), parameter in known.items():
         if (place, name) not in now:
             yield f"{where} no longer takes the {place} parameter {name}"
         else:
-            yield from schemas.sent(f"{where} {place} {name}", one["schema"], now[place, name]["schema"])
-    for (place, name), one in now.items():
-        if one.get("required") and not known.get((place, name), {}).get("required"):
+            yield from schemas.sent(f"{where} {place} {name}", parameter["schema"], now[place, name]["schema"])
+    for (place, name), parameter in now.items():
+        if parameter.get("required") and not known.get((place, name), {}).get("required"):
             yield f"{where} newly requires the {place} parameter {name}"
 
 
@@ -109,18 +109,18 @@ def _body(where: str, before: Document | None, after: Document | None, schemas: 
 
 
 class Schemas:
-    """Two schemas side by side, references followed, each pair once."""
+    """Compares two schemas, following references, each pair once."""
 
     def __init__(self, before: Document, after: Document) -> None:
         self._before, self._after = before, after
         self._seen: set[tuple[str, str, str]] = set()
 
     def sent(self, where: str, before: Document, after: Document) -> Iterator[str]:
-        """What a caller sends: everything accepted before is accepted still."""
+        """What a caller sends: everything accepted before must still be accepted."""
         yield from self._walk("sent", where, before, after)
 
     def read(self, where: str, before: Document, after: Document) -> Iterator[str]:
-        """What a caller reads: everything there before is there still."""
+        """What a caller reads: everything present before must still be present."""
         yield from self._walk("read", where, before, after)
 
     def _walk(self, way: str, where: str, before: Document, after: Document) -> Iterator[str]:
@@ -150,13 +150,13 @@ class Schemas:
 
 
 def _followed(document: Document, schema: Document) -> Document:
-    """Through references, and through `or null`: whether null is possible is compared as a type."""
+    """Follow references and `or null`: whether null is possible is compared as a type."""
     while "$ref" in schema:
         target: Any = document
         for part in schema["$ref"].removeprefix("#/").split("/"):
             target = target[part]
         schema = target
-    options = [one for one in schema.get("anyOf", []) if one.get("type") != "null"]
+    options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
     if len(options) == 1 and len(schema["anyOf"]) == 2:
         inner = _followed(document, options[0])
         return inner | {"type": [*_types(inner), "null"]} if _types(inner) else inner
@@ -164,19 +164,19 @@ def _followed(document: Document, schema: Document) -> Document:
 
 
 def _types(schema: Document) -> list[str]:
-    said = schema.get("type", [])
-    return [said] if isinstance(said, str) else list(said)
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else list(types)
 
 
 def _values(way: str, where: str, before: Document, after: Document) -> Iterator[str]:
-    """Callers may send fewer kinds than before, or read more kinds than before: both break them."""
+    """Accepting fewer types, or returning more types than before, breaks callers."""
     was, now = set(_types(before)), set(_types(after))
     changed = (was - now if now else set()) if way == "sent" else (now - was if was else set())
     if changed:
         yield f"{where}: {'no longer takes' if way == 'sent' else 'may newly be'} {', '.join(sorted(changed))}"
-    gone = set(map(str, before.get("enum", []))) - set(map(str, after.get("enum", before.get("enum", []))))
-    if gone:
-        yield f"{where}: the values {', '.join(sorted(gone))} are gone"
+    removed = set(map(str, before.get("enum", []))) - set(map(str, after.get("enum", before.get("enum", []))))
+    if removed:
+        yield f"{where}: the values {', '.join(sorted(removed))} are gone"
     if way == "sent":
         yield from _bounds(where, before, after)
 

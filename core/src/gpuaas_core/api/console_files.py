@@ -1,7 +1,7 @@
-"""The web console's files, served beside the API: built once, kept in memory, under a policy that runs no other script.
+"""The web console's files, served beside the API: read once, kept in memory, with a CSP that allows only their scripts.
 
-An address below the API is never answered here. `/` is the page for every client; any other address that a browser
-navigates to gets it as well, and reads the address by itself. Other requests for something unknown get the API's 404.
+Paths below the API are never answered here. `/` is the page for every client; a browser's navigation to any other path
+gets it as well, and the page handles the path. Other requests for unknown paths get the API's 404.
 """
 
 import gzip
@@ -27,7 +27,7 @@ ALWAYS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-NOT_BUILT = b"<!doctype html><title>GPUaaS</title><p>The console is not built here. Run <code>make console</code>.\n"
+NOT_BUILT = b"<!doctype html><title>GPUaaS</title><p>The console is not built. Run <code>make console</code>.\n"
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Console:
         path, headers = scope["path"], Headers(scope=scope)
         if OF_THE_API.fullmatch(path):
             return None
-        if found := self.files.get(path):
-            return _file(found, headers)
+        if file := self.files.get(path):
+            return _file(file, headers)
         return self._navigation() if path == "/" or _navigates(headers) else None
 
     def _navigation(self) -> Response:
@@ -66,7 +66,7 @@ class Console:
 
 
 def policy(nonce: str) -> str:
-    """Scripts only from here; styles from here and those the page itself makes, which carry the nonce."""
+    """Scripts from this origin only; styles from this origin and those created by the page, which carry the nonce."""
     rules = {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -87,21 +87,21 @@ def _navigates(headers: Headers) -> bool:
     return mode == "navigate" if mode else "text/html" in headers.get("accept", "")
 
 
-def _file(found: File, asked: Headers) -> Response:
-    headers = ALWAYS | {"ETag": found.etag, "Cache-Control": found.cache, "Vary": "Accept-Encoding"}
-    if asked.get("if-none-match") == found.etag:
+def _file(file: File, asked: Headers) -> Response:
+    headers = ALWAYS | {"ETag": file.etag, "Cache-Control": file.cache, "Vary": "Accept-Encoding"}
+    if asked.get("if-none-match") == file.etag:
         return Response(status_code=304, headers=headers)
-    if found.packed is not None and "gzip" in asked.get("accept-encoding", ""):
-        return Response(found.packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=found.media)
-    return Response(found.content, headers=headers, media_type=found.media)
+    if file.packed is not None and "gzip" in asked.get("accept-encoding", ""):
+        return Response(file.packed, headers=headers | {"Content-Encoding": "gzip"}, media_type=file.media)
+    return Response(file.content, headers=headers, media_type=file.media)
 
 
 def _read(folder: Path) -> dict[str, File]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else []
-    return {f"/{path.relative_to(folder).as_posix()}": _loaded(path) for path in paths}
+    return {f"/{path.relative_to(folder).as_posix()}": _load(path) for path in paths}
 
 
-def _loaded(path: Path) -> File:
+def _load(path: Path) -> File:
     content = path.read_bytes()
     media = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     packs = len(content) > LARGE_ENOUGH and (media.startswith("text/") or media.endswith(("javascript", "svg+xml")))

@@ -1,6 +1,6 @@
-"""The contracts, generated from the code and committed: what an app team, the SDK and the console are built from.
+"""The contracts, generated from the code and committed: the input of app teams, the SDK and the console.
 
-`contracts/` is for machines, `docs/reference/` says the same to people.
+`contracts/` is machine-readable, `docs/reference/` has the same for people.
 """
 
 import json
@@ -62,7 +62,7 @@ _NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept", "/
 
 
 def write_contracts(folder: Path, docs: Path, *, check: bool) -> list[str]:
-    """Returns the names of the files that differ (with check) and otherwise writes them."""
+    """Write the files; with `check` only compare, and return the names of those that differ."""
     app = _routes_only()
     wanted = {folder / name: text for name, text in all_contracts(app).items()}
     wanted |= {docs / name: text for name, text in pages(app).items()}
@@ -147,7 +147,7 @@ def asyncapi() -> dict[str, Any]:
 
 
 def _payload(name: str) -> dict[str, Any]:
-    """Every event is an Event; its type says what else its data carries."""
+    """Every event is an Event; its type determines the other fields of its data."""
     data = {"$ref": f"#/components/schemas/{_family_name(family(name))}"}
     own = {"properties": {"type": {"const": name}, "data": data}}
     return {"allOf": [{"$ref": "#/components/schemas/Event"}, own]}

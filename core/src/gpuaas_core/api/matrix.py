@@ -1,7 +1,8 @@
-"""The access matrix: every route × every kind of caller, and what it gets. `contracts/access-matrix.json` is its text.
+"""The access matrix: every route × every kind of caller, and the expected answer. Source of
+`contracts/access-matrix.json`.
 
-Worked out from the permission tables alone, not with the evaluator the API uses, so that the two check each other;
-core/tests/test_access_matrix.py then asks the running API every cell.
+Computed from the permission tables alone, without the evaluator that the API uses, so that the two check each other;
+core/tests/test_access_matrix.py then requests every cell of the running API.
 """
 
 from collections import Counter
@@ -22,27 +23,27 @@ READING = {"tenant": "tenancy.tenant.read", "project": "tenancy.project.read", "
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of caller: the role it holds, and at which place of the thing asked for (None: it holds it elsewhere)."""
+    """A kind of caller: its role, and at which scope of the requested resource (None: in another scope)."""
 
     says: str
     role: str | None = None
     at: str | None = None
     dead: bool = False
-    lent: frozenset[str] = frozenset()  # keys held for a time, by a delegation or break-glass
+    lent: frozenset[str] = frozenset()  # keys held temporarily, by a delegation or break-glass
     lent_at: str | None = None
-    forged: bool = False  # a browser's cookie, sent by another site's page
+    forged: bool = False  # a browser's cookie, sent from another site
     lives: str | None = None  # a service account acts only inside its own project: "here" or "elsewhere"
 
 
 LENT = frozenset({"tenancy.project.read", "apps.instance.read", "apps.operation.retry"})
 CALLERS: dict[str, Kind] = {
-    "anonymous": Kind("nobody signed in", dead=True),
+    "anonymous": Kind("not signed in", dead=True),
     "revoked_token": Kind("a project admin whose session was ended", dead=True),
     "disabled_user": Kind("a tenant admin who was disabled", dead=True),
     "disabled_service_account": Kind("a service account of the project that was disabled", dead=True),
     "other_tenant_admin": Kind("the admin of another tenant", "tenant_admin"),
     "other_project_admin": Kind("the admin of another project of the tenant", "project_admin"),
-    "user_without_role": Kind("a user of the tenant who holds nothing"),
+    "user_without_role": Kind("a user of the tenant without a role"),
     "platform_admin": Kind("a platform admin", "platform_admin", "platform"),
     "platform_ops": Kind("a platform operator", "platform_ops", "platform"),
     "tenant_admin": Kind("an admin of the tenant", "tenant_admin", "tenant"),
@@ -53,10 +54,13 @@ CALLERS: dict[str, Kind] = {
     "service_account": Kind("a service account of the project", "app_operator", "project", lives="here"),
     "other_service_account": Kind("a service account of another project", "app_operator", lives="elsewhere"),
     "overbound_service_account": Kind(
-        "one of another project, bound to the whole tenant by mistake", "tenant_admin", "tenant", lives="elsewhere"
+        "a service account of another project, bound to the whole tenant by mistake",
+        "tenant_admin",
+        "tenant",
+        lives="elsewhere",
     ),
     "delegated": Kind(
-        "a service account of another project that is lent a few keys here",
+        "a service account of another project with a delegation of a few keys",
         "app_operator",
         lent=LENT,
         lent_at="project",
@@ -67,7 +71,7 @@ CALLERS: dict[str, Kind] = {
     ),
     "retired_key": Kind("a service account of the project whose key was retired", dead=True),
     "break_glass_look": Kind(
-        "a platform admin who opened a break-glass to look",
+        "a platform admin with a read-only break-glass",
         "platform_admin",
         "platform",
         lent=BREAK_GLASS["look"],
@@ -82,8 +86,8 @@ CALLERS: dict[str, Kind] = {
     ),
     "console": Kind("an admin of the project by console cookie, with the CSRF token", "project_admin", "project"),
     "forged_console": Kind("the same cookie, sent without the CSRF token", "project_admin", "project", forged=True),
-    "node_agent": Kind("the agent of the machine asked for", "node_agent", "node"),
-    "other_node_agent": Kind("the agent of another machine of the tenant", "node_agent"),
+    "node_agent": Kind("the agent of the requested node", "node_agent", "node"),
+    "other_node_agent": Kind("the agent of another node of the tenant", "node_agent"),
 }
 
 
@@ -123,11 +127,11 @@ def access_matrix(app: FastAPI) -> dict[str, Any]:
     return {
         "callers": {name: kind.says for name, kind in CALLERS.items()},
         "outcomes": {
-            ALLOWED: "the request is looked at",
-            NO_ONE: "the caller is nobody",
-            REFUSED: "seen but not permitted, and recorded",
-            FORGED: "a change by cookie that does not prove that the console sent it",
-            UNSEEN: "looks as if it did not exist",
+            ALLOWED: "the request is processed",
+            NO_ONE: "the caller is not authenticated",
+            REFUSED: "visible but not permitted, and recorded",
+            FORGED: "a change by cookie without a valid CSRF token",
+            UNSEEN: "answered as if it did not exist",
         },
         "cells": dict(sorted(counted.items())),
         "routes": [row | {"callers": {o: ", ".join(names) for o, names in row["callers"].items()}} for row in routes],

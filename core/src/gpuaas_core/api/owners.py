@@ -1,6 +1,7 @@
-"""Where a thing is, by its id alone: asked when a change was aimed at something outside the project or tenant named.
+"""Finds the scope of a resource by its id: used when a change targets something outside the project or tenant of the
+path.
 
-Only what ids in paths name and what says by itself to which tenant or project it belongs. Called by the edge.
+Covers resources whose ids appear in paths and whose rows name their tenant or project. Called by the edge.
 """
 
 from sqlalchemy import Connection, select

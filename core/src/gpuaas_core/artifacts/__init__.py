@@ -1,1 +1,1 @@
-"""Artifacts: where content for machines may come from, what is registered, and how a machine gets exactly that."""
+"""Artifacts: which sources content for nodes may come from, what is registered, and how it is delivered to a node."""

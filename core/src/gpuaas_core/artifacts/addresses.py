@@ -1,8 +1,8 @@
-"""Which addresses the core contacts to read artifacts: `checked` for how one is written, `leads_astray` for where it
-leads. Both are pure, and both are asked when a source is made and again before every connection.
+"""Which addresses the core contacts to read artifacts: `checked` validates the URL, `leads_astray` the IP address it
+resolves to. Both are pure, and both run when a source is created and again before every connection.
 
-One host has one spelling here. Whatever a person and a resolver could read differently (user names, trailing dots,
-look-alike letters, numbers that are addresses) is refused, not repaired.
+Each host has exactly one accepted spelling. Anything a person and a resolver could read differently (user names,
+trailing dots, look-alike letters, numeric host names) is rejected, not normalized.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PATH = re.compile(r"(/[A-Za-z0-9._~+=@,:-]+)*/?")
-_HOP = re.compile(r"[\x21-\x7e]*")  # of the same host anyway: only what would break a request line is refused
+_HOP = re.compile(r"[\x21-\x7e]*")  # same host only, so reject just what would break a request line
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -45,15 +45,15 @@ class Address:
 
 
 def checked(url: str, *, private: bool = False, port: int | None = None) -> Address:
-    """The address of a source. `private`: a source of the platform that may be plain http, and on any own network."""
+    """Parse the address of a source. `private`: a platform source, which may use plain http and private networks."""
     if not url.isascii() or not _HOP.fullmatch(url) or "\\" in url:
-        raise AddressRefused("An address has letters, digits and punctuation of ASCII only.")
+        raise AddressRefused("The address may only contain printable ASCII characters.")
     scheme, separator, rest = url.partition("://")
     authority, slash, tail = rest.partition("/")
     if not separator or scheme not in DEFAULT_PORTS or (scheme == "http" and not private):
-        raise AddressRefused("An address begins with https://.")
+        raise AddressRefused("The address must start with https://.")
     if "?" in rest or "#" in rest:
-        raise AddressRefused("An address of a source has no query and no fragment.")
+        raise AddressRefused("The address of a source must not have a query or a fragment.")
     host, said_port = _split(authority)
     path = checked_path(slash + tail)
     number = _port(said_port, port) if said_port is not None else DEFAULT_PORTS[scheme]
@@ -61,80 +61,80 @@ def checked(url: str, *, private: bool = False, port: int | None = None) -> Addr
 
 
 def checked_path(path: str) -> str:
-    """Inside a source: plain names between slashes, nothing that climbs or hides."""
+    """A path inside a source: plain names between slashes, without `.` or `..`."""
     if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
-        raise AddressRefused("A path has letters, digits and ._~+=@,:- between single slashes.")
+        raise AddressRefused("A path may only contain letters, digits and ._~+=@,:- between single slashes.")
     return path
 
 
 def inside(base: Address, path: str) -> Address:
-    """Something of a source: the source's own address, and a checked path below it, as it goes over the wire."""
+    """An object of a source: the source's address plus a checked path below it, percent-encoded."""
     below = checked_path("/" + path.removeprefix("/"))
     return Address(base.scheme, base.host, base.port, quote(base.path + below, safe="/-_.~"))
 
 
 def next_hop(here: Address, location: str) -> Address:
-    """Where a redirect leads: the same scheme, host and port, or nowhere."""
+    """The target of a redirect, which must keep the same scheme, host and port."""
     if not _HOP.fullmatch(location) or "\\" in location:
-        raise AddressRefused("The source redirects to an address that cannot be read.")
+        raise AddressRefused("The source redirects to an address that cannot be parsed.")
     try:
         parts = urlsplit(urljoin(f"{here.scheme}://{here.authority}{here.target}", location))
     except ValueError:
-        raise AddressRefused("The source redirects to an address that cannot be read.") from None
+        raise AddressRefused("The source redirects to an address that cannot be parsed.") from None
     if (parts.scheme, parts.netloc) != (here.scheme, here.authority):
-        raise AddressRefused("The source redirects to another host, which is not followed.")
+        raise AddressRefused("The source redirects to another host; such redirects are not followed.")
     return Address(here.scheme, here.host, here.port, parts.path, parts.query)
 
 
 def leads_astray(ip: str, *, private: bool) -> str | None:
-    """Why the core does not connect there, or nothing. Addresses inside addresses count as well."""
+    """Why the core does not connect to this IP address, or None. Embedded IPv4 addresses are checked as well."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:
-        return "is no address"
-    for one in (address, *_embedded(address)):
-        if one.is_unspecified or one.is_multicast or one.is_link_local:
-            return "is no address of a server"  # link-local: where clouds keep their metadata
-        if not private and (not one.is_global or getattr(one, "is_site_local", False)):
-            return "is not a public one"
+        return "is not an IP address"
+    for candidate in (address, *_embedded(address)):
+        if candidate.is_unspecified or candidate.is_multicast or candidate.is_link_local:
+            return "is not a server address"  # link-local: where clouds serve their metadata
+        if not private and (not candidate.is_global or getattr(candidate, "is_site_local", False)):
+            return "is not public"
     return None
 
 
 def _split(authority: str) -> tuple[str, str | None]:
     if "@" in authority:
-        raise AddressRefused("An address has no user name in it: the credential of a source is given apart.")
+        raise AddressRefused("The address must not contain a user name. Set the source's credential separately.")
     if authority.startswith("["):
         host, bracket, rest = authority[1:].partition("]")
         if not bracket or rest[:1] not in ("", ":"):
-            raise AddressRefused("The brackets around the IPv6 address are not right.")
+            raise AddressRefused("The brackets around the IPv6 address are malformed.")
         return f"[{host}]", rest[1:] if rest else None
     host, colon, port = authority.partition(":")
     return host, port if colon else None
 
 
-def _port(text: str, said: int | None) -> int:
+def _port(text: str, declared: int | None) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,4}", text) or int(text) > 65535:
-        raise AddressRefused("The port is not a number from 1 to 65535.")
-    if int(text) not in DEFAULT_PORTS.values() and int(text) != said:
-        raise AddressRefused(f"Port {text} is unusual: say `port` {text} as well if it is meant.")
+        raise AddressRefused("The port must be a number from 1 to 65535.")
+    if int(text) not in DEFAULT_PORTS.values() and int(text) != declared:
+        raise AddressRefused(f"Port {text} is not a default port. To use it, also send `port`: {text}.")
     return int(text)
 
 
 def _host(host: str, private: bool) -> str:
-    """The host, in its one spelling."""
+    """The host in its canonical spelling."""
     if host.startswith("["):
         return _literal(host[1:-1], private)
     labels = host.split(".")
     if host.endswith("."):
-        raise AddressRefused("A host name does not end with a dot.")
+        raise AddressRefused("The host name must not end with a dot.")
     if any(label.startswith("xn--") for label in labels):
-        raise AddressRefused("Host names in other scripts (xn--) are refused: they can look like another name.")
+        raise AddressRefused("Internationalized host names (xn--) are rejected: they can imitate another name.")
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in labels):
-        raise AddressRefused("A host name has lower-case letters, digits, dashes and single dots.")
-    if _NUMERIC.fullmatch(labels[-1]):  # what resolvers read as a number, in any of its spellings
+        raise AddressRefused("The host name may only contain lower-case letters, digits, dashes and single dots.")
+    if _NUMERIC.fullmatch(labels[-1]):  # resolvers read this as an IP address
         return _literal(host, private)
     if len(labels) == 1 and not private:
-        raise AddressRefused("A host name has at least one dot.")
+        raise AddressRefused("The host name must contain a dot.")
     return host
 
 
@@ -142,9 +142,9 @@ def _literal(text: str, private: bool) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise AddressRefused(f"{text!r} is not an address in its usual spelling.") from None
+        raise AddressRefused(f"{text!r} is not an IP address in canonical form.") from None
     if str(address) != text or next(_embedded(address), None) is not None:
-        raise AddressRefused(f"{text!r} is not an address in its usual spelling.")
+        raise AddressRefused(f"{text!r} is not an IP address in canonical form.")
     if why := leads_astray(text, private=private):
         raise AddressRefused(f"The address {text} {why}.")
     return text

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: registered artifacts of the platform and of a tenant, and what a project may use of them."""
+"""Routes: registered artifacts of the platform and of a tenant, and which of them a project may use."""
 
 from typing import Annotated, Any
 
@@ -15,13 +15,13 @@ from .tables import artifacts
 router = APIRouter(prefix="/v1", tags=["artifacts"])
 HERE, TENANTS, PROJECTS = "/artifacts", "/tenants/{tenant_id}/artifacts", "/projects/{project_id}/artifacts"
 VIEW: dict[str, Any] = {"response_model": schemas.ArtifactView}
-Called = Annotated[str | None, Query(max_length=40, description="only those with this name")]
-Withdrawn = Annotated[bool, Query(description="also those that were withdrawn")]
+Called = Annotated[str | None, Query(max_length=40, description="only artifacts with this name")]
+Withdrawn = Annotated[bool, Query(description="include withdrawn artifacts")]
 
 
 @router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_artifact.create"))
 async def register_platform_artifact(call: Caller, body: schemas.Register) -> Response:
-    """For every tenant, as far as policies allow its source."""
+    """Register an artifact for every tenant whose policies allow its source."""
     return await _register(call, body, f"/v1{HERE}")
 
 
@@ -44,7 +44,10 @@ async def withdraw_platform_artifact(call: Caller, artifact_id: str, body: schem
 
 @router.post(TENANTS, status_code=201, **VIEW, **needs("artifacts.tenant_artifact.create", "tenant"))
 async def register_tenant_artifact(call: Caller, tenant_id: str, body: schemas.Register) -> Response:
-    """A name and a version for content that never changes. Without a digest it is read from its source now."""
+    """Register immutable content under a name and a version.
+
+    Without a digest the content is read from its source now.
+    """
     return await _register(call, body, f"/v1/tenants/{tenant_id}/artifacts")
 
 
@@ -57,7 +60,7 @@ async def list_tenant_artifacts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.ArtifactView]:
-    """The tenant's own, and the platform's."""
+    """The tenant's own artifacts and the platform's."""
     return await _list(call, name, withdrawn, limit, cursor)
 
 
@@ -68,7 +71,7 @@ async def get_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str) ->
 
 @router.post(TENANTS + "/{artifact_id}/withdraw", **VIEW, **needs("artifacts.tenant_artifact.withdraw", "tenant"))
 async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str, body: schemas.Decide) -> Response:
-    """Delivered to nobody any more. Its version is never given to other content."""
+    """Stop all deliveries of the artifact. Its version is never reused for other content."""
     return await call.write(lambda ctx: registry.withdraw(ctx, artifact_id, body.reason))
 
 
@@ -76,7 +79,7 @@ async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: st
 async def list_project_artifacts(
     call: Caller, project_id: str, name: Called = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ProjectArtifactView]:
-    """What is registered, each with whether the project may use it and why not."""
+    """Registered artifacts, each with whether the project may use it, and why not."""
 
     def read(ctx: Context) -> Page[schemas.ProjectArtifactView]:
         overlays = overlays_for(ctx.tx, ctx.scope)
@@ -93,10 +96,10 @@ async def list_project_artifacts(
     **needs("artifacts.artifact.read", "project"),
 )
 async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve) -> Response:
-    """What a delivery would ask, without one: the artifact, or the refusal a machine would meet as well."""
+    """Check without delivering: returns the artifact, or the error a delivery would get."""
 
     def resolve(ctx: Context) -> schemas.ProjectArtifactView:
-        row = _named(ctx, body)
+        row = _find(ctx, body)
         ctx.resource_id = row.id
         overlays = overlays_for(ctx.tx, ctx.scope, body.app_slug)
         resolving.require_artifact(ctx.tx, overlays, row)
@@ -114,7 +117,7 @@ async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) 
     return await call.read(read)
 
 
-def _named(ctx: Context, body: schemas.Resolve) -> Any:
+def _find(ctx: Context, body: schemas.Resolve) -> Any:
     if body.artifact_id:
         return resolving.artifact_row(ctx.tx, ctx.scope, body.artifact_id)
     return resolving.artifact_called(ctx.tx, ctx.scope, str(body.name), str(body.version))
@@ -122,9 +125,9 @@ def _named(ctx: Context, body: schemas.Resolve) -> Any:
 
 async def _register(call: Call, body: schemas.Register, where: str) -> Response:
     prepared = await call.read(lambda ctx: registry.prepare(ctx, call.vault, body))
-    found, reference = await registry.look(call.platform.artifacts, prepared)
+    content, reference = await registry.read_content(call.platform.artifacts, prepared)
     return await call.write(
-        lambda ctx: registry.register(ctx, body, found, reference),
+        lambda ctx: registry.register(ctx, body, content, reference),
         status=201,
         location=lambda view: f"{where}/{view.id}",
     )

@@ -1,7 +1,8 @@
-"""One GET at a source, for reading its answer piece by piece. Blocking; called in a thread by `reading`.
+"""One GET request to a source, with the response read in chunks. Blocking; `reading` calls it in a thread.
 
-The host is resolved once, every address it has is looked at, and the connection goes to exactly such an address: a name
-that answers differently a moment later (DNS rebinding) changes nothing. No proxy, no cookie, no redirect elsewhere.
+The host is resolved once, every address is checked, and the connection uses one of the checked addresses, so a name
+that resolves differently a moment later (DNS rebinding) has no effect. No proxy, no cookies, no redirect to other
+hosts.
 """
 
 import contextlib
@@ -24,17 +25,21 @@ PIECE = 1024 * 1024
 class Answer:
     def __init__(self, response: http.client.HTTPResponse, name: str, deadline: float) -> None:
         self._response, self._name, self._deadline = response, name, deadline
-        self.length = response.length  # None: it does not say
-        self.framed = response.length is not None or bool(response.chunked)  # so that its end can be told from a cut
+        self.length = response.length  # None: not announced
+        self.framed = response.length is not None or bool(
+            response.chunked
+        )  # otherwise a cut connection looks like the end
 
     def pieces(self) -> Iterator[bytes]:
         while True:
             if time.monotonic() > self._deadline:
-                raise SourceAway(f"{self._name} is too slow.")
+                raise SourceAway(f"{self._name} did not send the content in time.")
             try:
                 piece = self._response.read(PIECE)
             except (OSError, http.client.HTTPException) as error:
-                raise SourceAway(f"{self._name} went away in the middle of its answer.", retry_after_s=2) from error
+                raise SourceAway(
+                    f"{self._name} closed the connection before the end of the response.", retry_after_s=2
+                ) from error
             if not piece:
                 return
             yield piece
@@ -42,49 +47,49 @@ class Answer:
 
 @contextlib.contextmanager
 def getting(address: Address, headers: Headers, *, private: bool, patience_s: float) -> Iterator[Answer]:
-    """The answer with status 200; any other is told as whose fault it is."""
+    """The response with status 200. Other statuses raise: SourceRefused if permanent, SourceAway if temporary."""
     deadline = time.monotonic() + patience_s
     here = address
     for _ in range(HOPS):
         connection = _Pinned(here, resolved(here, private=private))
         with contextlib.closing(connection):
-            response = _asked(connection, here, headers(here))
+            response = _request(connection, here, headers(here))
             if response.status in REDIRECTS:
                 here = next_hop(here, response.getheader("Location") or "")
                 continue
             _check(response.status, here.host)
             yield Answer(response, here.host, deadline)
             return
-    raise SourceRefused(f"{address.host} redirects in circles.")
+    raise SourceRefused(f"{address.host} redirects too many times.")
 
 
 def resolved(address: Address, *, private: bool) -> list[str]:
-    """Every address of the host, all of them fit to connect to. One that is not spoils the whole name."""
+    """Every IP address of the host. One address that must not be contacted rejects the whole name."""
     try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        records = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise SourceAway(f"The name {address.host} cannot be resolved.", retry_after_s=5) from error
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        raise SourceAway(f"Cannot resolve the host name {address.host}.", retry_after_s=5) from error
+    addresses = list(dict.fromkeys(str(record[4][0]) for record in records))
     for ip in addresses:
         if why := leads_astray(ip, private=private):
-            raise AddressRefused(f"The name {address.host} leads to an address that {why}.")
+            raise AddressRefused(f"The host name {address.host} resolves to an address that {why}.")
     return addresses
 
 
 class _Pinned(http.client.HTTPConnection):
-    """Connects to addresses that were looked at, and proves the host by its name where it speaks TLS."""
+    """Connects only to checked addresses; with TLS it verifies the certificate against the host name."""
 
     def __init__(self, address: Address, ips: list[str]) -> None:
         super().__init__(address.host, address.port, timeout=SILENCE_S)
         self._address, self._ips = address, ips
 
     def connect(self) -> None:
-        self.sock = self._reached()
+        self.sock = self._connect_checked()
         if self._address.scheme == "https":
             context = ssl.create_default_context()
             self.sock = context.wrap_socket(self.sock, server_hostname=self._address.host)
 
-    def _reached(self) -> socket.socket:
+    def _connect_checked(self) -> socket.socket:
         *others, last = self._ips
         for ip in others:
             with contextlib.suppress(OSError):
@@ -92,16 +97,16 @@ class _Pinned(http.client.HTTPConnection):
         return socket.create_connection((last, self._address.port), timeout=5)
 
 
-def _asked(connection: _Pinned, address: Address, headers: dict[str, str]) -> http.client.HTTPResponse:
+def _request(connection: _Pinned, address: Address, headers: dict[str, str]) -> http.client.HTTPResponse:
     try:
         connection.request("GET", address.target, headers={"Host": address.authority, "Accept": "*/*"} | headers)
         assert connection.sock is not None
         connection.sock.settimeout(SILENCE_S)
         return connection.getresponse()
     except ssl.SSLCertVerificationError as error:
-        raise SourceRefused(f"The certificate of {address.host} is not accepted: {error.verify_message}.") from error
+        raise SourceRefused(f"The certificate of {address.host} was rejected: {error.verify_message}.") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise SourceAway(f"{address.host} does not answer.", retry_after_s=2) from error
+        raise SourceAway(f"{address.host} does not respond.", retry_after_s=2) from error
 
 
 def _check(status: int, host: str) -> None:
@@ -109,5 +114,5 @@ def _check(status: int, host: str) -> None:
         return
     if status >= 500 or status in (408, 425, 429):
         raise SourceAway(f"{host} answered with {status}.", retry_after_s=5)
-    told = {401: "wants another credential", 403: "wants another credential", 404: "has nothing under this reference"}
-    raise SourceRefused(f"{host} {told.get(status, 'does not give it out')} ({status}).")
+    reasons = {401: "rejected the credential", 403: "rejected the credential", 404: "has no content at this reference"}
+    raise SourceRefused(f"{host} {reasons.get(status, 'did not return the content')} ({status}).")

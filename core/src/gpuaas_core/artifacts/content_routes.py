@@ -1,6 +1,6 @@
-"""HTTP in, HTTP out for content itself: pushed into the core's own store, and fetched by the machine it is for.
+"""Routes for content itself: pushed into the core's own store, and fetched by the node it is delivered to.
 
-Nothing of it is in memory as a whole, and no transaction is open while it moves.
+Content is streamed, never held in memory as a whole, and no transaction is open during a transfer.
 """
 
 import asyncio
@@ -25,26 +25,26 @@ from .store import KEPT, Incoming
 router = APIRouter(prefix="/v1", tags=["artifacts"])
 OCTETS = "application/octet-stream"
 PIECE = 1024 * 1024
-WAIT_S = 10.0  # less than an agent waits for an answer; then it is told to come back, and reading goes on
+WAIT_S = 10.0  # below the agent's timeout; after it the agent gets 503 and retries, and reading continues
 PUSHES = re.compile(r"/v1/(tenants/[^/]+/)?artifact-store/[^/]+")  # the only bodies that may be large
 _REST = re.compile(r"bytes=([0-9]{1,18})-")
-Digest = Annotated[schemas.Sha256, Path(description="the SHA-256 of the content that is sent")]
+Digest = Annotated[schemas.Sha256, Path(description="the SHA-256 of the content being pushed")]
 
 
-def _takes(key: str, scope: str = "platform") -> dict[str, Any]:
-    marks = needs(key, scope, keyed=False)  # to send the same content twice is to send it once
+def _octets(key: str, scope: str = "platform") -> dict[str, Any]:
+    marks = needs(key, scope, keyed=False)  # pushing the same content twice is idempotent
     marks["openapi_extra"]["requestBody"] = {"required": True, "content": {OCTETS: {}}}
     return marks | {"status_code": 201, "response_model": schemas.BlobView}
 
 
-@router.put("/artifact-store/{sha256}", **_takes("artifacts.platform_artifact.create"))
+@router.put("/artifact-store/{sha256}", **_octets("artifacts.platform_artifact.create"))
 async def push_platform_content(call: Caller, sha256: Digest) -> Response:
     return await _push(call, sha256)
 
 
-@router.put("/tenants/{tenant_id}/artifact-store/{sha256}", **_takes("artifacts.tenant_artifact.create", "tenant"))
+@router.put("/tenants/{tenant_id}/artifact-store/{sha256}", **_octets("artifacts.tenant_artifact.create", "tenant"))
 async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> Response:
-    """The content of an artifact, of any size up to the platform's bound. Register it afterwards."""
+    """Push content of any size up to the platform's limit. Register it afterwards."""
     return await _push(call, sha256)
 
 
@@ -52,40 +52,40 @@ async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> R
     "/nodes/{node_id}/deliveries/{delivery_id}",
     response_class=Response,
     responses={
-        200: {"description": "the content; its digest was compared before", "content": {OCTETS: {}}},
-        206: {"description": "the rest, from where `Range` says", "content": {OCTETS: {}}},
+        200: {"description": "the content, with its digest verified", "content": {OCTETS: {}}},
+        206: {"description": "the content from the offset in `Range`", "content": {OCTETS: {}}},
     },
     **needs("artifacts.delivery.fetch", "node"),
 )
 async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Response:
-    """For the machine's own agent. `Range: bytes=N-` goes on where a broken connection left off."""
-    found = await _ready(call, node_id, delivery_id)
+    """For the node's agent. `Range: bytes=N-` resumes an interrupted download."""
+    delivery = await _ready(call, node_id, delivery_id)
     reader: Reader = call.platform.artifacts
-    file = await reader.opened(found.wanted, found.place, wait_s=WAIT_S)
+    file = await reader.opened(delivery.wanted, delivery.place, wait_s=WAIT_S)
     try:
         call.now = call.platform.clock()
         await call.write(lambda ctx: deliveries.begin(ctx, call.vault, node_id, delivery_id), repeats=False)
     except BaseException:
         file.close()
         raise
-    return _content(file, found.wanted.size, found.wanted.sha256, call.request.headers.get("range", ""))
+    return _content(file, delivery.wanted.size, delivery.wanted.sha256, call.request.headers.get("range", ""))
 
 
 async def _ready(call: Call, node_id: str, delivery_id: str) -> deliveries.Ready:
-    """In a writing transaction although it changes nothing: a refusal of policy is recorded there."""
-    found: list[deliveries.Ready] = []
+    """A write transaction although nothing changes: it records a policy refusal."""
+    result: list[deliveries.Ready] = []
 
-    def look(ctx: Context) -> None:
-        found[:] = [deliveries.ready(ctx, call.vault, node_id, delivery_id)]
+    def check(ctx: Context) -> None:
+        result[:] = [deliveries.ready(ctx, call.vault, node_id, delivery_id)]
 
-    await call.write(look, repeats=False)
-    return found[0]
+    await call.write(check, repeats=False)
+    return result[0]
 
 
 async def _push(call: Call, sha256: str) -> Response:
     if call.request.headers.get("content-type", "").split(";")[0].strip().lower() != OCTETS:
         raise MalformedBody(
-            f"Content is sent as {OCTETS}.", way_out=f"Send the file itself with Content-Type: {OCTETS}."
+            f"Content must be sent as {OCTETS}.", way_out=f"Send the file itself with Content-Type: {OCTETS}."
         )
     reader: Reader = call.platform.artifacts
     bounds = reader.store.bounds
@@ -98,7 +98,7 @@ async def _push(call: Call, sha256: str) -> Response:
     with reader.store.receiving(bounds.largest) as incoming:
         await _receive(call, incoming)
         if incoming.sha256 != sha256:
-            raise UploadWrong(f"sha256:{incoming.sha256} arrived ({incoming.size} bytes).")
+            raise UploadWrong(f"sha256:{incoming.sha256} was received ({incoming.size} bytes).")
         await check_room(incoming.size)
         await asyncio.to_thread(reader.store.keep, incoming, KEPT)
     return await call.write(
@@ -120,8 +120,8 @@ async def _receive(call: Call, incoming: Incoming) -> None:
 
 
 def _content(file: BufferedReader, size: int, sha256: str, asked: str) -> Response:
-    begin = int(found[1]) if (found := _REST.fullmatch(asked)) else 0
-    begin = begin if begin < size else 0  # a range that cannot be had is left out, as the standard allows
+    begin = int(match[1]) if (match := _REST.fullmatch(asked)) else 0
+    begin = begin if begin < size else 0  # an unsatisfiable range is ignored, as the standard allows
     digest = base64.b64encode(bytes.fromhex(sha256)).decode()
     headers = {
         "Content-Length": str(size - begin),

@@ -1,7 +1,7 @@
-"""Bringing an artifact to one machine: a promise for one task and ten minutes, which the machine's own agent redeems.
+"""Delivering an artifact to one node: an offer for one task, valid for ten minutes, which the node's agent fetches.
 
-`create` is called by whoever gives machines tasks; the agent's requests come through `delivery_routes`. Everything that
-allows a delivery is asked again when it is redeemed, so a source that was disabled in between delivers nothing.
+The room that queues tasks calls `create`; the agent's requests come through `delivery_routes`. Every permission is
+checked again at the time of the fetch, so a source that was disabled in between delivers nothing.
 """
 
 from dataclasses import dataclass
@@ -33,16 +33,16 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 
 declare(
     {
-        "artifacts.delivery.offered": "A machine may fetch an artifact, for one task and ten minutes.",
-        "artifacts.delivery.received": "A machine has the artifact, whole and with the right digest.",
-        "artifacts.delivery.ended": "A delivery is over because its task is.",
+        "artifacts.delivery.offered": "A node may fetch an artifact for one task within ten minutes.",
+        "artifacts.delivery.received": "A node received the artifact and verified its digest.",
+        "artifacts.delivery.ended": "A delivery ended because its task ended.",
     }
 )
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What is delivered, and where it is read if it is not here yet."""
+    """The content to deliver, and where to read it if the store does not have it yet."""
 
     view: schemas.DeliveryView
     wanted: Found
@@ -57,7 +57,7 @@ def create(
     task_id: str | None = None,
     app_slug: str | None = None,
 ) -> schemas.DeliveryView:
-    """`project_id=None`: what the platform itself brings to a machine, held or not, as its tenant's policies allow."""
+    """`project_id=None`: a delivery by the platform itself, to any node, subject to its tenant's policies."""
     scope = _scope(ctx.tx, node_id, project_id)
     artifact = artifact_row(ctx.tx, scope, artifact_id)
     require_artifact(ctx.tx, overlays_for(ctx.tx, scope, app_slug), artifact)
@@ -77,15 +77,17 @@ def create(
         "created_at": ctx.now,
     }
     ctx.tx.execute(insert(artifact_deliveries).values(**row))
-    return _told(ctx, _row(ctx.tx, node_id, row["id"]), "offered")
+    return _emit(ctx, _row(ctx.tx, node_id, row["id"]), "offered")
 
 
 def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
-    """Asked by the machine, before the source is asked and again before the first byte goes out."""
+    """Called for the node's request: before the source is contacted, and again before the first byte is sent."""
     row = _row(ctx.tx, node_id, delivery_id)
     ctx.resource_id = row.id
     if row.state != OFFERED or ctx.now >= row.expires_at:
-        raise DeliveryOver(f"It was {row.state}." if row.state != OFFERED else "Its ten minutes are over.")
+        raise DeliveryOver(
+            f"The delivery is {row.state}." if row.state != OFFERED else "The delivery expired after ten minutes."
+        )
     scope = _scope(ctx.tx, node_id, row.project_id)
     artifact = artifact_row(ctx.tx, scope, row.artifact_id)
     source = require_artifact(ctx.tx, overlays_for(ctx.tx, scope, row.app_slug), artifact)
@@ -95,28 +97,28 @@ def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
 
 
 def begin(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> schemas.DeliveryView:
-    """Still allowed, and counted: the audit trail says which machine was given what."""
-    found = ready(ctx, vault, node_id, delivery_id)
+    """Check again and count the delivery: the audit trail records which node received what."""
+    delivery = ready(ctx, vault, node_id, delivery_id)
     d = artifact_deliveries.c
     ctx.tx.execute(update(artifact_deliveries).where(d.id == delivery_id).values(fetches=d.fetches + 1))
-    return found.view
+    return delivery.view
 
 
 def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
-    """The task is over, one way or another: what was promised for it is worth nothing any more.
+    """The task ended: close the deliveries that were offered for it.
 
-    `received`: it succeeded, so the machine has compared the digest.
+    `received`: the task succeeded, so the node has verified the digest.
     """
     d = artifact_deliveries.c
-    mine = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
-    found = ctx.tx.execute(mine.order_by(d.id).with_for_update()).all()
-    for row in found:
+    offered = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
+    rows = ctx.tx.execute(offered.order_by(d.id).with_for_update()).all()
+    for row in rows:
         if received:
             _change(ctx, row.id, state=DELIVERY.after(OFFERED, "receive"), received_at=ctx.now)
         else:
             _change(ctx, row.id, state=DELIVERY.after(OFFERED, "end"))
-        _told(ctx, _row(ctx.tx, row.node_id, row.id), "received" if received else "ended")
-    return len(found)
+        _emit(ctx, _row(ctx.tx, row.node_id, row.id), "received" if received else "ended")
+    return len(rows)
 
 
 def forget_old(tx: Connection, now: int) -> int:
@@ -128,10 +130,10 @@ def _scope(tx: Connection, node_id: str, project_id: str | None) -> Scope:
 
 
 def _check_held(tx: Connection, scope: Scope, node_id: str) -> None:
-    """A machine of the tenant; for a project, one that an allocation of the project holds now."""
+    """A node of the tenant; for a project, one that an allocation of the project currently holds."""
     foreign = node_row(tx, node_id).tenant_id != scope.tenant_id
     if foreign or (scope.project_id and holder_of(tx, node_id) != scope.project_id):
-        raise NodeNotHeld("No allocation of the project holds this machine.")
+        raise NodeNotHeld("No allocation of the project holds this node.")
 
 
 def _row(tx: Connection, node_id: str, delivery_id: str) -> Row[Any]:
@@ -152,8 +154,8 @@ def _view(row: Row[Any]) -> schemas.DeliveryView:
     return schemas.DeliveryView.model_validate(dict(row._mapping))
 
 
-def _told(ctx: Context, row: Row[Any], what: str) -> schemas.DeliveryView:
-    told = {"delivery_id": row.id, "artifact_id": row.artifact_id, "node_id": row.node_id, "task_id": row.task_id}
-    told |= {"sha256": row.sha256, "size_bytes": row.size}
-    ctx.emit(f"artifacts.delivery.{what}", row.id, told, scope=_scope(ctx.tx, row.node_id, row.project_id))
+def _emit(ctx: Context, row: Row[Any], what: str) -> schemas.DeliveryView:
+    data = {"delivery_id": row.id, "artifact_id": row.artifact_id, "node_id": row.node_id, "task_id": row.task_id}
+    data |= {"sha256": row.sha256, "size_bytes": row.size}
+    ctx.emit(f"artifacts.delivery.{what}", row.id, data, scope=_scope(ctx.tx, row.node_id, row.project_id))
     return _view(row)

@@ -1,4 +1,4 @@
-"""Whose tier a thing belongs to, and what others may see of it."""
+"""Which tier (a tenant or the platform) owns a row, and which rows each tier may see."""
 
 from typing import Any
 
@@ -16,5 +16,5 @@ def tier_of(owner: str) -> str:
 
 
 def seen_by(column: Any, scope: Scope) -> Any:
-    """A tenant sees what is its own and what is the platform's; the platform sees its own."""
+    """A tenant sees its own rows and the platform's; the platform sees its own."""
     return column.in_({owner_of(scope), PLATFORM})

@@ -1,6 +1,7 @@
-"""What was pushed into the core's own store, and how much of it a tenant keeps. The bytes are `store`'s.
+"""Content pushed into the core's own store, and how much storage a tenant uses. `store` handles the bytes.
 
-Who wants to register content has pushed it: knowing a digest is not having the content. Files are shared, rows are not.
+Only an owner that pushed content may register it: knowing a digest is not proof of having the content. Files are shared
+between owners, rows are not.
 """
 
 from sqlalchemy import Connection, Exists, delete, exists, func, select
@@ -15,13 +16,13 @@ from .sources import BUILTIN
 from .states import REGISTERED
 from .tables import artifact_blobs, artifacts
 
-UNUSED_MS = 24 * 3600 * 1000  # pushed and never registered
+UNUSED_MS = 24 * 3600 * 1000  # after this, pushed but unregistered content is deleted
 
-declare({"artifacts.content.pushed": "Content was put into the core's own store."})
+declare({"artifacts.content.pushed": "Content was pushed into the core's own store."})
 
 
 def hold(tx: Connection, owner: str) -> None:
-    """Until the transaction ends, nobody else decides what this owner keeps and what goes."""
+    """Lock this owner's storage accounting until the transaction ends."""
     hold_name(tx, f"artifact-storage:{owner}")
 
 
@@ -31,16 +32,16 @@ def used(tx: Connection, owner: str) -> int:
 
 
 def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -> None:
-    """What is there already takes no more room; the platform's own has no bound."""
+    """Content that is stored already uses no additional space; the platform's own content has no limit."""
     have = used(tx, owner)
     if owner != PLATFORM and have + size > quota and has(tx, owner, sha256) is None:
-        told = {"quota_bytes": quota, "used_bytes": have, "asked_bytes": size}
-        sentence = f"The tenant keeps {have} of {quota} bytes; {size} more do not fit."
-        raise StorageQuotaExceeded(sentence, extra={"storage": told})
+        figures = {"quota_bytes": quota, "used_bytes": have, "asked_bytes": size}
+        sentence = f"The tenant uses {have} of {quota} bytes; {size} more bytes do not fit."
+        raise StorageQuotaExceeded(sentence, extra={"storage": figures})
 
 
 def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
-    """The file is in its place already; here it becomes the owner's, if there is room."""
+    """Record the owner of a file that is in place already, if the quota allows it."""
     owner = owner_of(ctx.scope)
     hold(ctx.tx, owner)
     row = {"owner": owner, "sha256": sha256, "size": size, "created_by": ctx.principal.id, "created_at": ctx.now}
@@ -53,24 +54,24 @@ def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
 
 
 def has(tx: Connection, owner: str, sha256: str) -> int | None:
-    """Its size, if the owner pushed it."""
+    """The size, if this owner pushed the content."""
     mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
     return tx.execute(select(artifact_blobs.c.size).where(mine)).scalar()
 
 
 def release(tx: Connection, owner: str, sha256: str) -> None:
-    """After the last artifact that needed it was withdrawn."""
+    """Called after an artifact was withdrawn: deletes the row unless another artifact needs it."""
     mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
     tx.execute(delete(artifact_blobs).where(mine, ~_needed()))
 
 
 def forget_unused(tx: Connection, now: int) -> int:
-    b, gone = artifact_blobs.c, 0
+    b, deleted = artifact_blobs.c, 0
     unused = (b.created_at < now - UNUSED_MS) & ~_needed()
     for owner in tx.execute(select(b.owner).where(unused).distinct().order_by(b.owner)).scalars().all():
         hold(tx, owner)
-        gone += tx.execute(delete(artifact_blobs).where(b.owner == owner, unused)).rowcount
-    return gone
+        deleted += tx.execute(delete(artifact_blobs).where(b.owner == owner, unused)).rowcount
+    return deleted
 
 
 def named(tx: Connection) -> set[str]:

@@ -1,7 +1,7 @@
-"""Registering artifacts: a name and a version for content that never changes. Called by the artifact routes.
+"""Registering artifacts: a name and a version for immutable content. Called by the artifact routes.
 
-What is not known yet (the digest of a file, the layer of a manifest) is read from the source between two transactions:
-`prepare` says what to read, `look` reads, `register` writes it down.
+Unknown properties (the digest of a file, the layer of a manifest) are read from the source between two transactions:
+`prepare` checks the request, `read_content` reads, `register` writes the row.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from .states import ARTIFACT, REGISTERED
 from .tables import artifacts
 
 OCTETS = "application/octet-stream"
-# Per kind of source: what a reference consists of, and what must be said.
+# Per kind of source: the known and the required parts of a reference.
 REFERENCES: dict[str, tuple[set[str], set[str]]] = {
     "blob": ({"path"}, {"path"}),
     "oci": ({"repository", "manifest", "layer"}, {"repository", "manifest"}),
@@ -40,8 +40,8 @@ _PARTS = ("path", "repository", "manifest", "layer")
 
 declare(
     {
-        "artifacts.artifact.registered": "An artifact has a name, a version and a digest that never change.",
-        "artifacts.artifact.withdrawn": "An artifact is delivered to nobody any more.",
+        "artifacts.artifact.registered": "An artifact was registered under a name, a version and a digest.",
+        "artifacts.artifact.withdrawn": "An artifact was withdrawn and is no longer delivered.",
     }
 )
 
@@ -53,25 +53,25 @@ class Prepared:
 
 
 def prepare(ctx: Context, vault: Vault, body: schemas.Register) -> Prepared:
-    """What is asked for is allowed and complete; the source is not contacted before that is known."""
+    """Check that the request is allowed and complete before the source is contacted."""
     source = _usable(ctx, body.source_id)
     reference = _reference(source.kind, body)
     if source.kind == STORE:
         return Prepared(None, _pushed(ctx, body))
     place = place_of(ctx, vault, source, reference)
     if (body.sha256 is None) != (body.size is None):
-        raise Invalid("Give `sha256` and `size`, or neither: then the artifact is read now.")
+        raise Invalid("Send both `sha256` and `size`, or neither to have the artifact read now.")
     if source.kind == "oci" or body.sha256 is None or body.size is None:
         return Prepared(place, None)
     return Prepared(place, Found(body.sha256, body.size))
 
 
-async def look(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
-    """The content as it is registered, and its full reference."""
+async def read_content(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
+    """The content to register, and its full reference."""
     found, reference = await _read(reader, prepared)
     largest = reader.store.bounds.largest
     if found.size > largest:
-        raise Invalid(f"It has {found.size} bytes; an artifact has at most {largest} on this platform.")
+        raise Invalid(f"The artifact has {found.size} bytes; this platform allows at most {largest}.")
     return found, reference
 
 
@@ -79,7 +79,7 @@ async def _read(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, st
     place, found = prepared.place, prepared.found
     if found is not None:
         return found, place.reference if place else {}
-    assert place is not None, "the store knows what it has"
+    assert place is not None, "content of the core's own store needs no read"
     if place.kind == "oci":
         layer, digest = await reader.ask(layer_of, place)
         return layer, place.reference | {"layer": digest}
@@ -87,9 +87,9 @@ async def _read(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, st
 
 
 def register(ctx: Context, body: schemas.Register, found: Found, reference: dict[str, str]) -> schemas.ArtifactView:
-    source = _usable(ctx, body.source_id)  # once more: reading may have taken a while
+    source = _usable(ctx, body.source_id)  # checked again: reading may have taken a while
     if body.sha256 not in (None, found.sha256) or body.size not in (None, found.size):
-        raise Invalid(f"The content has sha256 {found.sha256} and {found.size} bytes, which is not what was said.")
+        raise Invalid(f"The content has sha256 {found.sha256} and {found.size} bytes, which differs from the request.")
     ctx.resource_id = new_id("art")
     row = {
         "id": ctx.resource_id,
@@ -110,14 +110,14 @@ def register(ctx: Context, body: schemas.Register, found: Found, reference: dict
         raise VersionTaken(f"{body.name} {body.version} is registered already.")
     if source.kind == STORE:
         pushed.hold(ctx.tx, row["owner"])
-        _pushed(ctx, body)  # still there, and it cannot go any more
-    return _told(ctx, ctx.resource_id, "registered")
+        _pushed(ctx, body)  # checked again, now under the lock
+    return _emit(ctx, ctx.resource_id, "registered")
 
 
 def withdraw(ctx: Context, artifact_id: str, reason: str) -> schemas.ArtifactView:
     row = artifact_row(ctx.tx, ctx.scope, artifact_id)
     if row.owner != owner_of(ctx.scope):
-        raise NotFound("There is no such artifact of your own here.")
+        raise NotFound("The tenant or platform has no such artifact of its own.")
     ctx.resource_id = row.id
     change = {
         "state": ARTIFACT.after(row.state, "withdraw"),
@@ -126,11 +126,11 @@ def withdraw(ctx: Context, artifact_id: str, reason: str) -> schemas.ArtifactVie
     }
     same = (artifacts.c.id == row.id) & (artifacts.c.state == row.state)
     if not ctx.tx.execute(update(artifacts).where(same).values(**change)).rowcount:
-        ARTIFACT.after("withdrawn", "withdraw")  # somebody else just did
+        ARTIFACT.after("withdrawn", "withdraw")  # withdrawn by a concurrent request: raises 409
     if row.source_id == BUILTIN:
         pushed.hold(ctx.tx, row.owner)
         pushed.release(ctx.tx, row.owner, row.sha256)
-    return _told(ctx, row.id, "withdrawn", reason=reason)
+    return _emit(ctx, row.id, "withdrawn", reason=reason)
 
 
 def listed(scope: Scope, *, name: str | None, withdrawn: bool) -> Any:
@@ -140,13 +140,13 @@ def listed(scope: Scope, *, name: str | None, withdrawn: bool) -> Any:
 
 
 def view(row: Row[Any]) -> schemas.ArtifactView:
-    return schemas.ArtifactView.model_validate(_shown(row))
+    return schemas.ArtifactView.model_validate(_columns(row))
 
 
 def project_view(ctx: Context, row: Row[Any], overlays: Sequence[Overlay]) -> schemas.ProjectArtifactView:
-    """`overlays`: of the project, read once for a whole page."""
+    """`overlays`: the project's, read once for a whole page."""
     allowed, reason = judged(ctx.tx, overlays, row)
-    return schemas.ProjectArtifactView.model_validate(_shown(row) | {"allowed": allowed, "reason": reason})
+    return schemas.ProjectArtifactView.model_validate(_columns(row) | {"allowed": allowed, "reason": reason})
 
 
 def place_of(ctx: Context, vault: Vault, source: Row[Any], reference: dict[str, str]) -> Place:
@@ -162,41 +162,41 @@ def place_of(ctx: Context, vault: Vault, source: Row[Any], reference: dict[str, 
 
 
 def _usable(ctx: Context, source_id: str) -> Row[Any]:
-    """A source the caller may register from; its policies must let it, too, since registering may read from it."""
+    """A source the caller may register from. Policies must allow it too, since registering may read from it."""
     source = source_row(ctx.tx, ctx.scope, source_id)
     foreign = source.owner == PLATFORM != owner_of(ctx.scope)
     if foreign and source.kind != STORE and not source.open_to_tenants:
-        raise Invalid(f"The platform registers what comes from {source.policy_name!r}; it is not open to tenants.")
+        raise Invalid(f"Only the platform may register artifacts of {source.policy_name!r}; it is not open to tenants.")
     require_source(ctx.tx, overlays_for(ctx.tx, ctx.scope), source)
     return source
 
 
 def _reference(kind: str, body: schemas.Register) -> dict[str, str]:
-    said = {name: value for name in _PARTS if (value := getattr(body, name)) is not None}
+    given = {name: value for name in _PARTS if (value := getattr(body, name)) is not None}
     known, needed = REFERENCES[kind]
-    if not needed <= said.keys() <= known:
-        words = ", ".join(sorted(needed)) or "only `sha256`"
-        raise Invalid(f"An artifact of a source of the kind {kind} is referred to by {words}.")
-    if "path" in said:
-        checked_path("/" + said["path"].removeprefix("/"))
-    return said
+    if not needed <= given.keys() <= known:
+        parts = ", ".join(sorted(needed)) or "only `sha256`"
+        raise Invalid(f"An artifact of a {kind} source is referenced by {parts}.")
+    if "path" in given:
+        checked_path("/" + given["path"].removeprefix("/"))
+    return given
 
 
 def _pushed(ctx: Context, body: schemas.Register) -> Found:
     if body.sha256 is None:
-        raise Invalid("Give the `sha256` of the content that was pushed.")
+        raise Invalid("Send the `sha256` of the pushed content.")
     size = pushed.has(ctx.tx, owner_of(ctx.scope), body.sha256)
     if size is None:
-        raise NotUploaded(f"Nobody of you pushed sha256:{body.sha256}.")
+        raise NotUploaded(f"sha256:{body.sha256} was not pushed by this tenant or platform.")
     return Found(body.sha256, size)
 
 
-def _shown(row: Row[Any]) -> dict[str, Any]:
+def _columns(row: Row[Any]) -> dict[str, Any]:
     return dict(row._mapping) | {"tier": tier_of(row.owner), "available_actions": list(ARTIFACT.moves[row.state])}
 
 
-def _told(ctx: Context, artifact_id: str, what: str, **more: Any) -> schemas.ArtifactView:
+def _emit(ctx: Context, artifact_id: str, what: str, **more: Any) -> schemas.ArtifactView:
     row = artifact_row(ctx.tx, ctx.scope, artifact_id)
-    told = {"name": row.name, "artifact_version": row.version, "source": row.source, "state": row.state}
-    ctx.emit(f"artifacts.artifact.{what}", row.id, told | {"sha256": row.sha256, "size_bytes": row.size} | more)
+    data = {"name": row.name, "artifact_version": row.version, "source": row.source, "state": row.state}
+    ctx.emit(f"artifacts.artifact.{what}", row.id, data | {"sha256": row.sha256, "size_bytes": row.size} | more)
     return view(row)

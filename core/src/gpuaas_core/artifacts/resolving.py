@@ -1,8 +1,8 @@
-"""Whether a project may use an artifact now. Asked when somebody resolves it, when a delivery is made, and again when a
-machine fetches it: whatever changed meanwhile counts.
+"""Whether a project may use an artifact now. Checked when a caller resolves it, when a delivery is created, and again
+when a node fetches it, so later changes count.
 
-A tenant that names a host of the platform's sources anew does not escape what is decided about those: the policies of
-every platform source that covers the same place must allow it as well, and none of them may be disabled.
+A tenant source at the same host does not bypass decisions about the platform's sources: the policies of
+every platform source that covers the same path must allow it as well, and none of them may be disabled.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _SHOWN = [
 
 
 def artifacts_seen(scope: Scope) -> Any:
-    """What is registered by the tenant and by the platform, each with its source."""
+    """Artifacts of the tenant and of the platform, each with its source."""
     query: Any = select(artifacts, *_SHOWN)
     query = query.join(artifact_sources, artifact_sources.c.id == artifacts.c.source_id)
     return query.where(seen_by(artifacts.c.owner, scope))
@@ -37,25 +37,23 @@ def artifacts_seen(scope: Scope) -> Any:
 def artifact_row(tx: Connection, scope: Scope, artifact_id: str) -> Row[Any]:
     row = tx.execute(artifacts_seen(scope).where(artifacts.c.id == artifact_id)).first()
     if row is None:
-        raise NotFound("There is no such artifact here.")
+        raise NotFound("Artifact not found.")
     return row
 
 
 def artifact_called(tx: Connection, scope: Scope, name: str, version: str) -> Row[Any]:
-    """The tenant's own before the platform's."""
+    """The tenant's own artifact takes precedence over the platform's."""
     these = artifacts_seen(scope).where(artifacts.c.name == name, artifacts.c.version == version)
     rows = sorted(tx.execute(these).all(), key=lambda row: row.owner == PLATFORM)
     if not rows:
-        raise NotFound(f"There is no artifact {name!r} {version!r} here.")
+        raise NotFound(f"Artifact {name!r} version {version!r} not found.")
     return rows[0]
 
 
 def require_artifact(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> Row[Any]:
-    """The source it comes from; or the refusal."""
+    """The artifact's source; raises if its use is not allowed."""
     if row.state != REGISTERED:
-        raise ArtifactWithdrawn(
-            f"{row.name} {row.version} was withdrawn: {row.withdraw_reason or 'no reason was given'}."
-        )
+        raise ArtifactWithdrawn(f"{row.name} {row.version} was withdrawn: {row.withdraw_reason or 'no reason given'}.")
     source = tx.execute(select(artifact_sources).where(artifact_sources.c.id == row.source_id)).one()
     require_source(tx, overlays, source)
     return source
@@ -63,15 +61,15 @@ def require_artifact(tx: Connection, overlays: Sequence[Overlay], row: Row[Any])
 
 def require_source(tx: Connection, overlays: Sequence[Overlay], source: Row[Any]) -> None:
     covering = _covering(tx, source)
-    for one in (source, *covering):
-        if one.state == DISABLED or (one.id == source.id and one.state != ENABLED):
-            raise SourceDisabled(f"The source {one.policy_name!r} is {one.state}.")
-    for name in dict.fromkeys((source.policy_name, *(one.policy_name for one in covering))):
+    for checked in (source, *covering):
+        if checked.state == DISABLED or (checked.id == source.id and checked.state != ENABLED):
+            raise SourceDisabled(f"The source {checked.policy_name!r} is {checked.state}.")
+    for name in dict.fromkeys((source.policy_name, *(other.policy_name for other in covering))):
         require(overlays, "artifact_sources", name)
 
 
 def judged(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> tuple[bool, str]:
-    """The same question, for those who only look."""
+    """The same check, as a result instead of an error."""
     try:
         require_artifact(tx, overlays, row)
     except Problem as refusal:
@@ -80,14 +78,14 @@ def judged(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> tuple[
 
 
 def _covering(tx: Connection, source: Row[Any]) -> list[Row[Any]]:
-    """The platform's sources, gone ones too, at the same host and one inside the other."""
+    """The platform's sources, removed ones too, at the same host whose path contains or is contained in this one."""
     if source.owner == PLATFORM:
         return []
     s = artifact_sources.c
     same_host = tx.execute(select(artifact_sources).where(s.owner == PLATFORM, s.host == source.host)).all()
-    return [one for one in same_host if _overlap(one.base_url, source.base_url)]
+    return [other for other in same_host if _overlap(other.base_url, source.base_url)]
 
 
-def _overlap(one: str, other: str) -> bool:
-    first, second = (f"{urlsplit(url).path.rstrip('/')}/" for url in (one, other))
+def _overlap(first_url: str, second_url: str) -> bool:
+    first, second = (f"{urlsplit(url).path.rstrip('/')}/" for url in (first_url, second_url))
     return first.startswith(second) or second.startswith(first)

@@ -1,6 +1,6 @@
-"""AWS Signature Version 4 for one GET of one object, as S3 and everything that speaks S3 checks it.
+"""AWS Signature Version 4 for one GET of one object, as S3 and S3-compatible servers check it.
 
-Tried against the published examples (core/tests/test_artifact_signing.py) and a real server.
+Tested against the published examples (core/tests/test_artifact_signing.py) and a real server.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class KeyPair:
 
 
 def signed(address: Address, keys: KeyPair, now_s: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The headers of a GET, with the Authorization that fits exactly them. The path is encoded already."""
+    """The headers of a GET, including the Authorization that signs exactly them. The path is encoded already."""
     moment = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
     headers = {"host": address.authority, "x-amz-content-sha256": _EMPTY, "x-amz-date": moment, **(more or {})}
     names = ";".join(sorted(headers))
@@ -34,9 +34,9 @@ def signed(address: Address, keys: KeyPair, now_s: int, more: Mapping[str, str] 
     scope = f"{moment[:8]}/{keys.region}/s3/aws4_request"
     digest = hashlib.sha256(f"{canonical}\n\n{names}\n{_EMPTY}".encode()).hexdigest()
     signature = _mac(_signing_key(keys, moment[:8]), f"{_ALGORITHM}\n{moment}\n{scope}\n{digest}").hex()
-    said = f"Credential={keys.access_key_id}/{scope},SignedHeaders={names},Signature={signature}"
-    headers.pop("host")  # is sent anyway
-    return headers | {"Authorization": f"{_ALGORITHM} {said}"}
+    authorization = f"Credential={keys.access_key_id}/{scope},SignedHeaders={names},Signature={signature}"
+    headers.pop("host")  # http.client sends it
+    return headers | {"Authorization": f"{_ALGORITHM} {authorization}"}
 
 
 def _query(query: str) -> str:

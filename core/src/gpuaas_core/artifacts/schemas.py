@@ -1,22 +1,24 @@
-"""What artifacts look like on the wire. A credential goes in at most, and never comes out."""
+"""Requests and responses of artifacts. A credential can be set but is never returned."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ..kit.wire import Id, Input, Keepable, Moment, Slug, View, Whole, YesNo, said
+from ..kit.wire import Id, Input, Keepable, Moment, Slug, View, Whole, YesNo, describe_pattern
 
-_VERSION = said(
+_VERSION = describe_pattern(
     r"^[A-Za-z0-9][A-Za-z0-9._+~-]{0,59}$", "1 to 60 letters, digits and ._+~-, beginning with a letter or digit"
 )
-_SHA256 = said(r"^[0-9a-f]{64}$", "a SHA-256 digest as 64 lower-case hexadecimal digits")
-_DIGEST = said(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 lower-case hexadecimal digits")
-_REPOSITORY = said(
+_SHA256 = describe_pattern(r"^[0-9a-f]{64}$", "a SHA-256 digest as 64 lower-case hexadecimal digits")
+_DIGEST = describe_pattern(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 lower-case hexadecimal digits")
+_REPOSITORY = describe_pattern(
     r"^[a-z0-9]+([._-][a-z0-9]+)*(/[a-z0-9]+([._-][a-z0-9]+)*)*$",
-    "names of lower-case letters and digits, joined by single ._- and parted by slashes",
+    "names of lower-case letters and digits, joined by single ._- and separated by slashes",
 )
-_MEDIA_TYPE = said(r"^[a-zA-Z0-9!#$&^_.+-]+/[a-zA-Z0-9!#$&^_.+-]+$", "a media type such as application/octet-stream")
-_WORD = said(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces")
+_MEDIA_TYPE = describe_pattern(
+    r"^[a-zA-Z0-9!#$&^_.+-]+/[a-zA-Z0-9!#$&^_.+-]+$", "a media type such as application/octet-stream"
+)
+_WORD = describe_pattern(r"^[\x21-\x7e]+$", "printable ASCII characters without spaces")
 
 Version = Annotated[str, StringConstraints(pattern=_VERSION)]
 Sha256 = Annotated[str, StringConstraints(pattern=_SHA256)]
@@ -29,7 +31,7 @@ Url = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class Credential(Input):
-    """How the core is let in: `basic` (username, password), `bearer` (token) or `s3` (a key pair and its region)."""
+    """How the core authenticates: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
 
     kind: Literal["basic", "bearer", "s3"]
     username: Word | None = None
@@ -58,20 +60,24 @@ PARTS: dict[str, set[str]] = {
 class CreateSource(Input):
     name: Slug
     kind: Literal["oci", "blob"]
-    base_url: Url = Field(description="https; `blob` sources: what every path begins with, for S3 with the bucket")
-    port: Whole | None = Field(None, ge=1, le=65535, description="once more, if the address names an unusual one")
+    base_url: Url = Field(description="https; for `blob` sources the prefix of every path, for S3 including the bucket")
+    port: Whole | None = Field(
+        None, ge=1, le=65535, description="required if the address has a port other than the default"
+    )
     credential: Credential | None = None
 
 
 class CreatePlatformSource(CreateSource):
-    private_addresses: YesNo = Field(False, description="may be plain http and lead to the operator's own networks")
+    private_addresses: YesNo = Field(
+        False, description="allows plain http and addresses of the operator's own networks"
+    )
     open_to_tenants: YesNo = Field(
-        False, description="tenants may register anything of it, read with the platform's credential"
+        False, description="tenants may register artifacts of it, read with the platform's credential"
     )
 
 
 class SetCredential(Input):
-    credential: Credential | None = Field(description="replaces the one there is; null: none")
+    credential: Credential | None = Field(description="replaces the current credential; null removes it")
 
 
 class Decide(Input):
@@ -82,13 +88,15 @@ class SourceView(View):
     id: str
     tier: str = Field(description="`platform` or `tenant`")
     name: str
-    policy_name: str = Field(description="what policies call it under `artifact_sources`")
+    policy_name: str = Field(description="its name in policies under `artifact_sources`")
     kind: str
     base_url: str
     port: int | None
     private_addresses: bool
     open_to_tenants: bool
-    credential_kind: str | None = Field(description="how the core is let in; the credential itself is never shown")
+    credential_kind: str | None = Field(
+        description="how the core authenticates; the credential itself is never returned"
+    )
     state: str
     state_reason: str | None
     created_by: str
@@ -119,7 +127,7 @@ class ArtifactView(View):
     name: str
     version: str
     source_id: str
-    source: str = Field(description="the source, as policies call it")
+    source: str = Field(description="the source's name in policies")
     kind: str
     reference: dict[str, Any]
     sha256: str
@@ -134,33 +142,33 @@ class ArtifactView(View):
 
 
 class ProjectArtifactView(ArtifactView):
-    """With what policy, the source and the artifact itself say about using it in the project."""
+    """With what policy, the source and the artifact's state say about its use in the project."""
 
     allowed: bool
     reason: str
 
 
 class Resolve(Input):
-    """By id, or by name and version: the tenant's own before the platform's."""
+    """By id, or by name and version; the tenant's own artifact takes precedence over the platform's."""
 
     artifact_id: Id | None = None
     name: Slug | None = None
     version: Version | None = None
-    app_slug: Slug | None = Field(None, description="with what the project's entitlement to this app adds")
+    app_slug: Slug | None = Field(None, description="also apply the policy of the project's entitlement to this app")
 
     @model_validator(mode="after")
     def _names_one(self) -> "Resolve":
         named = (self.name is not None, self.version is not None)
         if named != ((False, False) if self.artifact_id else (True, True)):
-            raise ValueError("give `artifact_id`, or `name` and `version`")
+            raise ValueError("send `artifact_id`, or `name` and `version`")
         return self
 
 
 class BlobView(View):
     sha256: str
     size: int
-    used_bytes: int = Field(description="what the tenant, or the platform, keeps in the store now")
-    quota_bytes: int | None = Field(description="null: no bound (the platform's own)")
+    used_bytes: int = Field(description="what the tenant or the platform stores now")
+    quota_bytes: int | None = Field(description="null: no limit (the platform's own)")
 
 
 class DeliveryView(View):

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: artifact sources of the platform, and of a tenant, which sees the platform's beside its own."""
+"""Routes: artifact sources of the platform and of a tenant. A tenant sees the platform's sources as well."""
 
 import contextlib
 from typing import Any
@@ -21,7 +21,7 @@ VIEW: dict[str, Any] = {"response_model": schemas.SourceView}
 
 @router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_source.create"))
 async def create_platform_artifact_source(call: Caller, body: schemas.CreatePlatformSource) -> Response:
-    """A place of the platform that artifacts may come from, for all tenants."""
+    """Create a source of the platform, for all tenants."""
     return await _create(call, body, f"/v1{HERE}")
 
 
@@ -44,7 +44,7 @@ async def enable_platform_artifact_source(call: Caller, source_id: str, body: sc
 
 @router.post(HERE + "/{source_id}/disable", **VIEW, **needs("artifacts.platform_source.update"))
 async def disable_platform_artifact_source(call: Caller, source_id: str, body: schemas.Decide) -> Response:
-    """At once, for everybody: also what was resolved or promised before is not delivered."""
+    """Takes effect at once for every project; deliveries offered before are not fulfilled."""
     return await _decide(call, source_id, "disable", body)
 
 
@@ -60,7 +60,7 @@ async def set_platform_artifact_credential(call: Caller, source_id: str, body: s
 
 @router.post(TENANTS, status_code=201, **VIEW, **needs("artifacts.tenant_source.create", "tenant"))
 async def create_tenant_artifact_source(call: Caller, tenant_id: str, body: schemas.CreateSource) -> Response:
-    """A place the tenant allows itself. Policies call it `tenant.source`, and all of them still count."""
+    """Create a source of the tenant. Policies name it `tenant.source`, and all policies still apply."""
     return await _create(call, body, f"/v1/tenants/{tenant_id}/artifact-sources")
 
 
@@ -68,7 +68,7 @@ async def create_tenant_artifact_source(call: Caller, tenant_id: str, body: sche
 async def list_tenant_artifact_sources(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.SourceView]:
-    """The tenant's own, and the platform's."""
+    """The tenant's own sources and the platform's."""
     return await _list(call, limit, cursor)
 
 
@@ -102,7 +102,7 @@ async def set_tenant_artifact_credential(
 
 
 async def _create(call: Call, body: schemas.CreateSource, where: str) -> Response:
-    """Where the name leads is looked at before anything is written; a name nobody knows yet is looked at later."""
+    """Check the host's addresses before anything is written; a name that does not resolve yet is checked later."""
     private = isinstance(body, schemas.CreatePlatformSource) and body.private_addresses
     address = checked(body.base_url, private=private, port=body.port)
     with contextlib.suppress(SourceAway):

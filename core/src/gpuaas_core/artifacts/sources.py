@@ -1,8 +1,8 @@
-"""Where artifacts may come from: sources of the platform, and sources a tenant allows itself. Called by the source
+"""Where artifacts may come from: sources of the platform, and sources a tenant creates for itself. Called by the source
 routes; `resolving` decides about using them.
 
-A credential is sealed for its source and that source's address: in another row, or after somebody changed the address
-in the store, it does not open.
+A credential is sealed for its source and that source's address: in another row, or after the address was changed
+in the database, it cannot be unsealed.
 """
 
 import json
@@ -33,11 +33,11 @@ STORE = "store"
 
 declare(
     {
-        "artifacts.source.created": "A place artifacts may come from was added.",
-        "artifacts.source.enabled": "Artifacts of a source are delivered again.",
-        "artifacts.source.disabled": "Nothing is delivered from a source any more, also not what was promised.",
-        "artifacts.source.removed": "A source is gone, and its credential with it.",
-        "artifacts.source.credential_set": "The credential for a source was replaced or taken away.",
+        "artifacts.source.created": "An artifact source was created.",
+        "artifacts.source.enabled": "An artifact source was enabled; its artifacts are delivered again.",
+        "artifacts.source.disabled": "An artifact source was disabled; nothing is delivered from it any more.",
+        "artifacts.source.removed": "An artifact source and its credential were removed.",
+        "artifacts.source.credential_set": "The credential of an artifact source was replaced or removed.",
     }
 )
 _EVENTS = {"enable": "enabled", "disable": "disabled", "remove": "removed"}
@@ -66,10 +66,10 @@ def create(ctx: Context, vault: Vault, body: schemas.CreateSource) -> schemas.So
         "created_at": ctx.now,
     }
     if not insert_new(ctx.tx, artifact_sources, **row):
-        raise SourceNameTaken(f"There is an artifact source {row['policy_name']!r}.")
+        raise SourceNameTaken(f"An artifact source named {row['policy_name']!r} exists already.")
     made = source_row(ctx.tx, ctx.scope, ctx.resource_id)
     _seal(ctx, vault, made, body.credential)
-    return _told(ctx, made.id, "created")
+    return _emit(ctx, made.id, "created")
 
 
 def decide(ctx: Context, source_id: str, action: str, reason: str) -> schemas.SourceView:
@@ -80,19 +80,19 @@ def decide(ctx: Context, source_id: str, action: str, reason: str) -> schemas.So
         _check_unused(ctx.tx, row)
         change |= {"sealed_credential": None, "credential_kind": None}
     _set(ctx.tx, row.id, **change)
-    return _told(ctx, row.id, _EVENTS[action], reason=reason)
+    return _emit(ctx, row.id, _EVENTS[action], reason=reason)
 
 
 def set_credential(ctx: Context, vault: Vault, source_id: str, body: schemas.SetCredential) -> schemas.SourceView:
     row = own_row(ctx, source_id)
     if row.state == REMOVED or row.kind == STORE:
-        raise Invalid("The core's own store and sources that are gone have no credential.")
+        raise Invalid("The core's own store and removed sources have no credential.")
     _seal(ctx, vault, row, body.credential)
-    return _told(ctx, row.id, "credential_set")
+    return _emit(ctx, row.id, "credential_set")
 
 
 def opened_credential(tx: Connection, vault: Vault, row: Row[Any]) -> dict[str, str] | None:
-    """For the core's own eyes, right before it asks the source."""
+    """Unsealed for the core's own use, right before it contacts the source."""
     if row.sealed_credential is None:
         return None
     return json.loads(vault.unseal(tx, row.owner, row.sealed_credential, bound_to(row)))
@@ -107,17 +107,17 @@ def source_row(tx: Connection, scope: Scope, source_id: str) -> Row[Any]:
     s = artifact_sources.c
     row = tx.execute(select(artifact_sources).where(s.id == source_id, seen_by(s.owner, scope))).first()
     if row is None:
-        raise NotFound("There is no such artifact source here.")
+        raise NotFound("Artifact source not found.")
     return row
 
 
 def own_row(ctx: Context, source_id: str) -> Row[Any]:
-    """To change it: a tenant sees the platform's sources, and changes its own."""
+    """Locked for a change. A tenant sees the platform's sources but changes only its own."""
     s = artifact_sources.c
     mine = select(artifact_sources).where(s.id == source_id, s.owner == owner_of(ctx.scope))
     row = ctx.tx.execute(mine.with_for_update(key_share=True)).first()
     if row is None:
-        raise NotFound("There is no such artifact source of your own here.")
+        raise NotFound("The tenant or platform has no such artifact source of its own.")
     ctx.resource_id = row.id
     return row
 
@@ -133,26 +133,26 @@ def bound_to(row: Row[Any]) -> str:
 
 
 def _policy_name(ctx: Context, name: str) -> str:
-    """A tenant's source is called `tenant.source` by every policy: no tenant can take a name the platform gave."""
+    """Policies name a tenant's source `tenant.source`, so no tenant can take a name of the platform."""
     if ctx.scope.tenant_id is None:
         return name
     full = f"{tenant_slug(ctx.tx, ctx.scope.tenant_id)}.{name}"
     if not NAME.fullmatch(full):
-        raise Invalid(f"Policies would call it {full!r}, which is longer than 63 characters. Choose a shorter name.")
+        raise Invalid(f"Its name in policies would be {full!r}, longer than 63 characters. Choose a shorter name.")
     return full
 
 
 def _seal(ctx: Context, vault: Vault, row: Row[Any], credential: schemas.Credential | None) -> None:
     if credential and credential.kind == "s3" and row.kind != "blob":
-        raise Invalid("An S3 key pair is for a source of the kind `blob`.")
-    said = canonical(credential.model_dump(exclude_none=True)).encode() if credential else None
-    sealed = vault.seal(ctx.tx, row.owner, said, bound_to(row)) if said else None
+        raise Invalid("An S3 key pair needs a source of kind `blob`.")
+    plain = canonical(credential.model_dump(exclude_none=True)).encode() if credential else None
+    sealed = vault.seal(ctx.tx, row.owner, plain, bound_to(row)) if plain else None
     _set(ctx.tx, row.id, sealed_credential=sealed, credential_kind=credential.kind if credential else None)
 
 
 def _check_unused(tx: Connection, row: Row[Any]) -> None:
     if row.kind == STORE:
-        raise SourceInUse("The core's own store stays. Disable it if nothing is to come from it.")
+        raise SourceInUse("The core's own store cannot be removed. Disable it to stop deliveries from it.")
     live = (artifacts.c.source_id == row.id) & (artifacts.c.state == REGISTERED)
     number = tx.execute(select(func.count()).select_from(artifacts).where(live)).scalar_one()
     if number:
@@ -163,8 +163,8 @@ def _set(tx: Connection, source_id: str, **change: Any) -> None:
     tx.execute(update(artifact_sources).where(artifact_sources.c.id == source_id).values(**change))
 
 
-def _told(ctx: Context, source_id: str, what: str, **more: Any) -> schemas.SourceView:
+def _emit(ctx: Context, source_id: str, what: str, **more: Any) -> schemas.SourceView:
     row = source_row(ctx.tx, ctx.scope, source_id)
-    told = {"name": row.name, "source": row.policy_name, "source_kind": row.kind, "state": row.state}
-    ctx.emit(f"artifacts.source.{what}", row.id, told | more)
+    data = {"name": row.name, "source": row.policy_name, "source_kind": row.kind, "state": row.state}
+    ctx.emit(f"artifacts.source.{what}", row.id, data | more)
     return source_view(row)

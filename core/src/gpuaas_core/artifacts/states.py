@@ -1,4 +1,4 @@
-"""The lives of artifact sources, artifacts and deliveries."""
+"""The lifecycles of artifact sources, artifacts and deliveries."""
 
 from ..kit.lifecycle import Lifecycle
 

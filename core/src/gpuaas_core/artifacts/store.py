@@ -1,8 +1,8 @@
-"""Content by its digest, in a folder beside the database: what was pushed (`kept`) and what was read from sources
-(`cache`, apart per source). A file appears under its digest whole and proven, or not at all.
+"""Content addressed by digest, in a folder beside the database: pushed content (`kept`) and content read from sources
+(`cache`, separate per source). A file appears under its digest only complete and verified.
 
-Several cores may share the folder. The cache has a bound: what was not used for longest goes first; what was pushed
-goes when no row of the store names it any more (`sweep`).
+Several cores may share the folder. The cache is bounded and evicts the least recently used files; pushed content
+is deleted when no row of the database refers to it (`sweep`).
 """
 
 import contextlib
@@ -19,21 +19,21 @@ from pathlib import Path
 from .errors import ContentDamaged, ContentWrong
 
 KEPT, CACHE = "kept", "cache"
-YOUNG_S = 3600  # what arrived just now may be named by a row in a moment
+YOUNG_S = 3600  # a file this young may get its row in a moment
 GIB = 1024**3
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """In bytes, as the settings say."""
+    """In bytes, from the settings."""
 
     largest: int = GIB  # one artifact
-    quota: int = GIB  # what one tenant keeps in the store
+    quota: int = GIB  # storage of one tenant
     cache: int = GIB
 
 
 class Incoming:
-    """A file that is being written; its digest is computed on the way."""
+    """A file being written; its digest is computed while it is received."""
 
     def __init__(self, file: BufferedWriter, path: Path, largest: int) -> None:
         self._file, self.path, self._largest = file, path, largest
@@ -42,7 +42,7 @@ class Incoming:
     def write(self, piece: bytes) -> None:
         self.size += len(piece)
         if self.size > self._largest:
-            raise ContentWrong(f"It has more than {self._largest} bytes.")
+            raise ContentWrong(f"The content has more than {self._largest} bytes.")
         self._hash.update(piece)
         self._file.write(piece)
 
@@ -58,12 +58,12 @@ class Incoming:
 class Store:
     def __init__(self, folder: Path, bounds: Bounds = Bounds()) -> None:
         self.folder, self.bounds = folder, bounds
-        self._proven: dict[Path, tuple[int, int]] = {}  # looked through by this process: size and time of the file
+        self._proven: dict[Path, tuple[int, int]] = {}  # verified by this process: size and mtime of the file
         self._evicting = threading.Lock()
 
     @contextlib.contextmanager
     def receiving(self, largest: int) -> Iterator[Incoming]:
-        """Gone at the end unless it was given its place."""
+        """The temporary file is deleted at the end unless it was moved into place."""
         folder = self.folder / "incoming"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / secrets.token_hex(16)
@@ -74,7 +74,7 @@ class Store:
             path.unlink(missing_ok=True)
 
     def keep(self, incoming: Incoming, shelf: str) -> str:
-        """Durable before anybody can see it. One that is there already is replaced by the same."""
+        """Durable before it is visible. An existing file is replaced by the same content."""
         incoming.settle()
         if shelf != KEPT:
             self._evict(incoming.size)
@@ -87,7 +87,7 @@ class Store:
         return incoming.sha256
 
     def opened(self, shelf: str, sha256: str, size: int) -> BufferedReader | None:
-        """The content, proven since this process began; None: it is not here. An open file outlives its eviction."""
+        """The content, verified since this process started; None: not stored. An open file survives its eviction."""
         place = self._place(shelf, sha256)
         try:
             file = place.open("rb")
@@ -98,21 +98,21 @@ class Store:
             return file
         file.close()
         if shelf == KEPT:
-            raise ContentDamaged(f"The file of sha256:{sha256} in the store was changed.")
+            raise ContentDamaged(f"The stored file of sha256:{sha256} was modified.")
         place.unlink(missing_ok=True)  # it can be read again
         return None
 
     def sweep(self, named: Callable[[str], bool]) -> int:
-        """What was pushed and is named by no row; and what was never finished."""
+        """Delete pushed content that no row refers to, and incomplete files."""
         old = time.time() - YOUNG_S
-        gone = 0
+        deleted = 0
         unfinished = self._files("incoming/*")
         for path in [*self._files(f"{KEPT}/??/*"), *unfinished]:
             with contextlib.suppress(FileNotFoundError):
                 if path.stat().st_mtime < old and (path in unfinished or not named(path.name)):
                     path.unlink()
-                    gone += 1
-        return gone
+                    deleted += 1
+        return deleted
 
     def _place(self, shelf: str, sha256: str) -> Path:
         return self.folder / shelf / sha256[:2] / sha256
@@ -121,20 +121,20 @@ class Store:
         return list(self.folder.glob(pattern))
 
     def _whole(self, file: BufferedReader, place: Path, sha256: str, size: int) -> bool:
-        found = os.fstat(file.fileno())
-        if found.st_size != size:
+        stat = os.fstat(file.fileno())
+        if stat.st_size != size:
             return False
-        if self._proven.get(place) != (found.st_size, found.st_mtime_ns):
+        if self._proven.get(place) != (stat.st_size, stat.st_mtime_ns):
             if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                 return False
             file.seek(0)
-            self._proven[place] = (found.st_size, found.st_mtime_ns)
+            self._proven[place] = (stat.st_size, stat.st_mtime_ns)
         return True
 
     def _note(self, place: Path) -> None:
         with contextlib.suppress(FileNotFoundError):
-            found = place.stat()
-            self._proven[place] = (found.st_size, found.st_mtime_ns)
+            stat = place.stat()
+            self._proven[place] = (stat.st_size, stat.st_mtime_ns)
 
     def _evict(self, coming: int) -> None:
         with self._evicting:
@@ -152,7 +152,7 @@ class Store:
 
 
 def _used_now(place: Path) -> None:
-    """The time of use is ours: many file systems do not keep it. The time of change stays what it was."""
+    """Set the access time explicitly, since many file systems do not record it. The modification time is kept."""
     with contextlib.suppress(OSError):
         os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
 

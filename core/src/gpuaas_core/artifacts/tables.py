@@ -1,4 +1,4 @@
-"""Tables of artifacts. `owner` is a tenant, or `platform`: whose tier a row belongs to, and whose data key seals."""
+"""Tables of artifacts. `owner` is a tenant or `platform`: the tier a row belongs to, and whose data key seals it."""
 
 from sqlalchemy import (
     JSON,
@@ -23,11 +23,13 @@ artifact_sources = Table(
     Column("id", String(40), primary_key=True),
     Column("owner", String(40), nullable=False),
     Column("name", String(40), nullable=False),
-    Column("policy_name", String(63), nullable=False),  # what policies call it: no other source has it while it lives
+    Column(
+        "policy_name", String(63), nullable=False
+    ),  # its name in policies, unique among sources that are not removed
     Column("kind", String(10), nullable=False),  # oci, blob, store
     Column("base_url", Text, nullable=False),
     Column("host", String(255), nullable=False),
-    Column("port", Integer),  # said apart, if it is unusual
+    Column("port", Integer),  # set only if it is not the default
     Column("private_addresses", Integer, nullable=False),
     Column("open_to_tenants", Integer, nullable=False),
     Column("credential_kind", String(10)),
@@ -86,10 +88,10 @@ artifact_deliveries = Table(
     Column("id", String(40), primary_key=True),
     Column("artifact_id", String(40), ForeignKey("artifacts.id"), nullable=False),
     Column("tenant_id", String(40), nullable=False),
-    Column("project_id", String(40)),  # none: what the platform itself brings
+    Column("project_id", String(40)),  # null: delivered by the platform itself
     Column("node_id", String(40), nullable=False),
     Column("task_id", String(40)),
-    Column("app_slug", String(40)),  # whose entitlement narrows, too
+    Column("app_slug", String(40)),  # the entitlement whose policy applies as well
     Column("state", String(20), nullable=False),
     Column("expires_at", BigInteger, nullable=False),
     Column("fetches", Integer, nullable=False),

@@ -1,1 +1,1 @@
-"""Backup and restore: a store copied while it serves, and brought back so that nothing goes back with it."""
+"""Backup and restore: copies the database while it serves, and fences stale state after a restore."""

@@ -1,8 +1,8 @@
-"""What must not go back when a store does. Machines, controllers, readers and people may know a newer past than it has.
+"""What a restore must fence. Nodes, controllers, event readers and people may know newer state than the backup.
 
-Readers of events are told that their place is gone. Controllers lose their claims, under epochs no host has seen. Every
-machine is doubted until it has applied whom to trust anew. People sign in again, and no enrolment token works twice.
-New ids sort after all that were given out since the backup.
+Event cursors become invalid. Controllers lose their claims, under epochs no host has seen. Nodes are untrusted until
+they applied their full trust again. People sign in again, and no enrolment token works twice. New ids sort after all
+ids issued since the backup.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ OPERATOR = Principal("operator", "operator", "the platform's operator")
 
 
 def fence(tx: Connection, reason: str, now: int) -> dict[str, Any]:
-    """Safe to repeat. How many of what were fenced."""
+    """Idempotent. Returns how many rows of each kind were fenced."""
     raise_number(tx, first_number(now))
     ctx = Context(tx, OPERATOR, Scope(), "platform.store.restore", correlate(None, None), now)
     renew_store_epoch(tx)

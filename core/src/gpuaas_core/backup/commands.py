@@ -1,4 +1,4 @@
-"""`gpuaas-core backup`, `restore` and `restored`: for the platform's operator, on the platform's own machine."""
+"""`gpuaas-core backup`, `restore` and `restored`: for the platform's operator, on the platform's own host."""
 
 import os
 import shutil
@@ -23,18 +23,18 @@ from ..settings import Settings
 from . import afterwards, copies
 from .copies import NotPossible
 
-ITS_OWN = {"alembic_version", "store_facts", "data_keys"}  # what a store has before anything happened
+ITS_OWN = {"alembic_version", "store_facts", "data_keys"}  # tables with rows in an unused database
 
 
 def backup(folder: Path) -> None:
-    """Copy the store, while it serves, into a new folder: everything but the master key.
+    """Copy the database, while it serves, into a new folder: everything except the master key.
 
     Example: `gpuaas-core backup /backups/gpuaas-monday`
 
     Parameters
     ----------
     folder
-        Made by this; must not be there yet.
+        Created by this command; must not exist yet.
     """
     settings = Settings.read()
     db = Database(settings.database_url)
@@ -44,19 +44,19 @@ def backup(folder: Path) -> None:
         _stop(error)
     finally:
         db.close()
-    rows = sum(one["rows"] for one in made["tables"].values())
-    print(f"{rows} rows of {len(made['tables'])} tables are in {folder}. The master key is not: keep it elsewhere.")
+    rows = sum(table["rows"] for table in made["tables"].values())
+    print(f"Copied {rows} rows of {len(made['tables'])} tables to {folder}. Back up the master key separately.")
 
 
 def restore(folder: Path) -> None:
-    """Bring a backup back, into an empty store, and fence what happened since. Needs the master key in its place.
+    """Restore a backup into an empty database, and fence what happened since. Needs the master key in place.
 
     Example: `GPUAAS_CORE_DATA=/srv/new gpuaas-core restore /backups/gpuaas-monday`
 
     Parameters
     ----------
     folder
-        What `gpuaas-core backup` made.
+        The folder written by `gpuaas-core backup`.
     """
     settings = Settings.read()
     try:
@@ -75,13 +75,13 @@ def restore(folder: Path) -> None:
 
 
 def restored() -> None:
-    """After the store was brought back with other tools (pg_restore, a snapshot): fence what happened since.
+    """After a restore with other tools (pg_restore, a snapshot): fence what happened since.
 
     Example: `gpuaas-core restored`
     """
     settings = Settings.read()
     migrate(settings.database_url)
-    _fence(settings, "brought back with other tools")
+    _fence(settings, "restored with other tools")
 
 
 def _fence(settings: Settings, reason: str) -> None:
@@ -89,7 +89,7 @@ def _fence(settings: Settings, reason: str) -> None:
     done = db.write_now(lambda tx: afterwards.fence(tx, reason, system_clock()))
     db.close()
     counted = ", ".join(f"{number} {what}" for what, number in done.items())
-    print(f"Fenced: {counted}. Now `gpuaas-core audit verify` and `gpuaas-core doctor`, then serve.")
+    print(f"Fenced: {counted}. Next run `gpuaas-core audit verify` and `gpuaas-core doctor`, then serve.")
 
 
 def _load(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
@@ -102,12 +102,10 @@ def _load(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def _check_key(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
-    """Before anything is written. Never makes a key: a new one opens nothing."""
+    """Before anything is written. Never creates a key: a new one opens nothing."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
-        raise NotPossible(
-            f"There is no master key at {path}. Put the one there that the backup's store was served with."
-        )
+        raise NotPossible(f"No master key at {path}. Put the master key of the backed-up platform there.")
     roots = [row for row in copies.rows_of(folder, manifest, "data_keys") if row["owner"] == ROOT]
     holder = open_holder(settings.custody, os.environ, settings.data_dir)
     try:
@@ -115,7 +113,7 @@ def _check_key(settings: Settings, folder: Path, manifest: dict[str, Any]) -> No
             unwrap(holder, SimpleNamespace(**row))  # type: ignore[arg-type]
     except Problem as error:
         raise NotPossible(
-            f"This master key does not open this backup: {error.detail} Use the one of its time."
+            f"The master key does not open this backup: {error.detail} Use the key from the time of the backup."
         ) from error
 
 
@@ -126,7 +124,7 @@ def _check_empty(settings: Settings, manifest: dict[str, Any]) -> None:
             _check_schema(tx, manifest["schema"])
             for name in set(sa.inspect(tx).get_table_names()) - ITS_OWN:
                 if tx.execute(sa.select(sa.literal(1)).select_from(sa.table(name)).limit(1)).first():
-                    raise NotPossible(f"The store is not empty ({name} has rows). Name an empty database.")
+                    raise NotPossible(f"The database is not empty ({name} has rows). Restore into an empty database.")
     finally:
         engine.dispose()
 
@@ -138,16 +136,18 @@ def _check_schema(tx: sa.Connection, wanted: str) -> None:
         raise NotPossible(f"The backup has the newer schema {wanted!r}. Restore it with that release.") from error
     there = MigrationContext.configure(tx).get_current_revision()
     if there not in (None, wanted):
-        raise NotPossible(f"The store has the schema {there!r} and the backup {wanted!r}. Name an empty database.")
+        raise NotPossible(f"The database has schema {there!r}, the backup {wanted!r}. Restore into an empty database.")
 
 
 def _bring_checkpoints(settings: Settings, folder: Path) -> str:
-    """Those that lie here are newer than the backup's, or of another machine: they stay, and tell the truth."""
+    """Existing checkpoints are newer than the backup's, or of another platform: they are kept."""
     if settings.checkpoints.is_dir() and any(settings.checkpoints.iterdir()):
-        return f"The audit checkpoints in {settings.checkpoints} stay: what they know and the store does not, is lost."
+        return (
+            f"The audit checkpoints in {settings.checkpoints} are kept: rows they cover that the backup lacks are lost."
+        )
     if (folder / copies.CHECKPOINTS).is_dir():
         shutil.copytree(folder / copies.CHECKPOINTS, settings.checkpoints, dirs_exist_ok=True)
-    return f"The audit checkpoints of the backup are in {settings.checkpoints}."
+    return f"Restored the audit checkpoints to {settings.checkpoints}."
 
 
 def _stop(error: NotPossible) -> NoReturn:

@@ -1,8 +1,8 @@
-"""A backup: a folder with a manifest and a file per table, all of one moment of a store that goes on serving.
+"""A backup: a folder with a manifest and a file per table, one snapshot of a database that keeps serving.
 
-Rows are JSON lines, so what SQLite held can be restored into PostgreSQL and the other way round. Secrets lie in it as
-they lie in the store, sealed; the master key is not in it. A backup is there whole or not at all, and is checked whole
-before a row of it is used.
+Rows are JSON lines, so a backup of SQLite can be restored into PostgreSQL and the other way round. Secrets are
+contained sealed, as in the database; the master key is not included. A backup is written atomically, and verified
+completely before a row of it is used.
 """
 
 import base64
@@ -29,14 +29,14 @@ MANIFEST, TABLES, CHECKPOINTS = "manifest.json", "tables", "checkpoints"
 
 
 class NotPossible(Exception):
-    """A sentence and a way out, for the operator."""
+    """A sentence for the operator, with what to do."""
 
 
 def write(db: Database, checkpoints: Path, folder: Path, now: int) -> dict[str, Any]:
-    """Checkpoints first: they must know of no row that the copy of the store does not have."""
+    """Checkpoints first: they must not cover a row that the copy of the database lacks."""
     partial = folder.with_name(f"{folder.name}.partial")
     if folder.exists():
-        raise NotPossible(f"{folder} is there already. Name a folder that is not.")
+        raise NotPossible(f"{folder} exists already. Choose a new folder.")
     shutil.rmtree(partial, ignore_errors=True)
     (partial / TABLES).mkdir(parents=True, mode=0o700)
     partial.chmod(0o700)
@@ -46,7 +46,7 @@ def write(db: Database, checkpoints: Path, folder: Path, now: int) -> dict[str, 
     files = {str(path.relative_to(partial)): _digest(path) for path in sorted(partial.rglob("*")) if path.is_file()}
     manifest = {"format": FORMAT, "at": now, "core_version": __version__, "files": files} | about
     (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
-    for path in (one for one in partial.rglob("*") if one.is_file()):
+    for path in (path for path in partial.rglob("*") if path.is_file()):
         path.chmod(0o600)
         _sync(path)
     partial.rename(folder)
@@ -55,14 +55,14 @@ def write(db: Database, checkpoints: Path, folder: Path, now: int) -> dict[str, 
 
 
 def _write_tables(tx: sa.Connection, folder: Path) -> dict[str, Any]:
-    found = {table.name: _write_table(tx, table, folder) for table in metadata.sorted_tables}
+    tables = {table.name: _write_table(tx, table, folder) for table in metadata.sorted_tables}
     about = {"schema": MigrationContext.configure(tx).get_current_revision(), "id_number": read_number(tx)}
-    return about | {"tables": found}
+    return about | {"tables": tables}
 
 
 def _write_table(tx: sa.Connection, table: sa.Table, folder: Path) -> dict[str, Any]:
     kinds = [(column.name, _kind(column)) for column in table.columns]
-    # A JSON column as text: what is written there, not what Python makes of it.
+    # A JSON column as text, byte for byte.
     asked = [sa.cast(c, sa.Text).label(c.name) if _kind(c) == "json" else c for c in table.columns]
     count = 0
     with gzip.open(folder / f"{table.name}.jsonl.gz", "wt", compresslevel=3) as file:
@@ -76,13 +76,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text())
     except (OSError, ValueError) as error:
-        raise NotPossible(f"{folder} is no backup: its {MANIFEST} cannot be read. Name a whole backup.") from error
+        raise NotPossible(f"{folder} is not a backup: cannot read its {MANIFEST}. Choose a complete backup.") from error
     if manifest.get("format") != FORMAT:
-        raise NotPossible("This backup has another format. Restore it with the release that made it.")
+        raise NotPossible("Unknown backup format. Restore it with the release that created it.")
     for name, digest in manifest["files"].items():
         path = folder / name
         if not path.is_file() or _digest(path) != digest:
-            raise NotPossible(f"{name} of the backup is missing or was changed. Use another backup.")
+            raise NotPossible(f"The file {name} of the backup is missing or modified. Use another backup.")
     return manifest
 
 
@@ -94,7 +94,7 @@ def rows_of(folder: Path, manifest: dict[str, Any], table: str) -> Iterator[dict
 
 
 def load(tx: sa.Connection, folder: Path, manifest: dict[str, Any]) -> None:
-    """Into the schema the backup has, which is not always the newest: so by names, not by today's tables."""
+    """Into the backup's schema, which may be older than the current one: so by names, not by today's tables."""
     for table in reversed(manifest["tables"]):
         tx.execute(sa.delete(sa.table(table)))
     for table, about in manifest["tables"].items():
@@ -105,7 +105,7 @@ def load(tx: sa.Connection, folder: Path, manifest: dict[str, Any]) -> None:
             tx.execute(add, some)
             count += len(some)
         if count != about["rows"]:
-            raise NotPossible(f"{table} has {count} rows and should have {about['rows']}. Use another backup.")
+            raise NotPossible(f"The table {table} has {count} rows instead of {about['rows']}. Use another backup.")
     if "id_number" in manifest:  # the schema of an older backup has none
         raise_number(tx, manifest["id_number"])
 

@@ -1,1 +1,1 @@
-"""Machines: how they enrol, what they are trusted with, and which project holds which one."""
+"""Nodes: how they enrol, what they trust, and which project holds which node."""

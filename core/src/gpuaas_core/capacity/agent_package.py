@@ -1,7 +1,7 @@
-"""The agent as hosts get it: one archive, the same bytes wherever it is made from the same files, and its installer.
+"""The agent as hosts download it: a reproducible archive and its installer.
 
-The installer has the archive's digest in it, and whoever prints the line for a host (`gpuaas node enrol`) has the
-installer's: what runs on the host is what the platform said, whoever stands in between. Read by agent_routes.
+The installer contains the archive's digest, and the printed enrolment command (`gpuaas node enrol`) contains the
+installer's: so the host runs exactly what the platform ships, whatever lies between them. Read by agent_routes.
 """
 
 import functools
@@ -29,21 +29,21 @@ class AgentPackage:
 
 
 def of_version(version: str) -> AgentPackage:
-    found = package()
-    if version not in (CURRENT, found.version):
+    packaged = package()
+    if version not in (CURRENT, packaged.version):
         raise NotFound(
-            f"This platform has the agent {found.version}, not {version[:40]!r}.", way_out="Ask for `current`."
+            f"This platform ships agent {packaged.version}, not {version[:40]!r}.", way_out="Request `current`."
         )
-    return found
+    return packaged
 
 
 @functools.cache
 def package() -> AgentPackage:
-    """From where it is installed beside the core; files do not change under a running core."""
+    """Built from the package installed beside the core; its files do not change while the core runs."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise NotFound(
-            "The agent is not installed beside this core.", way_out="Install gpuaas-agent where the core runs."
+            "The agent package is not installed beside this core.", way_out="Install gpuaas-agent where the core runs."
         )
     folder = Path(next(iter(spec.submodule_search_locations)))
     archive = pack(folder)
@@ -55,7 +55,7 @@ def package() -> AgentPackage:
 
 
 def pack(folder: Path) -> bytes:
-    """Names in order, owner root, no times: the digest says what is in it and nothing else."""
+    """Sorted names, owner root, no timestamps: the digest depends only on the contents."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(folder.rglob("*")):
@@ -68,9 +68,9 @@ def pack(folder: Path) -> bytes:
 
 
 def _version(text: str) -> str:
-    found = re.search(r'^__version__ = "([^"]+)"$', text, re.M)
-    if found is None:
+    match = re.search(r'^__version__ = "([^"]+)"$', text, re.M)
+    if match is None:
         raise NotFound(
-            "The agent beside this core names no version.", way_out="Install gpuaas-agent where the core runs."
+            "The agent package beside this core has no version.", way_out="Install gpuaas-agent where the core runs."
         )
-    return found.group(1)
+    return match.group(1)

@@ -1,4 +1,4 @@
-"""HTTP out: the agent for hosts that have nothing yet. Public, because there is nothing secret in it."""
+"""Routes: the agent's archive and installer for new hosts. Public, because they contain no secrets."""
 
 from fastapi import APIRouter, Response
 
@@ -12,30 +12,30 @@ INSTALLER = "/v1/agent/install.py"
 
 @router.get("", **public())
 async def get_agent(call: Caller) -> AgentView:
-    """Which agent this platform gives to hosts, and the digests of archive and installer."""
-    found = agent_package.package()
+    """The agent version this platform ships, with the digests of archive and installer."""
+    agent = agent_package.package()
     return AgentView(
-        version=found.version,
-        path=f"/v1/agent/{found.version}",
-        sha256=found.sha256,
-        size=len(found.archive),
+        version=agent.version,
+        path=f"/v1/agent/{agent.version}",
+        sha256=agent.sha256,
+        size=len(agent.archive),
         installer_path=INSTALLER,
-        installer_sha256=found.installer_sha256,
+        installer_sha256=agent.installer_sha256,
     )
 
 
 @router.get("/install.py", response_class=Response, **public())
 async def get_installer(call: Caller) -> Response:
-    """A small Python program without secrets: it gets the archive, checks it, and starts the agent."""
-    found = agent_package.package()
-    return _file(found.installer, "text/x-python; charset=utf-8", found.installer_sha256)
+    """A small Python program without secrets: it downloads the archive, verifies it, and starts the agent."""
+    agent = agent_package.package()
+    return _file(agent.installer, "text/x-python; charset=utf-8", agent.installer_sha256)
 
 
 @router.get("/{agent_version}", response_class=Response, **public())
 async def get_agent_archive(call: Caller, agent_version: str) -> Response:
-    """The agent as a tar archive, always the same bytes for the same version; `current` is what hosts get now."""
-    found = agent_package.of_version(agent_version)
-    return _file(found.archive, "application/x-tar", found.sha256)
+    """The agent as a reproducible tar archive; `current` is the version shipped now."""
+    agent = agent_package.of_version(agent_version)
+    return _file(agent.archive, "application/x-tar", agent.sha256)
 
 
 def _file(content: bytes, media: str, sha256: str) -> Response:

@@ -1,4 +1,4 @@
-"""Hold machines for projects, and give them back. An allocation is active, and ends, when its machine says so."""
+"""Allocate nodes to projects, and release them. The node's report makes an allocation active or released."""
 
 from typing import Any
 
@@ -22,29 +22,29 @@ from .trust import next_generation
 
 declare(
     {
-        "capacity.allocation.requested": "A project asks to hold a machine.",
-        "capacity.allocation.active": "The machine trusts the project's allocation; apps may be placed on it.",
-        "capacity.allocation.releasing": "An allocation is being given back.",
-        "capacity.allocation.released": "The machine no longer trusts the allocation; it is free.",
-        "capacity.allocation.extended": "The lease of an allocation ends at another time.",
-        "capacity.allocation.integrated": "An app's controller noted something about an allocation it works on.",
-        "capacity.allocation.wiped": "What the platform's work left of an allocation is gone from its machine.",
-        "capacity.allocation.wipe_failed": "A machine could not be wiped, so it stays held: `gpuaas node wipe`.",
-        "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance is still on it.",
+        "capacity.allocation.requested": "A project requested a node.",
+        "capacity.allocation.active": "The node trusts the project's allocation; apps may be placed on it.",
+        "capacity.allocation.releasing": "An allocation is being released.",
+        "capacity.allocation.released": "The node no longer trusts the allocation; it is free.",
+        "capacity.allocation.extended": "The lease of an allocation was changed.",
+        "capacity.allocation.integrated": "An app's controller stored metadata on an allocation.",
+        "capacity.allocation.wiped": "The node was wiped after an allocation.",
+        "capacity.allocation.wipe_failed": "Wiping a node failed, so it stays held: `gpuaas node wipe`.",
+        "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance still uses it.",
     }
 )
 
 
-CLEAN = (None, "done")  # `wipe` of an allocation that leaves its machine to others
+CLEAN = (None, "done")  # values of `wipe` with which the node is free for other projects
 
 
 def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> Row[Any]:
     held = select(nodes).where(nodes.c.id == body.node_id).with_for_update(key_share=True)
     node = ctx.tx.execute(held).first()
     if node is None or node.tenant_id != ctx.scope.tenant_id:
-        raise NotFound("There is no such machine in this tenant.")
+        raise NotFound("The tenant has no such node.")
     if node.state != "ready":
-        raise NodeNotReady(f"The machine {node.name!r} is {node.state}.")
+        raise NodeNotReady(f"The node {node.name!r} is {node.state}.")
     _check_policy(ctx, node)
     allocation_id = ctx.resource_id = _hold(ctx, project_id, node, body.name or node.name, body)
     row = allocation_row(ctx.tx, project_id, allocation_id)
@@ -53,21 +53,21 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
 
 
 def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllocations) -> list[Row[Any]]:
-    """As many machines of a kind as were asked for, or none."""
-    found = pick(ctx, body.want)
-    ids = [_hold(ctx, project_id, node, _named(body.name, number, node), body) for number, node in enumerate(found, 1)]
+    """As many nodes of a kind as requested, or none."""
+    picked = pick(ctx, body.want)
+    ids = [_hold(ctx, project_id, node, _name(body.name, number, node), body) for number, node in enumerate(picked, 1)]
     ctx.resource_id = ids[0]
     rows = allocations_by_id(ctx.tx, project_id, ids)
     quotas.take(ctx, project_id, allocations=len(ids), gpus=sum(row.gpus for row in rows.values()))
-    return [rows[one] for one in ids]
+    return [rows[allocation_id] for allocation_id in ids]
 
 
-def _named(name: str | None, number: int, node: Row[Any]) -> str:
+def _name(name: str | None, number: int, node: Row[Any]) -> str:
     return f"{name[: 39 - len(str(number))]}-{number}" if name else node.name
 
 
 def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schemas.Terms) -> str:
-    """The caller counts it against the project's quota."""
+    """The caller counts the allocation against the project's quota."""
     _check_scheduler_type(ctx.tx, terms.scheduler_type)
     allocation_id = new_id("alloc")
     row = {
@@ -89,15 +89,17 @@ def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schem
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(allocations).values(**row))
     except IntegrityError as error:
-        raise NodeTaken(f"The machine {node.name!r} is held already.") from error
+        raise NodeTaken(f"The node {node.name!r} is already held.") from error
     ctx.emit("capacity.allocation.requested", allocation_id, {"allocation_id": allocation_id, "node_id": node.id})
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")
     return allocation_id
 
 
 def _check_scheduler_type(tx: Connection, wanted: str | None) -> None:
     if wanted is not None and wanted not in (known := declared_backends(tx)):
-        raise SchedulerTypeUnknown(f"{wanted!r} is not one of: {', '.join(sorted(known)) or 'none yet'}.")
+        raise SchedulerTypeUnknown(
+            f"Unknown scheduler type {wanted!r}. Known: {', '.join(sorted(known)) or 'none yet'}."
+        )
 
 
 def integrate(ctx: Context, row: Row[Any], integration: dict[str, Any]) -> Row[Any]:
@@ -108,34 +110,34 @@ def integrate(ctx: Context, row: Row[Any], integration: dict[str, Any]) -> Row[A
 
 
 def _gpus(tx: Connection, node: Row[Any]) -> int:
-    """What its SKU promises; what the machine says of itself where the platform does not know the SKU."""
+    """From its SKU; from the node's own report where the SKU is unknown."""
     promised = tx.execute(select(skus.c.gpu_count).where(skus.c.name == node.sku)).scalar()
     return len(node.facts.get("gpus", [])) if promised is None else promised
 
 
 def _check_policy(ctx: Context, node: Row[Any]) -> None:
-    """Whether policy lets the project hold this machine: by where it stands and what it is."""
-    overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The machine {node.name!r} cannot be held"
+    """Whether policy lets the project hold this node, by its region and SKU."""
+    overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The node {node.name!r} cannot be held"
     require(overlays, "regions", node.region, of=cannot)
     require(overlays, "skus", node.sku, of=cannot)
 
 
 def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Whether something still runs on it is asked by the instances room, under the lock of `hold_allocation`."""
+    """The instances room checks whether something still uses it, under the lock of `hold_allocation`."""
     row = hold_allocation(ctx, project_id, allocation_id)
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")
     generation = next_generation(ctx.tx, row.node_id)
     revoking.of_allocation(ctx, allocation_id, generation)
     _move(ctx, row, "release", row.tenant_id, trust_generation=generation, overdue_since=None)
-    ctx.ring(f"node:{row.node_id}")
+    ctx.notify(f"node:{row.node_id}")
     return allocation_row(ctx.tx, project_id, allocation_id)
 
 
 def extend_allocation(ctx: Context, project_id: str, allocation_id: str, expires_in_s: int | None) -> Row[Any]:
     row = hold_allocation(ctx, project_id, allocation_id)
     ctx.resource_id = allocation_id
-    ALLOCATION.after(row.state, "release")  # what cannot be given back any more has no end to move
+    ALLOCATION.after(row.state, "release")  # raises if the allocation can no longer be released
     expires_at = ctx.now + expires_in_s * 1000 if expires_in_s else None
     change = {"expires_at": expires_at, "overdue_since": None, "updated_at": ctx.now}
     ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(**change))
@@ -145,21 +147,21 @@ def extend_allocation(ctx: Context, project_id: str, allocation_id: str, expires
 
 
 def mark_overdue(ctx: Context, row: Row[Any]) -> None:
-    """Told once; it is given back as soon as nothing uses it, or extended."""
+    """Emitted once; the allocation is released as soon as nothing uses it, unless it is extended."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(overdue_since=ctx.now))
     facts = {"allocation_id": row.id, "node_id": row.node_id, "expires_at": row.expires_at}
     ctx.emit("capacity.allocation.overdue", row.id, facts, scope=_scope(row, row.tenant_id))
 
 
 def hold_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Locked with its machine: nothing is put on it, and the machine reports nothing about it, until we are done."""
+    """Locked with its node: until the transaction ends nothing is placed on it and no report about it is applied."""
     row = allocation_row(ctx.tx, project_id, allocation_id)
     node_row(ctx.tx, row.node_id, lock=True)
     return allocation_row(ctx.tx, project_id, allocation_id, lock=True)
 
 
 def settle(ctx: Context, node: Row[Any], applied: int) -> None:
-    """The machine trusts up to this generation: what waited for that goes on."""
+    """The node applied trust up to this generation: allocations that waited for it advance."""
     waiting = select(allocations).where(
         allocations.c.node_id == node.id,
         allocations.c.state.in_(["requested", "releasing"]),
@@ -173,12 +175,12 @@ def settle(ctx: Context, node: Row[Any], applied: int) -> None:
 
 
 def await_wipe(ctx: Context, allocation_id: str) -> None:
-    """Being given back, it frees its machine only when that says that it was wiped."""
+    """A releasing allocation frees its node only when the node reports that it was wiped."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(wipe="pending"))
 
 
 def wiped(ctx: Context, node: Row[Any], row: Row[Any], *, clean: bool, reason: str) -> None:
-    """The caller holds machine and allocation. A machine that is not clean stays held."""
+    """The caller has locked node and allocation. A node that is not clean stays held."""
     if row.state != "releasing" or row.wipe in CLEAN:
         return
     change = {"wipe": "done" if clean else "failed", "updated_at": ctx.now}

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: the SSH authorities of a tenant and how one takes over from another."""
+"""Routes: the SSH authorities of a tenant and their rotation."""
 
 from fastapi import APIRouter, Response
 
@@ -11,19 +11,19 @@ router = APIRouter(prefix="/v1/tenants/{tenant_id}/ssh-authorities", tags=["cust
 
 @router.get("", **needs("custody.authority.read", "tenant"))
 async def list_ssh_authorities(call: Caller, tenant_id: str) -> schemas.AuthoritiesView:
-    """Public halves, and who still waits for what."""
+    """The public keys, and what each rotation waits for."""
     return await call.read(lambda ctx: authority_rotation.view(ctx.tx, tenant_id, ctx.now))
 
 
 @router.post("/rotate", response_model=schemas.AuthoritiesView, **needs("custody.authority.rotate", "tenant"))
 async def rotate_ssh_authority(call: Caller, tenant_id: str, body: schemas.RotateAuthority) -> Response:
-    """Begins; the rest happens by itself as soon as nobody is hurt by it."""
+    """Start a rotation; its further steps follow automatically when they lock out no host or client."""
     return await call.write(lambda ctx: authority_rotation.rotate(ctx, call.vault, tenant_id, body.purpose))
 
 
 @router.post("/finish", response_model=schemas.AuthoritiesView, **needs("custody.authority.rotate", "tenant"))
 async def finish_ssh_authority_rotation(call: Caller, tenant_id: str, body: schemas.FinishRotation) -> Response:
-    """The step that is due, now; with `force` although somebody lags."""
+    """Take the next step now; with `force` even if it locks out hosts or clients that lag."""
 
     def finish(ctx: Context) -> schemas.AuthoritiesView:
         return authority_rotation.finish(ctx, call.vault, tenant_id, body.purpose, force=body.force)

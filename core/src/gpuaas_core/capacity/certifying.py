@@ -1,4 +1,4 @@
-"""Host certificates are signed again: when two thirds of their life are over, and when another authority took over."""
+"""Renews host certificates: after two thirds of their lifetime, and when another authority took over."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from .reads import node_scope
 from .tables import nodes
 from .trust import next_authority_generation
 
-declare({"capacity.node.certified": "A machine has a new host certificate; it shows it once it has applied its trust."})
+declare({"capacity.node.certified": "A host certificate was issued; the node uses it once it applied its trust."})
 
-RENEW_MS = authorities.HOST_CERTIFICATE_S * 1000 // 3  # before its end
+RENEW_MS = authorities.HOST_CERTIFICATE_S * 1000 // 3  # before the certificate expires
 AT_ONCE = 100
 
 
@@ -31,7 +31,7 @@ def _due(now: int) -> Any:
 
 
 def certify(ctx: Context, vault: Vault, which: Any, *, most: int | None = None) -> None:
-    """In the order in which machines are picked, so that nobody waits for each other."""
+    """Locked in the order in which nodes are picked, to avoid deadlocks."""
     query = select(nodes).where(which, nodes.c.state != "retired").order_by(nodes.c.name, nodes.c.id).limit(most)
     for node in ctx.tx.execute(query.with_for_update(key_share=True)).all():
         _certify(ctx, vault, node)
@@ -45,4 +45,4 @@ def _certify(ctx: Context, vault: Vault, node: Row[Any]) -> None:
     next_authority_generation(ctx.tx, node.id, **change, host_certified_until=until)
     facts = {"node_name": node.name, "expires_at": until}
     ctx.emit("capacity.node.certified", node.id, facts, scope=node_scope(ctx.tx, node.id))
-    ctx.ring(f"node:{node.id}")
+    ctx.notify(f"node:{node.id}")

@@ -4,10 +4,10 @@ from ..kit.problems import Problem
 
 
 class EnrolmentTokenInvalid(Problem):
-    """`reused`: the id of the enrolment, where the token is a real one that another machine has used."""
+    """`reused`: the id of the enrolment, if the token is valid but was used by another machine."""
 
-    status, code, title = 401, "enrolment_token_invalid", "The enrolment token is not accepted"
-    way_out = "Ask for a new token (POST /v1/tenants/{id}/enrolments): each works once and for ten minutes."
+    status, code, title = 401, "enrolment_token_invalid", "Enrolment token rejected"
+    way_out = "Create a new token (POST /v1/tenants/{id}/enrolments). A token works once, within ten minutes."
 
     def __init__(self, detail: str, *, reused: str | None = None) -> None:
         super().__init__(detail)
@@ -15,72 +15,72 @@ class EnrolmentTokenInvalid(Problem):
 
 
 class MachineHeld(Problem):
-    status, code, title = 409, "machine_held", "This machine is enrolled already, and held"
-    way_out = "Keep it as it is with `gpuaas node readmit`, or release its allocation and enrol it again."
+    status, code, title = 409, "machine_held", "This machine is already enrolled as a node that is held"
+    way_out = "Keep the node with `gpuaas node readmit`, or release its allocation and enrol it again."
 
 
 class NodeSuspended(Problem):
-    status, code, title = 409, "node_suspended", "The machine is suspended: its identity was copied"
-    way_out = (
-        "Find the copy; then `gpuaas node readmit NAME --reason …` gives the machine a new identity, or retire it."
-    )
+    status, code, title = 409, "node_suspended", "Node suspended: its identity was copied"
+    way_out = "Find the copy. Then give the node a new identity (`gpuaas node readmit NAME --reason …`), or retire it."
 
 
 class NodeNameTaken(Problem):
-    status, code, title = 409, "node_name_taken", "The tenant has a machine with this name"
-    way_out = "Choose another name, enrol that machine again (`gpuaas node readmit NAME`), or retire it first."
+    status, code, title = 409, "node_name_taken", "Node name already in use"
+    way_out = "Choose another name, enrol that node again (`gpuaas node readmit NAME`), or retire it first."
 
 
 class NodeNotReady(Problem):
-    status, code, title = 409, "node_not_ready", "The machine is not ready"
-    way_out = "Wait until the machine reports (`gpuaas node list`), or choose another one."
+    status, code, title = 409, "node_not_ready", "Node not ready"
+    way_out = "Wait until the node reports (`gpuaas node list`), or choose another node."
 
 
 class NodeTaken(Problem):
-    status, code, title = 409, "node_taken", "The machine is held by an allocation already"
-    way_out = "Release that allocation first, or choose another machine."
+    status, code, title = 409, "node_taken", "Node already held by an allocation"
+    way_out = "Release that allocation first, or choose another node."
 
 
 class AllocationInUse(Problem):
-    status, code, title = 409, "allocation_in_use", "The allocation is in use"
+    status, code, title = 409, "allocation_in_use", "Allocation in use"
     way_out = "Decommission the instance that uses it first, or choose another allocation."
 
 
 class NodeHeld(Problem):
-    status, code, title = 409, "node_held", "The machine is held by an allocation"
-    way_out = "Release that allocation first (`gpuaas allocation release`); a machine retires empty."
+    status, code, title = 409, "node_held", "Node held by an allocation"
+    way_out = "Release that allocation first (`gpuaas allocation release`). Only a free node can be retired."
 
 
 class CapacityShort(Problem):
-    status, code, title = 409, "capacity_short", "There are not enough free machines of this kind"
-    way_out = "Ask for fewer or another kind, or ask again later: `capacity` says how many can be had now."
+    status, code, title = 409, "capacity_short", "Not enough free nodes of this kind"
+    way_out = "Request fewer nodes or another kind, or retry later. `capacity` has the number available now."
 
 
 class QuotaExceeded(Problem):
-    status, code, title = 409, "quota_exceeded", "The project's quota does not allow this"
-    way_out = "Release what is not needed, or ask a tenant administrator to raise the quota: `quota` has the figures."
+    status, code, title = 409, "quota_exceeded", "Quota exceeded"
+    way_out = "Release unused allocations, or ask a tenant administrator to raise the quota. `quota` has the figures."
 
 
 class SchedulerTypeUnknown(Problem):
-    status, code, title = 422, "scheduler_type_unknown", "No app declares this scheduler type"
-    way_out = "Leave it out, or name what an app of the catalog runs on: `detail` lists what there is."
+    status, code, title = 422, "scheduler_type_unknown", "Unknown scheduler type"
+    way_out = "Omit it, or use a type that an app of the catalog declares; `detail` lists them."
 
 
 class NameTaken(Problem):
-    status, code, title = 409, "name_taken", "There is one with this name already"
-    way_out = "Choose another name, or use the one that is there."
+    status, code, title = 409, "name_taken", "Name already in use"
+    way_out = "Choose another name, or use the existing resource."
 
 
 class AuthorityRotates(Problem):
-    status, code, title = 409, "authority_rotates", "This SSH authority is being rotated already"
-    way_out = "Wait until the rotation is over (`gpuaas ssh-authority list`), or take its next step (`… finish`)."
+    status, code, title = 409, "authority_rotates", "SSH authority rotation already in progress"
+    way_out = "Wait until the rotation ends (`gpuaas ssh-authority list`), or take its next step (`… finish`)."
 
 
 class AuthorityInUse(Problem):
-    status, code, title = 409, "authority_in_use", "Somebody still needs the old SSH authority"
-    way_out = "Wait for those in `waits_for`, or send `force`: they are locked out until they have caught up."
+    status, code, title = 409, "authority_in_use", "The old SSH authority is still needed"
+    way_out = (
+        "Wait for the nodes and grants in `waits_for`, or send `force` to lock them out until they have caught up."
+    )
 
 
 class StillUsed(Problem):
-    status, code, title = 409, "still_used", "There is a machine that has this"
-    way_out = "Retire the machine or take it out of the pool first, or let its invitation end (ten minutes)."
+    status, code, title = 409, "still_used", "Still in use by a node"
+    way_out = "Retire the node or remove it from the pool first, or wait until its enrolment expires (ten minutes)."

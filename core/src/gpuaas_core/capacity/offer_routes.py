@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: regions, SKUs, pools and quotas: what there is to hold, and how much of it."""
+"""Routes: regions, SKUs, pools and quotas."""
 
 from fastapi import APIRouter, Response
 from sqlalchemy import select
@@ -19,7 +19,7 @@ async def create_region(call: Caller, body: schemas.CreateRegion) -> Response:
 
 @router.post("/regions/delete", response_model=schemas.RegionView, **needs("capacity.region.delete"))
 async def delete_region(call: Caller, body: schemas.NameOffer) -> Response:
-    """Only where no machine stands."""
+    """Only a region without nodes can be deleted."""
     return await call.write(lambda ctx: offers.delete_region(ctx, body.name))
 
 
@@ -31,13 +31,13 @@ async def list_regions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
 
 @router.post("/skus", status_code=201, response_model=schemas.SkuView, **needs("capacity.sku.create"))
 async def create_sku(call: Caller, body: schemas.CreateSku) -> Response:
-    """What a kind of machine has and costs. Allocations made from now on count its GPUs."""
+    """Create a kind of node with its price. Allocations made from now on count its GPUs."""
     return await call.write(lambda ctx: offers.create_sku(ctx, body), status=201)
 
 
 @router.post("/skus/delete", response_model=schemas.SkuView, **needs("capacity.sku.delete"))
 async def delete_sku(call: Caller, body: schemas.NameOffer) -> Response:
-    """Only if there is no machine of it. What allocations counted of it stays counted."""
+    """Only a SKU without nodes can be deleted. Existing allocations keep their counted GPUs."""
     return await call.write(lambda ctx: offers.delete_sku(ctx, body.name))
 
 
@@ -61,7 +61,7 @@ async def create_pool(call: Caller, tenant_id: str, body: schemas.CreatePool) ->
     "/tenants/{tenant_id}/pools/delete", response_model=schemas.PoolView, **needs("capacity.pool.delete", "tenant")
 )
 async def delete_pool(call: Caller, tenant_id: str, body: schemas.NameOffer) -> Response:
-    """Only an empty one."""
+    """Only an empty pool can be deleted."""
     return await call.write(lambda ctx: offers.delete_pool(ctx, tenant_id, body.name))
 
 

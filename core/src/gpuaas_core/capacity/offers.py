@@ -1,4 +1,4 @@
-"""What there is to hold: regions and SKUs as records of the platform, and a tenant's pools of machines."""
+"""What can be held: regions and SKUs of the platform, and a tenant's pools of nodes."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from .tables import enrolments, nodes, pools, regions, skus
 
 declare(
     {
-        "capacity.region.created": "The platform has a new region.",
-        "capacity.sku.created": "The platform has a new kind of machine.",
-        "capacity.region.deleted": "A region where no machine stood is gone.",
-        "capacity.sku.deleted": "A kind of machine of which there was none is gone.",
-        "capacity.pool.deleted": "An empty pool is gone.",
-        "capacity.pool.created": "A tenant has a new pool of machines.",
-        "capacity.node.pooled": "A machine was put into a pool, or taken out of one.",
+        "capacity.region.created": "A region was created.",
+        "capacity.sku.created": "A SKU was created.",
+        "capacity.region.deleted": "A region without nodes was deleted.",
+        "capacity.sku.deleted": "A SKU without nodes was deleted.",
+        "capacity.pool.deleted": "An empty pool was deleted.",
+        "capacity.pool.created": "A tenant's pool of nodes was created.",
+        "capacity.node.pooled": "A node was added to a pool, or removed from one.",
     }
 )
 
@@ -41,19 +41,19 @@ def create_pool(ctx: Context, tenant_id: str, body: schemas.CreatePool) -> schem
 
 
 def delete_region(ctx: Context, name: str) -> schemas.RegionView:
-    row = _removed(ctx, regions, "region", name, nodes.c.region == name, enrolments.c.region == name)
+    row = _remove(ctx, regions, "region", name, nodes.c.region == name, enrolments.c.region == name)
     return schemas.RegionView.model_validate(row)
 
 
 def delete_sku(ctx: Context, name: str) -> schemas.SkuView:
-    row = _removed(ctx, skus, "sku", name, nodes.c.sku == name, enrolments.c.sku == name)
+    row = _remove(ctx, skus, "sku", name, nodes.c.sku == name, enrolments.c.sku == name)
     return schemas.SkuView.model_validate(row)
 
 
 def delete_pool(ctx: Context, tenant_id: str, name: str) -> schemas.PoolView:
     inside = (nodes.c.tenant_id == tenant_id) & (nodes.c.pool == name)
     invited = (enrolments.c.tenant_id == tenant_id) & (enrolments.c.pool == name)
-    row = _removed(ctx, pools, "pool", name, inside, invited, pools.c.tenant_id == tenant_id)
+    row = _remove(ctx, pools, "pool", name, inside, invited, pools.c.tenant_id == tenant_id)
     return schemas.PoolView.model_validate(row)
 
 
@@ -66,19 +66,19 @@ def put_into_pool(ctx: Context, node_id: str, pool: str | None) -> None:
     ctx.emit("capacity.node.pooled", node_id, {"node_name": node.name, "pool": pool})
 
 
-def _removed(ctx: Context, table: Table, noun: str, name: str, used: Any, invited: Any, *where: Any) -> Row[Any]:
-    """If no machine has it, and none is invited that will."""
-    mine = (table.c.name == name, *where)
-    row = ctx.tx.execute(select(table).where(*mine).with_for_update()).first()
+def _remove(ctx: Context, table: Table, noun: str, name: str, used: Any, invited: Any, *where: Any) -> Row[Any]:
+    """Delete unless a node uses it, or a pending enrolment will."""
+    matches = (table.c.name == name, *where)
+    row = ctx.tx.execute(select(table).where(*matches).with_for_update()).first()
     if row is None:
-        raise NotFound(f"There is no {noun} named {name!r}.")
+        raise NotFound(f"No {noun} is named {name!r}.")
     living = select(nodes.c.name).where(used, nodes.c.state != "retired").order_by(nodes.c.name).limit(1)
     coming = select(enrolments.c.node_name).where(
         invited, enrolments.c.used_by_node.is_(None), enrolments.c.expires_at > ctx.now
     )
     if machine := ctx.tx.execute(living).scalar() or ctx.tx.execute(coming.order_by(enrolments.c.id).limit(1)).scalar():
-        raise StillUsed(f"The machine {machine!r} has the {noun} {name!r}.")
-    ctx.tx.execute(delete(table).where(*mine))
+        raise StillUsed(f"The node {machine!r} uses the {noun} {name!r}.")
+    ctx.tx.execute(delete(table).where(*matches))
     ctx.resource_id = name
     ctx.emit(f"capacity.{noun}.deleted", name, {"name": name})
     return row
@@ -90,7 +90,7 @@ def _add(ctx: Context, table: Table, noun: str, row: dict[str, Any]) -> dict[str
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(table).values(**row))
     except IntegrityError as error:
-        raise NameTaken(f"There is a {noun} named {row['name']!r} already.") from error
+        raise NameTaken(f"A {noun} named {row['name']!r} exists already.") from error
     ctx.resource_id = row["name"]
     ctx.emit(f"capacity.{noun}.created", row["name"], {"name": row["name"]})
     return row

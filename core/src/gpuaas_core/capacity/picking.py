@@ -1,6 +1,6 @@
-"""Which machines a project gets that asked for a kind, not for one: free, ready, allowed by policy, in order of name.
+"""Picks nodes for a project that requested a kind instead of names: free, ready, allowed by policy, in name order.
 
-All or nothing. What others are just taking is passed by; if that leaves too few, we wait for them and look again.
+All or nothing. Nodes locked by other requests are skipped; if too few remain, we wait for those locks and query again.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ _HELD = exists().where(allocations.c.node_id == nodes.c.id, allocations.c.state 
 
 
 def pick(ctx: Context, want: Want) -> Sequence[Row[Any]]:
-    """Locked, and free while we hold the lock: whoever allocates a machine holds its row."""
+    """Locked, and free while the lock is held: every allocation locks its node's row."""
     kinds = _allowed_kinds(ctx, want)
     with ctx.tx.begin_nested() as quick:
-        found = _locked(ctx, want, kinds, limit=want.count, skip_locked=True)
-        if len(found) == want.count:
-            return found
-        quick.rollback()  # its locks go, so that those who wait for each other wait in the same order
-    found = _locked(ctx, want, kinds, limit=None, skip_locked=False)
-    if len(found) < want.count:
-        told = {"wanted": want.count, "free": len(found)}
-        sentence = f"{counted(want.count, 'machine')} asked for; {len(found)} of this kind can be had now."
-        raise CapacityShort(sentence, extra={"capacity": told})
-    return found[: want.count]
+        picked = _locked(ctx, want, kinds, limit=want.count, skip_locked=True)
+        if len(picked) == want.count:
+            return picked
+        quick.rollback()  # releases its locks, so that all waiters lock in the same order
+    picked = _locked(ctx, want, kinds, limit=None, skip_locked=False)
+    if len(picked) < want.count:
+        figures = {"wanted": want.count, "free": len(picked)}
+        sentence = f"{counted(want.count, 'node')} requested; {len(picked)} of this kind available now."
+        raise CapacityShort(sentence, extra={"capacity": figures})
+    return picked[: want.count]
 
 
 def _locked(ctx: Context, want: Want, kinds: list[Any], *, limit: int | None, skip_locked: bool) -> Sequence[Row[Any]]:
@@ -42,7 +42,7 @@ def _locked(ctx: Context, want: Want, kinds: list[Any], *, limit: int | None, sk
 
 
 def _still_free(tx: Connection, ids: list[str]) -> Sequence[Row[Any]]:
-    """A new look: the first one may have seen the moment before somebody else had finished taking one."""
+    """A second query: the first may have run before a concurrent allocation was committed."""
     return tx.execute(_in_order(select(nodes).where(nodes.c.id.in_(ids), nodes.c.state == "ready", ~_HELD))).all()
 
 
@@ -58,20 +58,20 @@ def _in_order(query: Any) -> Any:
 
 
 def _allowed_kinds(ctx: Context, want: Want) -> list[Any]:
-    """What was named must be allowed; of what was left open, only what is allowed counts."""
+    """A requested value must be allowed; where none was requested, only allowed values are considered."""
     overlays = overlays_for(ctx.tx, ctx.scope)
     for field, value in (("regions", want.region), ("skus", want.sku)):
         if value is not None:
-            require(overlays, field, value, of="These machines cannot be held")
+            require(overlays, field, value, of="These nodes cannot be held")
     if want.pool is not None:
         pool_row(ctx.tx, str(ctx.scope.tenant_id), want.pool)
-    found = ctx.tx.execute(_candidates(ctx, want).with_only_columns(nodes.c.region, nodes.c.sku))
-    pairs = sorted({(row.region, row.sku) for row in found})
+    rows = ctx.tx.execute(_candidates(ctx, want).with_only_columns(nodes.c.region, nodes.c.sku))
+    pairs = sorted({(row.region, row.sku) for row in rows})
     return [p for p in pairs if judge(overlays, "regions", p[0]).allowed and judge(overlays, "skus", p[1]).allowed]
 
 
 def pool_row(tx: Connection, tenant_id: str, name: str, *, lock: bool = False) -> Row[Any]:
-    """`lock`: it stays there until a machine is in it."""
+    """`lock`: the pool cannot be deleted until a node is in it."""
     query = select(pools).where(pools.c.tenant_id == tenant_id, pools.c.name == name)
     row = tx.execute(query.with_for_update(read=True) if lock else query).first()
     if row is None:

@@ -1,6 +1,5 @@
-"""How much a project may hold. The row counts what is held, in the transaction that holds it: whoever adds to it holds
-its lock until the end, so requests at the same time never go over it together. Order of locks: machine, allocation,
-quota.
+"""How much a project may hold. The row counts what is held, in the transaction that allocates: every addition locks it
+until the end, so concurrent requests cannot exceed it together. Lock order: node, allocation, quota.
 """
 
 from typing import Any
@@ -17,20 +16,20 @@ from .tables import quotas
 
 declare({"capacity.quota.set": "What a project may hold at most was changed."})
 
-_BOUNDS = {"allocations": "allocation", "gpus": "GPU"}  # what is counted, and what one of it is called
+_BOUNDS = {"allocations": "allocation", "gpus": "GPU"}  # the counted column, and its noun
 
 
 def take(ctx: Context, project_id: str, *, allocations: int, gpus: int) -> None:
-    """Counted first, then looked at: what is too much is undone with the whole request."""
+    """Count first, then compare: an excess is rolled back with the whole request."""
     row = _add(ctx.tx, project_id, allocations, gpus, ctx.now)
     asked = {"allocations": allocations, "gpus": gpus}
     for name, noun in _BOUNDS.items():
         used, most = getattr(row, f"used_{name}"), getattr(row, f"max_{name}")
         if most is not None and used > most:
             held = used - asked[name]
-            told = {"bound": name, "max": most, "used": held, "asked": asked[name]}
-            sentence = f"The project may hold {counted(most, noun)}. It holds {held}; asked for: {asked[name]} more."
-            raise QuotaExceeded(sentence, extra={"quota": told})
+            figures = {"bound": name, "max": most, "used": held, "asked": asked[name]}
+            sentence = f"The project may hold {counted(most, noun)}. It holds {held} and requested {asked[name]} more."
+            raise QuotaExceeded(sentence, extra={"quota": figures})
 
 
 def give_back(tx: Connection, project_id: str, gpus: int, now: int) -> None:
@@ -38,7 +37,7 @@ def give_back(tx: Connection, project_id: str, gpus: int, now: int) -> None:
 
 
 def set_quota(ctx: Context, project_id: str, body: schemas.SetQuota) -> schemas.QuotaView:
-    """Lower than what is held takes nothing away; it only lets nothing be added."""
+    """A quota below what is held releases nothing; it only prevents additions."""
     _add(ctx.tx, project_id, 0, 0, ctx.now)
     bounds = body.model_dump()
     ctx.tx.execute(update(quotas).where(quotas.c.project_id == project_id).values(**bounds, updated_at=ctx.now))

@@ -1,4 +1,4 @@
-"""What may be read of machines and allocations, also by other rooms."""
+"""Reads of nodes and allocations, also for other rooms."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .tables import allocations, nodes
 
 
 def node_row(tx: Connection, node_id: str, *, lock: bool = False) -> Row[Any]:
-    """`lock`: to change the machine or what is allocated on it. Order of locks: machine, allocation, instance."""
+    """`lock`: to change the node or its allocations. Lock order: node, allocation, instance."""
     query = select(nodes).where(nodes.c.id == node_id)
     row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
@@ -25,7 +25,7 @@ def node_scope(tx: Connection, node_id: str) -> Scope:
 
 
 def holder_of(tx: Connection, node_id: str) -> str | None:
-    """The project whose allocation holds the machine now; one that is being given back holds it no more."""
+    """The project whose allocation holds the node now; a releasing allocation does not."""
     a = allocations.c
     held = select(a.project_id).where(a.node_id == node_id, a.state.not_in(("releasing", "released")))
     return tx.execute(held).scalar()
@@ -39,12 +39,12 @@ def allocation_row(tx: Connection, project_id: str, allocation_id: str, *, lock:
     query = _with_node(project_id).where(allocations.c.id == allocation_id)
     row = tx.execute(_locked(query) if lock else query).first()
     if row is None:
-        raise NotFound("There is no such allocation in this project.")
+        raise NotFound("The project has no such allocation.")
     return row
 
 
 def hold_leaving(tx: Connection, node_id: str) -> Row[Any] | None:
-    """The allocation that is being given back and has a wipe to wait for, locked; the caller holds the machine."""
+    """The releasing allocation with a pending wipe, locked; the caller has locked the node."""
     a = allocations.c
     leaving = select(allocations).where(a.node_id == node_id, a.state == "releasing", a.wipe.is_not(None))
     return tx.execute(leaving.with_for_update(key_share=True)).first()
@@ -57,7 +57,7 @@ def allocations_of(project_id: str, state: str | None) -> Select[Any]:
 def allocations_in(
     tenant_id: str, *, project_id: str | None, region: str | None, sku: str | None, state: str | None
 ) -> Select[Any]:
-    """Of all projects of a tenant: a machine and who holds it are always of the same tenant."""
+    """Of all projects of a tenant; a node and its allocation always belong to the same tenant."""
     named = {allocations.c.project_id: project_id, nodes.c.region: region, nodes.c.sku: sku}
     wanted = [column == value for column, value in named.items() if value is not None]
     query = joined_with_node(allocations, allocations.c.node_id)
@@ -65,7 +65,7 @@ def allocations_in(
 
 
 def allocations_by_id(tx: Connection, project_id: str, ids: list[str], *, lock: bool = False) -> dict[str, Row[Any]]:
-    """`lock`: nobody gives them back while something is put on them."""
+    """`lock`: they cannot be released while something is placed on them."""
     query = _with_node(project_id).where(allocations.c.id.in_(ids)).order_by(allocations.c.id)
     rows = tx.execute(_locked(query) if lock else query)
     return {row.id: row for row in rows}
@@ -76,7 +76,7 @@ def allocation_view(row: Row[Any], used_by: dict[str, UsedBy]) -> AllocationView
 
 
 def joined_with_node(table: Any, node_id: Any) -> Select[Any]:
-    """Rows that live on a machine, with what people want to see of that machine."""
+    """Rows of resources on a node, with the node's columns that people want to see."""
     of_node = [
         nodes.c.name.label("node_name"),
         nodes.c.state.label("node_state"),

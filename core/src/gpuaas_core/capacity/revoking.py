@@ -1,7 +1,7 @@
-"""Access that is taken back before its end: the host is told the serials, refuses them and ends their sessions.
+"""Revokes access before it expires: the host gets the serials, rejects them and ends their sessions.
 
-Called by people through the grant routes, by the release of an allocation, and by the loop that looks for grants whose
-reason is gone.
+Called through the grant routes, by the release of an allocation, and by the loop that revokes grants whose
+reason no longer holds.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from .trust import next_generation
 
 
 def revoke(ctx: Context, rows: Sequence[Row[Any]], reason: str) -> None:
-    """All of the same reason. Machines are locked in the order in which they are picked."""
+    """Revoke grants for one reason. Nodes are locked in the order in which they are picked."""
     on = select(allocations.c.id, allocations.c.node_id).where(
         allocations.c.id.in_({row.allocation_id for row in rows})
     )
@@ -26,11 +26,11 @@ def revoke(ctx: Context, rows: Sequence[Row[Any]], reason: str) -> None:
     for node in ctx.tx.execute(machines.with_for_update(key_share=True)).all():
         mine = [row for row in rows if node_of.get(row.allocation_id) == node.id]
         grants.revoke(ctx, mine, reason, next_generation(ctx.tx, node.id))
-        ctx.ring(f"node:{node.id}")
+        ctx.notify(f"node:{node.id}")
 
 
 def of_allocation(ctx: Context, allocation_id: str, generation: int) -> None:
-    """With the generation that takes its principal away: given back means that nobody of it is in there any more."""
+    """In the trust generation that removes the allocation's principal: once released, none of its sessions is open."""
     mine = (access_grants.c.allocation_id == allocation_id) & grants.live(ctx.now)
     rows = ctx.tx.execute(select(access_grants).where(mine).order_by(access_grants.c.id)).all()
-    grants.revoke(ctx, rows, "its allocation is given back", generation)
+    grants.revoke(ctx, rows, "its allocation was released", generation)

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: machines as people see them, and as they report themselves."""
+"""Routes: nodes as people see them, and as they report themselves."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,12 +27,12 @@ router = APIRouter(prefix="/v1", tags=["capacity"])
     **needs("capacity.enrolment.create", "tenant"),
 )
 async def create_enrolment(call: Caller, tenant_id: str, body: schemas.CreateEnrolment) -> Response:
-    """Invites a machine. The token is computed for this answer and stored nowhere."""
+    """Invite a node. The token is computed for this answer and stored nowhere."""
 
-    return await _invited(call, lambda ctx: service.create_enrolment(ctx, call.vault, tenant_id, body))
+    return await _invite(call, lambda ctx: service.create_enrolment(ctx, call.vault, tenant_id, body))
 
 
-async def _invited(call: Caller, invite: Callable[[Context], dict[str, Any]]) -> Response:
+async def _invite(call: Caller, invite: Callable[[Context], dict[str, Any]]) -> Response:
     def with_token(answer: dict[str, Any]) -> dict[str, Any]:
         return answer | {"token": service.enrolment_token(call.vault, answer["id"])}
 
@@ -45,7 +45,7 @@ class _Invited(schemas.EnrolmentView):
 
 @router.post("/enrol", response_model=schemas.EnrolledView, **public())
 async def enrol(call: Caller, body: schemas.Enrol) -> Response:
-    """A machine joins with its one-time token and its own new key."""
+    """A machine enrols with its one-time token and its own new key."""
     address = call.request.client.host if call.request.client else "0.0.0.0"  # noqa: S104 - only a fallback text
 
     def join(ctx: Context) -> schemas.EnrolledView:
@@ -56,14 +56,17 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
         return await call.write(join, repeats=False)
     except EnrolmentTokenInvalid as refused:
         if refused.reused:
-            told = refused
-            await call.write(lambda ctx: rejoining.tell_reuse(ctx, told, address), repeats=False, audited=False)
+            reused = refused
+            await call.write(lambda ctx: rejoining.emit_reuse(ctx, reused, address), repeats=False, audited=False)
         raise
 
 
 @router.post("/renew-identity", response_model=schemas.IdentityView, **public())
 async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
-    """A machine names its next key, signed with the one it has. The first use of the next one retires that."""
+    """A node registers its next key, signed with the current one.
+
+    The first use of the next key retires the current one.
+    """
     return await detect_clones(call, call.write(lambda ctx: rejoining.renew(ctx, call.vault, body), repeats=False))
 
 
@@ -79,7 +82,7 @@ async def get_trust(
     after_generation: Annotated[int, Query(ge=0)] = 0,
     wait_s: Annotated[int, Query(ge=0, le=30)] = 0,
 ) -> Any:
-    """Long poll: what the machine must trust, as soon as it is newer than what it has."""
+    """Long poll: the node's trust, as soon as it is newer than what the node has."""
     deadline = call.now + wait_s * 1000
     while True:
         node = await call.read(lambda ctx: reads.node_row(ctx.tx, node_id))
@@ -123,25 +126,25 @@ async def get_node(call: Caller, node_id: str) -> schemas.NodeView:
 
 @router.post("/nodes/{node_id}/cordon", response_model=schemas.NodeView, **needs("capacity.node.cordon", "node"))
 async def cordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """No new allocations; what runs stays."""
-    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "cordon", body.reason))
+    """No new allocations; existing ones are not affected."""
+    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "cordon", body.reason))
 
 
 @router.post("/nodes/{node_id}/uncordon", response_model=schemas.NodeView, **needs("capacity.node.uncordon", "node"))
 async def uncordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "uncordon", body.reason))
+    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "uncordon", body.reason))
 
 
 @router.post("/nodes/{node_id}/drain", response_model=schemas.NodeView, **needs("capacity.node.drain", "node"))
 async def drain_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """No new allocations, and what is there is to be given back: then it can be retired."""
-    return await _decided(call, node_id, lambda ctx: standing.decide(ctx, node_id, "drain", body.reason))
+    """No new allocations; existing ones are to be released, so that the node can be retired."""
+    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "drain", body.reason))
 
 
 @router.post("/nodes/{node_id}/retire", response_model=schemas.NodeView, **needs("capacity.node.retire", "node"))
 async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """For good: its tokens and keys stop working at once, and its name is free."""
-    return await _decided(call, node_id, lambda ctx: standing.retire(ctx, node_id, body.reason))
+    """Permanent: its tokens and keys stop working at once, and its name is free."""
+    return await _decide(call, node_id, lambda ctx: standing.retire(ctx, node_id, body.reason))
 
 
 @router.post(
@@ -151,16 +154,16 @@ async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Respo
     **needs("capacity.node.readmit", "node"),
 )
 async def readmit_node(call: Caller, node_id: str, body: schemas.Readmit) -> Response:
-    """A one-time token with which the machine comes back as the same node, with a new identity."""
-    return await _invited(call, lambda ctx: service.readmit(ctx, node_id, body.reason))
+    """A one-time token with which the machine rejoins as the same node, with a new identity."""
+    return await _invite(call, lambda ctx: service.readmit(ctx, node_id, body.reason))
 
 
 @router.post("/nodes/{node_id}/pool", response_model=schemas.NodeView, **needs("capacity.pool.assign", "node"))
 async def put_node_into_pool(call: Caller, node_id: str, body: schemas.PutIntoPool) -> Response:
-    return await _decided(call, node_id, lambda ctx: offers.put_into_pool(ctx, node_id, body.pool))
+    return await _decide(call, node_id, lambda ctx: offers.put_into_pool(ctx, node_id, body.pool))
 
 
-async def _decided(call: Caller, node_id: str, act: Callable[[Context], None]) -> Response:
+async def _decide(call: Caller, node_id: str, act: Callable[[Context], None]) -> Response:
     def decide(ctx: Context) -> schemas.NodeView:
         act(ctx)
         return _node(ctx, reads.node_row(ctx.tx, node_id))

@@ -1,15 +1,15 @@
-"""What capacity takes in and shows."""
+"""Requests and responses of capacity."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, said
+from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, describe_pattern
 from ..policy.schemas import Name, Reason
 
-_ADDRESS = said(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
+_ADDRESS = describe_pattern(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
 Address = Annotated[str, StringConstraints(pattern=_ADDRESS)]
-_CURRENCY = said(r"^[A-Z]{3}$", "a currency as three capital letters, e.g. EUR")
+_CURRENCY = describe_pattern(r"^[A-Z]{3}$", "a currency as three capital letters, e.g. EUR")
 Currency = Annotated[str, StringConstraints(pattern=_CURRENCY)]
 Lease = Annotated[Whole, Field(ge=60, le=366 * 24 * 3600)]
 LONGEST_WAIT_S = 24 * 3600
@@ -18,15 +18,15 @@ LONGEST_WAIT_S = 24 * 3600
 class CreateEnrolment(Input):
     node_name: Slug
     labels: dict[str, str] = Field(default_factory=dict, max_length=20)
-    region: Name = Field("default", description="where it stands; policies allow and deny by this name")
-    sku: Name = Field("unspecified", description="what kind of machine it is; policies allow and deny by this name")
-    pool: Slug | None = Field(None, description="the tenant's pool it joins")
+    region: Name = Field("default", description="its region; policies allow and deny by this name")
+    sku: Name = Field("unspecified", description="its kind; policies allow and deny by this name")
+    pool: Slug | None = Field(None, description="the tenant's pool to join")
 
 
 class EnrolmentView(View):
     id: str
     node_name: str
-    token: str = Field(description="shown to the caller who asked; single use")
+    token: str = Field(description="returned once to the caller; single use")
     expires_in: int
     enrol_url_path: str = "/v1/enrol"
 
@@ -63,27 +63,27 @@ class TaskKey(View):
 
 
 class TrustView(View):
-    """What the host must trust now: who may log in (principals per login user) and how it proves itself."""
+    """What the host must trust now: which principals may log in per login user, and its own host certificate."""
 
     generation: int
     user_ca_public_keys: list[str]
     principals: dict[str, list[str]]
-    people: list[str] = Field(description="principals of people: let in to look, as a user without rights")
+    people: list[str] = Field(description="principals of people, who log in as an unprivileged user")
     host_certificate: str
     host_ca_public_key: str
     login_user: str
-    task_keys: list[TaskKey] = Field(description="whose signature a task must carry; the machine does nothing else")
+    task_keys: list[TaskKey] = Field(description="a task must be signed with one of these keys")
     revoked_serials: list[str] = Field(
-        default_factory=list, description="of certificates that open nothing, and whose sessions end"
+        default_factory=list, description="serials of revoked certificates; their sessions are ended"
     )
 
 
 class RotateAuthority(Input):
-    purpose: Literal["user", "host"] = Field(description="user: who may log in; host: which machine is which")
+    purpose: Literal["user", "host"] = Field(description="user: signs logins; host: signs host keys")
 
 
 class FinishRotation(RotateAuthority):
-    force: YesNo = Field(False, description="take the next step although somebody is not ready for it")
+    force: YesNo = Field(False, description="take the next step even if it locks out nodes or grants")
 
 
 class AuthorityView(View):
@@ -92,7 +92,7 @@ class AuthorityView(View):
     state: str
     public_key: str
     fingerprint: str
-    waits_for: list[str] = Field(description="who would be hurt by the next step (machines or grants); 100 at most")
+    waits_for: list[str] = Field(description="nodes or grants that the next step would lock out; 100 at most")
     created_at: Moment
     activated_at: Moment | None
     retired_at: Moment | None
@@ -128,14 +128,14 @@ class Heartbeat(Input):
 
 class HeartbeatView(View):
     heartbeat_every_s: int
-    renew_identity: bool = Field(description="the machine should make its next key and tell it now")
+    renew_identity: bool = Field(description="the node should create and register its next key now")
 
 
 class RenewIdentity(Input):
     client_assertion: Annotated[str, StringConstraints(max_length=4000)] = Field(
-        repr=False, description="signed with the key the machine has, also if that has expired"
+        repr=False, description="signed with the node's current key, even if it has expired"
     )
-    public_jwk: dict[str, Any] = Field(description="the next key, which is on the machine's disk already")
+    public_jwk: dict[str, Any] = Field(description="the next key, already stored on the host's disk")
     machine_id: Annotated[str, StringConstraints(max_length=64)] = ""
     boot_id: Annotated[str, StringConstraints(max_length=64)] = ""
 
@@ -151,7 +151,9 @@ class NodeView(View):
     tenant_id: str
     name: str
     state: str
-    standing: str = Field(description="what people decided: ready, cordoned or draining; it outlives silence")
+    standing: str = Field(
+        description="what administrators decided: ready, cordoned or draining; kept while the node is silent"
+    )
     standing_reason: str | None
     address: str
     ssh_port: int
@@ -176,21 +178,24 @@ class Readmit(Input):
 
 
 class PutIntoPool(Input):
-    pool: Slug | None = Field(description="null takes it out of its pool")
+    pool: Slug | None = Field(description="null removes it from its pool")
 
 
 class Terms(Input):
-    """On which a machine is held."""
+    """The terms on which a node is held."""
 
     name: Slug | None = None
     expires_in_s: Lease | None = Field(
-        None, description="given back then, unless something is on it; never if left out"
+        None, description="the allocation is released then, unless it is in use; omit for no end"
     )
     lost_after_s: Whole | None = Field(
-        None, ge=60, le=LONGEST_WAIT_S, description="seconds of silence after which the machine counts as lost; 600"
+        None,
+        ge=60,
+        le=LONGEST_WAIT_S,
+        description="seconds of silence after which the node counts as lost; default 600",
     )
     scheduler_type: Name | None = Field(
-        None, description="kept for apps that run on this (`runtime_backend` of their manifests); any if left out"
+        None, description="reserved for apps with this `runtime_backend` in their manifest; omit for any"
     )
 
 
@@ -199,7 +204,7 @@ class CreateAllocation(Terms):
 
 
 class Want(Input):
-    """A kind of machine; what is left out may be anything that policy allows."""
+    """A kind of node; omitted fields match anything that policy allows."""
 
     sku: Name | None = None
     region: Name | None = None
@@ -264,8 +269,8 @@ class NameOffer(Input):
 
 
 class SetQuota(Input):
-    max_allocations: Whole | None = Field(ge=0, le=10**6, description="null: no bound")
-    max_gpus: Whole | None = Field(ge=0, le=10**6, description="null: no bound")
+    max_allocations: Whole | None = Field(ge=0, le=10**6, description="null: no limit")
+    max_gpus: Whole | None = Field(ge=0, le=10**6, description="null: no limit")
 
 
 class QuotaView(View):
@@ -291,13 +296,15 @@ class AllocationView(View):
     address: str
     state: str
     scheduler_type: str | None
-    integration_metadata: dict[str, Any] = Field(description="notes of the app controller; the platform reads none")
+    integration_metadata: dict[str, Any] = Field(
+        description="metadata of the app's controller; not used by the platform"
+    )
     region: str
     sku: str
-    gpus: int = Field(description="as the project's quota counts it")
-    expires_at: Moment | None = Field(description="when the lease ends, if it does")
-    overdue_since: Moment | None = Field(description="the lease has ended, but something is still on it")
-    wipe: str | None = Field(None, description="of one given back: pending, done or failed; failed keeps its machine")
+    gpus: int = Field(description="as counted by the project's quota")
+    expires_at: Moment | None = Field(description="when the lease ends; null: no end")
+    overdue_since: Moment | None = Field(description="when the lease ended while the allocation was in use")
+    wipe: str | None = Field(None, description="after a release: pending, done or failed; failed keeps the node held")
     facts: dict[str, Any]
     in_use_by: UsedBy | None = None
     created_at: Moment

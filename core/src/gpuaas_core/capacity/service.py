@@ -1,4 +1,4 @@
-"""Invite, enrol and hear machines. What becomes of them is in `standing`, who holds them in `allocating`."""
+"""Invite and enrol nodes, and process their reports. `standing` moves their states, `allocating` holds them."""
 
 import hmac
 from typing import Any
@@ -25,8 +25,8 @@ from .trust import believable, knows_more, tell_anew
 
 declare(
     {
-        "capacity.enrolment.created": "A machine is invited with a one-time token.",
-        "capacity.node.enrolled": "A machine joined the tenant with its own identity.",
+        "capacity.enrolment.created": "A node was invited with a one-time token.",
+        "capacity.node.enrolled": "A node was enrolled with its own identity.",
     }
 )
 
@@ -37,7 +37,7 @@ HEARTBEAT_S = 10
 def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.CreateEnrolment) -> dict[str, Any]:
     mine = (nodes.c.tenant_id == tenant_id) & (nodes.c.state != "retired")
     if ctx.tx.execute(select(nodes.c.id).where(mine, nodes.c.name == body.node_name)).first():
-        raise NodeNameTaken(f"The tenant has a machine named {body.node_name!r}.")
+        raise NodeNameTaken(f"The tenant already has a node named {body.node_name!r}.")
     if body.pool is not None:
         pool_row(ctx.tx, tenant_id, body.pool, lock=True)
     authorities.ensure_authorities(ctx.tx, vault, tenant_id, ctx.now)
@@ -46,7 +46,7 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
 
 
 def readmit(ctx: Context, node_id: str, reason: str) -> dict[str, Any]:
-    """A token with which the machine comes back as the node it was, with a new identity; what it has ends then."""
+    """A token with which the machine rejoins as the same node with a new identity; the current identity ends then."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := standing.refusal(ctx.tx, node, "readmit"):
         raise problem
@@ -71,7 +71,7 @@ def _invite(ctx: Context, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def enrolment_token(vault: Vault, enrolment_id: str) -> str:
-    """Computed, never stored: whoever holds it holds a keyed fingerprint of the enrolment."""
+    """Computed, never stored: the token is a keyed fingerprint of the enrolment."""
     return f"{enrolment_id}.{vault.mac(enrolment_id)}"
 
 
@@ -80,18 +80,18 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Row[Any]:
     row = tx.execute(select(enrolments).where(enrolments.c.id == enrolment_id).with_for_update()).first()
     good = hmac.compare_digest(enrolment_token(vault, enrolment_id).encode(), token.encode())
     if row is None or not good or row.expires_at <= now:
-        raise EnrolmentTokenInvalid("This token is unknown or has expired.")
+        raise EnrolmentTokenInvalid("The enrolment token is unknown or has expired.")
     return row
 
 
 def close_enrolments(tx: Connection, now: int) -> int:
-    """After a restore: a token that was used meanwhile must not work again."""
+    """After a restore: a token that was used since the backup must not work again."""
     open_ones = enrolments.c.used_by_node.is_(None) & (enrolments.c.expires_at > now)
     return tx.execute(update(enrolments).where(open_ones).values(expires_at=now)).rowcount
 
 
 def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) -> Row[Any]:
-    """Once per token. The same machine with the same key may repeat it (its first answer was lost)."""
+    """Once per token. The same machine with the same key may repeat it (if its first answer was lost)."""
     invitation = check_token(ctx.tx, vault, body.token, ctx.now)
     jwk = assertions.check_public_jwk(body.public_jwk)
     fingerprint = requests.fingerprint("enrol", body.facts.machine_id, canonical(jwk))
@@ -99,7 +99,7 @@ def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) ->
         node = node_row(ctx.tx, invitation.used_by_node)
         if invitation.used_fingerprint == fingerprint and node.state != "retired":
             return node
-        raise EnrolmentTokenInvalid("This token was used by another machine.", reused=invitation.id)
+        raise EnrolmentTokenInvalid("The enrolment token was used by another machine.", reused=invitation.id)
     add = rejoining.rejoin if invitation.node_id else _add_node
     node_id = add(ctx, vault, invitation, body, jwk, seen_address)
     used = {"used_by_node": node_id, "used_fingerprint": fingerprint}
@@ -144,7 +144,7 @@ def _add_node(
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(nodes).values(**row))
     except IntegrityError as error:
-        raise NodeNameTaken(f"The tenant has a machine named {invitation.node_name!r}.") from error
+        raise NodeNameTaken(f"The tenant already has a node named {invitation.node_name!r}.") from error
     origin = rejoining.origin(body.facts)
     node_principals.add_node_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, origin, NODE_AGENT, ctx.now)
     ctx.emit("capacity.node.enrolled", node_id, {"node_name": row["name"], "address": row["address"]})
@@ -164,14 +164,14 @@ def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
 
 
 def catch_up(ctx: Context, node_id: str, generation: int) -> None:
-    """The machine asks for what is newer than what it has."""
+    """The node's trust, if it is newer than what the node has."""
     node = node_row(ctx.tx, node_id, lock=True)
     if knows_more(node, generation):
         tell_anew(ctx, node, generation)
 
 
 def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> bool:
-    """True when the machine should renew its identity."""
+    """True if the node should renew its identity."""
     node = node_row(ctx.tx, node_id, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(facts=body.facts.model_dump()))
     standing.reported(ctx, node)

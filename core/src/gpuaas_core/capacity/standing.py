@@ -1,5 +1,5 @@
-"""What people decide about a machine, and what its silence means. Called by the node routes, by its reports and by
-housekeeping; the moves themselves are in `states`.
+"""What administrators decide about a node, and what its silence means. Called by the node routes, by its reports and by
+housekeeping; the transitions are in `states`.
 """
 
 from typing import Any
@@ -21,22 +21,22 @@ from .trust import tell_anew
 
 declare(
     {
-        "capacity.node.ready": "A machine reports and can be allocated.",
-        "capacity.node.cordoned": "A machine takes no new allocations; what runs on it stays.",
-        "capacity.node.draining": "A machine takes no new allocations and is to be emptied.",
-        "capacity.node.unknown": "A machine has not reported for too long.",
-        "capacity.node.lost": "A machine has been silent for so long that nobody should wait for it.",
-        "capacity.node.retired": "A machine is gone for good; its identity is closed.",
+        "capacity.node.ready": "A node reports and can be allocated.",
+        "capacity.node.cordoned": "A node takes no new allocations; existing ones are not affected.",
+        "capacity.node.draining": "A node takes no new allocations and is to be emptied.",
+        "capacity.node.unknown": "A node has stopped reporting.",
+        "capacity.node.lost": "A node has been silent for too long and counts as lost.",
+        "capacity.node.retired": "A node was retired; its identity is closed.",
     }
 )
 
 UNKNOWN_AFTER_MS = 30_000
-GENERATIONS_LOST = 1_000_000  # a number of the lost time must never mean something else now
-LOST_AFTER_S = 600  # unless the allocation on it says otherwise
+GENERATIONS_LOST = 1_000_000  # a generation issued after the backup must never be reused
+LOST_AFTER_S = 600  # default; an allocation may set another value
 
 
 def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
-    """Cordon, uncordon or drain: at once if it reports, kept for later if it is silent."""
+    """Cordon, uncordon or drain: at once if the node reports, otherwise when it reports again."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, action):
         raise problem
@@ -49,7 +49,7 @@ def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
 
 
 def retire(ctx: Context, node_id: str, reason: str) -> None:
-    """Nobody holds it any more. What a silent machine was about to give back counts as given back."""
+    """Only a free node. A pending release of a silent node counts as completed."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, "retire"):
         raise problem
@@ -61,11 +61,11 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
     ctx.rights_changed(node_id)
     ctx.resource_id = node_id
     ctx.emit("capacity.node.retired", node_id, {"node_name": node.name, "state": "retired", "reason": reason})
-    ctx.ring(f"node:{node_id}")
+    ctx.notify(f"node:{node_id}")
 
 
 def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
-    """Why not, or nothing: asked before acting, and to say what is possible."""
+    """The error that forbids the action, or None: checked before acting, and to list the available actions."""
     try:
         NODE.after(node.state, action)
         if action not in ("retire", "readmit"):
@@ -75,18 +75,18 @@ def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
     held = _held(tx, node.id) if action == "retire" else []
     waiting = [row for row in held if row.state != "releasing" or node.state not in UNHEARD]
     if waiting:
-        return NodeHeld(f"The machine {node.name!r} is held by the allocation {waiting[0].name!r} ({waiting[0].id}).")
+        return NodeHeld(f"The node {node.name!r} is held by the allocation {waiting[0].name!r} ({waiting[0].id}).")
     return None
 
 
 def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
-    found = [(action, refusal(tx, node, action)) for action in DECISIONS]
-    return [ActionView(action=name, allowed=no is None, reason=no.detail if no else "") for name, no in found]
+    refusals = [(action, refusal(tx, node, action)) for action in DECISIONS]
+    return [ActionView(action=name, allowed=no is None, reason=no.detail if no else "") for name, no in refusals]
 
 
 def reported(ctx: Context, node: Row[Any]) -> None:
-    """The machine spoke. A new one, or one that was silent, is what people decided about it once it trusts whom it
-    should trust now: until then nobody knows whom else it lets in."""
+    """A report arrived. A new or formerly silent node moves to its standing once it has applied its current trust:
+    until then it is unknown who else it lets in."""
     trusts = ctx.tx.execute(select(nodes.c.trust_applied, nodes.c.trust_generation).where(nodes.c.id == node.id)).one()
     action = "report" if node.state in STANDINGS else f"back_to_{node.standing}"
     behind = trusts.trust_applied < trusts.trust_generation
@@ -98,7 +98,7 @@ def reported(ctx: Context, node: Row[Any]) -> None:
 
 
 def lose_silent_nodes(ctx: Context) -> int:
-    """Silent machines become unknown, and lost when nobody should wait any longer."""
+    """Silent nodes become unknown, and lost after the time their allocation allows."""
     silent = nodes.c.last_seen_at < ctx.now - UNKNOWN_AFTER_MS
     patience = select(allocations.c.lost_after_s).where(_live(nodes.c.id)).scalar_subquery()
     too_long = nodes.c.last_seen_at + 1000 * func.coalesce(patience, LOST_AFTER_S) < ctx.now
@@ -108,7 +108,7 @@ def lose_silent_nodes(ctx: Context) -> int:
 
 
 def doubt_all(ctx: Context) -> int:
-    """After a restore: what a machine trusts may be newer than what we know of it. It must apply it all anew."""
+    """After a restore: a node's trust may be newer than the database. It must apply its full trust again."""
     rows = ctx.tx.execute(select(nodes).where(nodes.c.state != "retired").order_by(nodes.c.id)).all()
     for node in rows:
         ctx.scope = node_scope(ctx.tx, node.id)
@@ -129,16 +129,21 @@ def _fall(ctx: Context, action: str, *which: Any) -> int:
 
 
 def replace(ctx: Context, node: Row[Any], by: str) -> None:
-    """The same machine joined anew, under another name: what it was is over. Held, it must be readmitted instead."""
+    """The same machine enrolled again under another name: retire the former node.
+
+    A held node must be readmitted instead.
+    """
     if held := _held(ctx.tx, node.id):
-        raise MachineHeld(f"This machine is {node.name!r}, held by the allocation {held[0].name!r} ({held[0].id}).")
+        raise MachineHeld(
+            f"This machine is the node {node.name!r}, held by the allocation {held[0].name!r} ({held[0].id})."
+        )
     change = {"state": NODE.after(node.state, "replace"), "standing_reason": f"replaced by {by}"}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
     node_principals.close_node_principal(ctx.tx, node.id, ctx.now)
     ctx.rights_changed(node.id)
-    told = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
-    ctx.emit("capacity.node.retired", node.id, told)
-    ctx.ring(f"node:{node.id}")
+    data = {"node_name": node.name, "state": "retired", "reason": change["standing_reason"]}
+    ctx.emit("capacity.node.retired", node.id, data)
+    ctx.notify(f"node:{node.id}")
 
 
 def _held(tx: Connection, node_id: str) -> list[Row[Any]]:

@@ -1,16 +1,16 @@
-"""The lives of a node and of an allocation.
+"""The lifecycles of a node and of an allocation.
 
-What people decided about a node (its standing: ready, cordoned or draining) outlives its silence: a machine that was
-cordoned, fell silent and reports again is cordoned. While it is silent people may still decide; its state stays.
-A machine whose identity was copied is suspended: nobody can say which of the two speaks, so neither is heard until
-people give it a new identity (readmit) or retire it.
+An administrator's decision about a node (its standing: ready, cordoned or draining) survives its silence: a node that
+was cordoned, fell silent and reports again is cordoned. It can be decided while the node is silent; its state stays.
+A node whose identity was copied is suspended: the platform cannot tell the two machines apart, so neither is accepted
+until an administrator readmits it with a new identity or retires it.
 """
 
 from ..kit.lifecycle import Lifecycle
 
 STANDINGS = ("ready", "cordoned", "draining")
 SILENT = ("unknown", "lost")
-UNHEARD = (*SILENT, "suspended")  # what it was about to give back, it will not say any more
+UNHEARD = (*SILENT, "suspended")  # a pending release will not be reported
 DECISIONS = ("cordon", "uncordon", "drain", "retire", "readmit")
 
 _BACK = {f"back_to_{standing}": standing for standing in STANDINGS}
@@ -21,7 +21,7 @@ def _silent(state: str) -> dict[str, str]:
 
 
 def _living(state: str) -> dict[str, str]:
-    """People invite it back; it comes with a new identity, or as another node; or there are two of it."""
+    """It can be readmitted, rejoin with a new identity, be replaced by another node, or be suspended as copied."""
     return {"readmit": state, "rejoin": "enrolling", "replace": "retired", "suspend": "suspended"}
 
 

@@ -1,4 +1,4 @@
-"""Tables of capacity. One live allocation per node is a constraint of the store, not a hope."""
+"""Tables of capacity. A database constraint guarantees one live allocation per node."""
 
 from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, text
 
@@ -10,7 +10,7 @@ enrolments = Table(
     Column("id", String(40), primary_key=True),
     Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
     Column("node_name", String(40), nullable=False),
-    Column("node_id", String(40)),  # the node that is to come back with a new identity; none where one is to be made
+    Column("node_id", String(40)),  # the node to rejoin with a new identity; null for a new node
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
     Column("sku", String(63), nullable=False, server_default="unspecified"),
@@ -28,13 +28,13 @@ nodes = Table(
     Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
     Column("name", String(40), nullable=False),
     Column("state", String(20), nullable=False),
-    Column("standing", String(20), nullable=False, server_default="ready"),  # what people decided about it
+    Column("standing", String(20), nullable=False, server_default="ready"),  # what administrators decided
     Column("standing_reason", Text),
     Column("address", String(64), nullable=False),
     Column("ssh_port", Integer, nullable=False),
     Column("ssh_host_public_key", Text, nullable=False),
     Column("host_certificate", Text, nullable=False),
-    Column("host_authority", Integer, nullable=False, server_default="1"),  # that signed it
+    Column("host_authority", Integer, nullable=False, server_default="1"),  # the authority that signed it
     Column("host_certified_until", BigInteger, nullable=False, server_default="0"),
     Column("labels", JSON, nullable=False),
     Column("region", String(63), nullable=False, server_default="default"),
@@ -43,8 +43,10 @@ nodes = Table(
     Column("facts", JSON, nullable=False),
     Column("trust_generation", Integer, nullable=False),
     Column("trust_applied", Integer, nullable=False),
-    Column("tasks_at", BigInteger),  # when its agent first asked for tasks; null: an agent that knows none
-    Column("authority_generation", Integer, nullable=False, server_default="0"),  # the last that touched an authority
+    Column("tasks_at", BigInteger),  # when its agent first requested tasks; null: an agent without tasks
+    Column(
+        "authority_generation", Integer, nullable=False, server_default="0"
+    ),  # the last generation that changed an authority
     Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_nodes_tenant", "tenant_id", "id"),
@@ -70,11 +72,11 @@ allocations = Table(
     Column("scheduler_type", String(40)),
     Column("integration_metadata", JSON, nullable=False),
     Column("trust_generation", Integer, nullable=False),
-    Column("gpus", Integer, nullable=False, server_default="0"),  # as counted when it was held
+    Column("gpus", Integer, nullable=False, server_default="0"),  # as counted at allocation
     Column("lost_after_s", Integer),
     Column("expires_at", BigInteger),
     Column("overdue_since", BigInteger),
-    Column("wipe", String(20)),  # null: none is needed; pending, done or failed
+    Column("wipe", String(20)),  # null: not needed; pending, done or failed
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_allocations_project", "project_id", "id"),

@@ -1,8 +1,8 @@
-"""What a host must trust at the moment: a generation number and the full picture, applied whole or not at all.
+"""What a host must trust now: a generation number and the full state, applied atomically.
 
-A generation rises with every change; the agent reports the one it applied; allocations become usable (or free) then.
-A machine may know more than the store: after a restore, say. Then it is told everything anew, under a number it has
-not seen yet, and until it has applied that nothing it said counts.
+The generation rises with every change; the agent reports the one it applied; allocations become usable (or free) then.
+A node may report a newer generation than the database has, for example after a restore. Then its full trust is re-sent
+under a new number, and until it applied that, its earlier reports do not count.
 """
 
 from typing import Any
@@ -16,11 +16,11 @@ from ..ledger.events import declare
 from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 
-declare({"capacity.node.retold": "A machine knew of newer trust than the store has; it is told everything anew."})
+declare({"capacity.node.trust_reset": "A node reported newer trust than the database has; full trust was re-sent."})
 
 LOGIN_USER = "root"
 HOLDING = ("requested", "active")  # the states in which an allocation may log in
-LAST_GENERATION = 2_000_000_000  # what a machine may say; the store's column holds more
+LAST_GENERATION = 2_000_000_000  # the largest a node may report; the column holds more
 
 
 def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustView:
@@ -42,14 +42,14 @@ def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustVie
 
 
 def people_of(allocation_id: str) -> str:
-    """Their principal, apart from the controllers': whoever comes with it is let in as a user without rights."""
+    """The principal of people, separate from the controllers': it logs in as an unprivileged user."""
     return f"{allocation_id}.people"
 
 
 def host_authorities(tx: Connection, tenant_id: str) -> list[Row[Any]]:
-    """All that clients must accept, the one that signs now last."""
-    found = authorities.trusted(tx, tenant_id, authorities.HOST)
-    return sorted(found, key=lambda row: row.state == "active")
+    """All authorities that clients must accept; the signing one last."""
+    rows = authorities.trusted(tx, tenant_id, authorities.HOST)
+    return sorted(rows, key=lambda row: row.state == "active")
 
 
 def next_generation(tx: Connection, node_id: str, **more: Any) -> int:
@@ -59,12 +59,12 @@ def next_generation(tx: Connection, node_id: str, **more: Any) -> int:
 
 
 def next_authority_generation(tx: Connection, node_id: str, **more: Any) -> int:
-    """Until the host has applied it, it does not trust (or show) what an authority's change asks for."""
+    """A generation that changes an authority: the host trusts (or presents) it only after applying this."""
     return next_generation(tx, node_id, authority_generation=nodes.c.trust_generation + 1, **more)
 
 
 def knows_more(node: Row[Any], generation: int) -> bool:
-    """Whether the machine has what the store never gave it, or has, and the store never heard so."""
+    """Whether the node reports trust that the database never issued, or never recorded as applied."""
     return generation > node.trust_generation or generation >= node.trust_generation > node.trust_applied
 
 
@@ -77,5 +77,5 @@ def tell_anew(ctx: Context, node: Row[Any], generation: int) -> None:
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**newer))
     waiting = (allocations.c.node_id == node.id) & allocations.c.state.in_(["requested", "releasing"])
     ctx.tx.execute(update(allocations).where(waiting).values(**newer))
-    ctx.emit("capacity.node.retold", node.id, {"node_name": node.name, "state": node.state})
-    ctx.ring(f"node:{node.id}")
+    ctx.emit("capacity.node.trust_reset", node.id, {"node_name": node.name, "state": node.state})
+    ctx.notify(f"node:{node.id}")

@@ -1,4 +1,4 @@
-"""Whether policy lets a project deploy a version here, and in which modes. The plan and the deploy ask the same."""
+"""Whether policy lets a project deploy a version here, and in which modes. Plan and deploy use the same check."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from .reads import check_not_expired
 
 
 def admit(ctx: Context, version: Row[Any], machines: Iterable[Row[Any]]) -> None:
-    """Refuses what a policy of any level refuses. `machines`: rows with `node_name`, `region` and `sku`."""
+    """Raise if a policy of any level refuses. `machines`: rows with `node_name`, `region` and `sku`."""
     check_not_expired(ctx.tx, str(ctx.scope.project_id), version.app_slug, ctx.now)
     overlays = overlays_for(ctx.tx, ctx.scope, version.app_slug)
     require(overlays, "apps", version.app_slug)
@@ -26,5 +26,5 @@ def admit(ctx: Context, version: Row[Any], machines: Iterable[Row[Any]]) -> None
 
 
 def modes_for(ctx: Context, version: Row[Any], asked: Mapping[str, str | None]) -> Modes:
-    """The effective modes of a new instance, or `refused`: whoever asks turns that into its own error."""
+    """The effective modes of a new instance, or `refused`, which the caller turns into its own error."""
     return decide_modes(overlays_for(ctx.tx, ctx.scope, version.app_slug), version.manifest, asked)

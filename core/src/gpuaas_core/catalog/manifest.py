@@ -1,4 +1,4 @@
-"""The manifest: what an app tells the platform about itself. Checked when added, used when deployed."""
+"""The manifest: what an app declares to the platform. Validated when a version is added, used when it is deployed."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ..kit.json_schema import pattern_errors, translated, validator
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
 from ..policy.modes import DEFAULTS, FITTING, declares
-from .saying import said
+from .saying import describe
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = validator(SCHEMA)
@@ -24,12 +24,12 @@ MOST_INPUT_BYTES = 64 * 1024
 
 
 class ManifestInvalid(Problem):
-    status, code, title = 422, "manifest_invalid", "The manifest is not valid"
-    way_out = "Correct the places listed in `errors`; the schema is contracts/manifest.schema.json."
+    status, code, title = 422, "manifest_invalid", "Invalid manifest"
+    way_out = "Correct the fields listed in `errors`; the schema is contracts/manifest.schema.json."
 
 
 class InputsInvalid(Problem):
-    status, code, title = 422, "inputs_invalid", "The inputs do not fit the app's form"
+    status, code, title = 422, "inputs_invalid", "Invalid inputs"
     way_out = (
         "Correct the inputs listed in `errors`; the app's schema is in its catalog entry (`gpuaas catalog -o json`)."
     )
@@ -46,29 +46,29 @@ def check_manifest(manifest: dict[str, Any], *, app_slug: str, version: str) -> 
 def check_inputs(manifest: dict[str, Any], inputs: dict[str, Any]) -> None:
     size = len(canonical(inputs).encode())
     if size > MOST_INPUT_BYTES:
-        errors = [_error("/inputs", f"{size} bytes as JSON, at most {MOST_INPUT_BYTES} are kept")]
+        errors = [_error("/inputs", f"{size} bytes as JSON; at most {MOST_INPUT_BYTES} are allowed")]
         raise InputsInvalid("The inputs are too large.", errors=errors)
     form = validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
     errors = _errors(form, inputs, prefix="/inputs")
     if errors:
         verb = "does" if len(errors) == 1 else "do"
-        raise InputsInvalid(f"{counted(len(errors), 'input')} {verb} not fit.", errors=errors)
+        raise InputsInvalid(f"{counted(len(errors), 'input')} {verb} invalid.", errors=errors)
 
 
 def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+    errors: list[dict[str, str]] = []
     if (manifest["app_slug"], manifest["version"]) != (app_slug, version):
-        found.append(_error("/version", "app_slug and version must be those of the request"))
-    found += _form_errors(manifest["inputs_schema"])
-    found += _effect_errors(manifest["inputs_schema"], manifest.get("input_effects", {}))
+        errors.append(_error("/version", "app_slug and version must be those of the request"))
+    errors += _form_errors(manifest["inputs_schema"])
+    errors += _effect_errors(manifest["inputs_schema"], manifest.get("input_effects", {}))
     keys = {component["key"] for component in manifest["components"]}
     for number, topology in enumerate(manifest["topologies"]):
         for key, rule in topology["components"].items():
             named = {key, rule.get("shares_with") or key, rule.get("may_share_with") or key}
             if not named <= keys:
-                found.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
-    found += _component_action_errors(manifest)
-    return found + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
+                errors.append(_error(f"/topologies/{number}/components/{key}", "names an undeclared component"))
+    errors += _component_action_errors(manifest)
+    return errors + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
 
 
 def _component_action_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
@@ -83,7 +83,7 @@ def _component_action_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _effect_errors(form: dict[str, Any], effects: dict[str, Any]) -> list[dict[str, str]]:
-    """An effect that names no input would never be shown to anybody."""
+    """An effect that names no input would never be shown."""
     return [_error(f"/input_effects/{pointer}", "names no input") for pointer in effects if not _leads(form, pointer)]
 
 
@@ -91,7 +91,7 @@ def _leads(form: Any, pointer: str) -> bool:
     for part in pointer.split("/")[1:]:
         known = form.get("properties") if isinstance(form, dict) else None
         if known is None:
-            return True  # described in another way (a reference, a pattern): nothing to compare with
+            return True  # declared by a reference or a pattern, which this check does not follow
         if part not in known:
             return False
         form = known[part]
@@ -100,39 +100,41 @@ def _leads(form: Any, pointer: str) -> bool:
 
 def _operation_errors(operations: dict[str, Any]) -> list[dict[str, str]]:
     return [
-        _error(f"/operations/{kind}", "one phase is expected to take longer than the whole operation may")
+        _error(f"/operations/{kind}", "a phase is expected to take longer than the operation's time limit")
         for kind, rule in operations.items()
         if rule.get("expected_phase_s", 0) > rule.get("deadline_s", float("inf"))
     ]
 
 
 def _mode_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
-    """Each operating mode needs a control plane scope and a boundary it can have, or it could never be deployed."""
-    found, declared = [], {field: declares(manifest, field) for field in DEFAULTS}
+    """Each operating mode needs a control plane scope and a boundary mode it can run with, or it could never be
+    deployed.
+    """
+    errors, declared = [], {field: declares(manifest, field) for field in DEFAULTS}
     for mode in declared["operating_modes"]:
         for field, fitting in FITTING[mode].items():
             if not set(declared[field]) & set(fitting):
-                found.append(_error(f"/{field}", f"{mode} needs one of: {', '.join(fitting)}"))
-    return found
+                errors.append(_error(f"/{field}", f"{mode} needs one of: {', '.join(fitting)}"))
+    return errors
 
 
 def _form_errors(form: dict[str, Any]) -> list[dict[str, str]]:
-    """A form is a JSON Schema that refers only to itself: nothing is ever fetched."""
+    """A form is a JSON Schema that refers only to itself: no reference is ever fetched."""
     if unreadable := pattern_errors(form):
         return [_error("/inputs_schema", sentence) for sentence in unreadable]
-    form = translated(form)  # as it is when inputs are checked: what cannot be found then is refused now
+    form = translated(form)  # as it is used when inputs are checked, so a broken reference is rejected now
     try:
         Draft202012Validator.check_schema(form)
     except SchemaError as error:
         return [_error("/inputs_schema", f"not a JSON Schema: {error.message}")]
     resolver = _NOTHING_ELSE.resolver_with_root(DRAFT202012.create_resource(form))
-    found = []
+    errors = []
     for ref in _references(form):
         try:
             resolver.lookup(ref)
         except Unresolvable:
-            found.append(_error("/inputs_schema", f"refers to {ref!r}, which is not inside this schema"))
-    return found
+            errors.append(_error("/inputs_schema", f"refers to {ref!r}, which is not inside this schema"))
+    return errors
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -143,8 +145,10 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _errors(validator: Draft202012Validator, value: Any, prefix: str = "") -> list[dict[str, str]]:
-    found = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
-    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", said(e)[:300]) for e in found][:50]
+    errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+    return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", describe(e)[:300]) for e in errors][
+        :50
+    ]
 
 
 def _error(pointer: str, message: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What may be read of the catalog, also by other rooms: versions, entitlements, a project's view of it."""
+"""Reads of the catalog, also for other rooms: versions, entitlements, a project's view of it."""
 
 from typing import Any
 
@@ -13,26 +13,26 @@ from .schemas import AppView, CatalogEntry, EntitlementView
 from .states import DEPLOYABLE
 from .tables import app_versions, apps, entitlements
 
-OVERLAY = "entitlement"  # the name of an entitlement's one policy
+OVERLAY = "entitlement"  # the name of an entitlement's single policy
 
 
 class AppNotEntitled(Problem):
-    status, code, title = 403, "app_not_entitled", "The project is not entitled to this app"
+    status, code, title = 403, "app_not_entitled", "Project not entitled to this app"
     way_out = "Ask a tenant administrator to entitle the project (`gpuaas catalog` shows what it may deploy)."
 
 
 class VersionNotPublished(Problem):
-    status, code, title = 422, "version_not_published", "This version cannot be deployed"
-    way_out = "Leave the version out for the newest published one, or choose one from the catalog."
+    status, code, title = 422, "version_not_published", "Version not published"
+    way_out = "Omit the version to deploy the newest published one, or choose one from the catalog."
 
 
 class VersionWithdrawn(Problem):
-    status, code, title = 422, "version_withdrawn", "This version was withdrawn"
-    way_out = "Choose another version from the catalog; what already runs this one keeps running."
+    status, code, title = 422, "version_withdrawn", "Version withdrawn"
+    way_out = "Choose another version from the catalog; instances that run this version keep running."
 
 
 def declared_backends(tx: Connection) -> set[str]:
-    """What apps that can be deployed say they run on: no list of ours, whoever publishes an app adds to it."""
+    """The runtime backends that deployable apps declare. Derived from the catalog, so publishing an app extends it."""
     rows = tx.execute(select(app_versions.c.manifest).where(app_versions.c.state.in_(DEPLOYABLE)))
     return {row.manifest["runtime_backend"] for row in rows}
 
@@ -42,24 +42,24 @@ def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) 
     query = select(app_versions).where(mine)
     row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
-        raise NotFound(f"There is no version {version!r} of the app {slug!r}.")
+        raise NotFound(f"The app {slug!r} has no version {version!r}.")
     return row
 
 
 def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> Row[Any]:
-    """The version to deploy or upgrade to, or why not."""
+    """The version to deploy or upgrade to; raises if that is not possible."""
     if not _entitled(tx, project_id, slug):
         raise AppNotEntitled(f"The project is not entitled to the app {slug!r}.")
-    found = _named(tx, slug, version) if version else newest(tx, slug)
-    if found is None or found.state == "draft":
+    row = _find_version(tx, slug, version) if version else newest(tx, slug)
+    if row is None or row.state == "draft":
         raise VersionNotPublished(f"{slug} has no published version{f' {version}' if version else ''}.")
-    if found.state == "withdrawn":
-        raise VersionWithdrawn(f"{slug} {found.version} was withdrawn{_because(found)}.")
-    return found
+    if row.state == "withdrawn":
+        raise VersionWithdrawn(f"{slug} {row.version} was withdrawn{_because(row)}.")
+    return row
 
 
 def warnings_of(version: Row[Any]) -> list[str]:
-    """What whoever deploys this version should know before."""
+    """Warnings to show before this version is deployed."""
     if version.state != "deprecated":
         return []
     return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
@@ -99,12 +99,12 @@ def catalog_of(tx: Connection, scope: Scope, now: int) -> list[CatalogEntry]:
 
 
 def newest(tx: Connection, slug: str) -> Row[Any] | None:
-    """The one published last; where none is published, the newest deprecated one."""
+    """The version published last; if none is published, the newest deprecated one."""
     for state in DEPLOYABLE:
         query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.state == state)
         last = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc()).limit(1)
-        if found := tx.execute(last).first():
-            return found
+        if row := tx.execute(last).first():
+            return row
     return None
 
 
@@ -130,7 +130,7 @@ def _why_not(held: Row[Any] | None, now: int) -> str | None:
 
 
 def _policy_against(tx: Connection, scope: Scope, slug: str, version: Row[Any] | None) -> str | None:
-    """What refuses the app wherever it would be placed; machines are judged when they are chosen."""
+    """Why the app is refused on every node; policies about nodes are checked when they are chosen."""
     if version is None:
         return "no version is published yet"
     overlays = overlays_for(tx, scope, slug)
@@ -146,7 +146,7 @@ def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
     return bool(tx.execute(select(entitlements.c.enabled).where(mine)).scalar())
 
 
-def _named(tx: Connection, slug: str, version: str) -> Row[Any] | None:
+def _find_version(tx: Connection, slug: str, version: str) -> Row[Any] | None:
     mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
     return tx.execute(select(app_versions).where(mine)).first()
 

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: apps, versions, entitlements."""
+"""Routes: apps, versions, entitlements."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def list_apps(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> P
 async def get_app(call: Caller, app_slug: str) -> schemas.AppView:
     row = await call.read(lambda ctx: ctx.tx.execute(select(apps).where(apps.c.slug == app_slug)).first())
     if row is None:
-        raise NotFound(f"There is no app {app_slug!r}.")
+        raise NotFound(f"The catalog has no app {app_slug!r}.")
     return _app(row)
 
 
@@ -66,7 +66,7 @@ async def get_version(call: Caller, app_slug: str, version: str) -> schemas.Vers
     **needs("catalog.version.publish"),
 )
 async def publish_version(call: Caller, app_slug: str, version: str) -> Response:
-    """Entitled projects may deploy it from now on; also again, after it was deprecated."""
+    """Entitled projects may deploy the version from now on. A deprecated version can be published again."""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "publish")))
 
 
@@ -78,7 +78,7 @@ async def publish_version(call: Caller, app_slug: str, version: str) -> Response
 async def deprecate_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """Still deployable; plan and catalog warn, with the reason."""
+    """The version can still be deployed; plan and catalog warn, with the reason."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "deprecate", reason)))
 
@@ -91,14 +91,14 @@ async def deprecate_version(
 async def withdraw_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """No new deploy and no upgrade to it, for good; what runs stays."""
+    """No new deploy of the version and no upgrade to it, permanently; running instances are not affected."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "withdraw", reason)))
 
 
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
 async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
-    """What this project may deploy, and why not where it may not."""
+    """Which apps this project may deploy, and why not."""
     return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, ctx.scope, ctx.now)))
 
 
@@ -109,7 +109,7 @@ async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEnt
     **needs("catalog.entitlement.create", "project"),
 )
 async def create_entitlement(call: Caller, project_id: str, body: schemas.CreateEntitlement) -> Response:
-    """Enables, with an overlay and an end if wanted. Disabling is beside what it leaves running, in `instances`."""
+    """Entitle a project, optionally with a policy and an expiry. Disabling an entitlement is part of `instances`."""
 
     def enable(ctx: Context) -> schemas.EntitlementView:
         return reads.entitlement_view(ctx.tx, service.entitle(ctx, project_id, body), ctx.now)
@@ -119,7 +119,7 @@ async def create_entitlement(call: Caller, project_id: str, body: schemas.Create
 
 @router.get("/projects/{project_id}/entitlements", **needs("catalog.entitlement.read", "project"))
 async def list_entitlements(call: Caller, project_id: str) -> Page[schemas.EntitlementView]:
-    """Also those that were disabled or expired, until they are given again."""
+    """Includes disabled and expired entitlements."""
     return Page(items=await call.read(lambda ctx: reads.entitlements_of(ctx.tx, project_id, ctx.now)))
 
 

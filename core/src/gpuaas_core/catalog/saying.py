@@ -1,6 +1,6 @@
-"""What does not fit a form, in words a person understands. Called by manifest.py.
+"""Turns JSON Schema validation errors into plain sentences. Called by manifest.py.
 
-A form may say it better (`x-message`); what has no words here is told in the validator's.
+A form may provide its own message (`x-message`); keywords without a sentence here use the validator's message.
 """
 
 from collections.abc import Callable
@@ -21,13 +21,13 @@ TYPES = {
 }
 
 
-def said(error: ValidationError) -> str:
+def describe(error: ValidationError) -> str:
     rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     own = rules.get("x-message")
     if own and error.absolute_path:
         return str(own).replace("{name}", str(error.absolute_path[-1]))
-    words = SAYINGS.get(str(error.validator))
-    return words(error, error.validator_value, rules) if words else message(error)
+    sentence = SENTENCES.get(str(error.validator))
+    return sentence(error, error.validator_value, rules) if sentence else message(error)
 
 
 def _type(_error: ValidationError, wanted: Any, _rules: dict[str, Any]) -> str:
@@ -40,20 +40,20 @@ def _unknown(error: ValidationError, allowed: Any, rules: dict[str, Any]) -> str
     if allowed is not False or "patternProperties" in rules or not isinstance(error.instance, dict):
         return message(error)
     unknown = ", ".join(repr(name) for name in error.instance if name not in known)
-    return f"There is no {unknown} here; there is: {', '.join(sorted(known)) or 'nothing'}."
+    return f"Unknown: {unknown}. Known: {', '.join(sorted(known)) or 'none'}."
 
 
 def _missing(error: ValidationError, names: Any, _rules: dict[str, Any]) -> str:
-    """One error is told for each name."""
+    """The validator reports each missing name as an error of its own."""
     name = next((name for name in names if error.message.startswith(repr(name))), None)
     return f"{name!r} is missing." if name else message(error)
 
 
-def _bound(words: str) -> Callable[[ValidationError, Any, dict[str, Any]], str]:
-    return lambda _error, bound, _rules: words.format(bound)
+def _bound(sentence: str) -> Callable[[ValidationError, Any, dict[str, Any]], str]:
+    return lambda _error, bound, _rules: sentence.format(bound)
 
 
-SAYINGS: dict[str, Callable[[ValidationError, Any, dict[str, Any]], str]] = {
+SENTENCES: dict[str, Callable[[ValidationError, Any, dict[str, Any]], str]] = {
     "type": _type,
     "additionalProperties": _unknown,
     "required": _missing,
@@ -62,6 +62,6 @@ SAYINGS: dict[str, Callable[[ValidationError, Any, dict[str, Any]], str]] = {
     "maximum": _bound("It must be at most {}."),
     "minLength": _bound("It must have at least {} characters."),
     "maxLength": _bound("It may have at most {} characters."),
-    "minItems": _bound("It must have at least {} of them."),
-    "maxItems": _bound("It may have at most {} of them."),
+    "minItems": _bound("It must have at least {} items."),
+    "maxItems": _bound("It may have at most {} items."),
 }

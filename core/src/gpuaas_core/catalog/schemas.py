@@ -1,15 +1,15 @@
-"""What the catalog takes in and shows."""
+"""Requests and responses of the catalog."""
 
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, Whole, said
+from ..kit.wire import Input, Moment, Sentence, Slug, Title, View, Whole, describe_pattern
 from ..policy.schemas import PolicyView, Reason, Rules
 
 TEN_YEARS_S = 10 * 366 * 24 * 3600
 
-_VERSION = said(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
+_VERSION = describe_pattern(r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?$", "a version like 1.2.3 or 1.2.3-rc.1")
 Version = Annotated[str, StringConstraints(pattern=_VERSION, max_length=32)]
 
 
@@ -32,7 +32,7 @@ class CreateVersion(Input):
 
 
 class EndVersion(Input):
-    reason: Sentence = Field("", description="why, and what to use instead; whoever meets the version is told")
+    reason: Sentence = Field("", description="why, and what to use instead; shown to users of the version")
 
 
 class VersionView(View):
@@ -48,9 +48,11 @@ class VersionView(View):
 
 class CreateEntitlement(Input):
     app_slug: Slug
-    overlay: Rules | None = Field(None, description="narrows this project's use of this app; left out: stays as it was")
-    reason: Reason = Field("", description="of the overlay; everybody it refuses is told")
-    expires_in_s: Whole | None = Field(None, ge=60, le=TEN_YEARS_S, description="left out: it does not expire")
+    overlay: Rules | None = Field(
+        None, description="restricts this project's use of this app; omit to keep the current one"
+    )
+    reason: Reason = Field("", description="of the overlay; shown in every refusal")
+    expires_in_s: Whole | None = Field(None, ge=60, le=TEN_YEARS_S, description="omit for no expiry")
 
 
 class EntitlementView(View):
@@ -64,7 +66,7 @@ class EntitlementView(View):
 
 
 class DisabledEntitlementView(EntitlementView):
-    keeps_running: list[str] = Field(description="names of the project's instances of the app: they stay as they are")
+    keeps_running: list[str] = Field(description="names of the project's instances of the app, which keep running")
 
 
 class CatalogEntry(View):
@@ -72,7 +74,7 @@ class CatalogEntry(View):
     version: str | None
     state: str | None = Field(None, description="of that version")
     entitled: bool
-    deployable: bool = Field(description="entitled, allowed by policy, and a version is there")
+    deployable: bool = Field(description="entitled, allowed by policy, and a version is published")
     reason: str = Field(description="one sentence: ready, or why not")
     warnings: list[str] = Field(default_factory=list)
     manifest: dict[str, Any] | None

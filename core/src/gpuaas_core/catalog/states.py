@@ -1,4 +1,4 @@
-"""The life of an app version. Its manifest never changes; only what may be done with it does."""
+"""The lifecycle of an app version. Its manifest never changes; only whether it can be deployed does."""
 
 from ..kit.lifecycle import Lifecycle
 
@@ -12,4 +12,4 @@ VERSION = Lifecycle(
     },
 )
 
-DEPLOYABLE = ("published", "deprecated")  # in this order, when nobody names a version
+DEPLOYABLE = ("published", "deprecated")  # in this order of preference, when the request names no version

@@ -23,7 +23,7 @@ app_versions = Table(
     Column("manifest", JSON, nullable=False),
     Column("state", String(20), nullable=False, server_default="draft"),
     Column("state_reason", Text),
-    Column("published_at", BigInteger),  # when it was first; the newest is the default
+    Column("published_at", BigInteger),  # first publication; the newest version is the default
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("app_slug", "version"),
 )

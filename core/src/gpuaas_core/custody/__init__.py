@@ -1,1 +1,1 @@
-"""Keys and certificates: the embedded vault, a tenant's SSH authorities, certificates for machines and controllers."""
+"""Keys and certificates: the vault, a tenant's SSH authorities, certificates for hosts, people and controllers."""

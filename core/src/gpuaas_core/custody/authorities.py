@@ -1,8 +1,9 @@
-"""The SSH authorities of a tenant: some sign people and controllers in, some say which host is which.
+"""The SSH authorities of a tenant: user authorities sign logins of people and controllers, host authorities sign host
+keys.
 
-One of each purpose signs; others are trusted already (`next`) or still (`retiring`) while one takes over from another.
-A user certificate has exactly one principal (the allocation), five minutes, no forwarding. A host certificate has
-exactly one principal (the node id), so an address that moves to another machine is noticed.
+One authority per purpose signs; during a rotation others are trusted already (`next`) or still (`retiring`). A user
+certificate has exactly one principal (the allocation), lives five minutes and forwards nothing. A host certificate has
+exactly one principal (the node id), so an address that moves to another node is detected.
 """
 
 import base64
@@ -32,7 +33,7 @@ BACKDATE_S = 60
 
 
 class SshKeyNotAccepted(Problem):
-    status, code, title = 422, "ssh_key_not_accepted", "The SSH public key cannot be certified"
+    status, code, title = 422, "ssh_key_not_accepted", "SSH public key not accepted"
     way_out = "Send one line of an Ed25519 OpenSSH public key (`ssh-ed25519 AAAA…`)."
 
 
@@ -49,18 +50,18 @@ class Certificate:
     text: str
     serial: int
     lives_s: int
-    authority: int  # the number of the one that signed it
+    authority: int  # the number of the authority that signed it
 
 
 def ensure_authorities(tx: Connection, vault: Vault, tenant_id: str, now: int) -> None:
-    """Made when the tenant invites its first machine."""
+    """Created when the tenant enrols its first node."""
     for purpose in (USER, HOST):
         if not numbers(tx, tenant_id, purpose):
-            add(tx, vault, tenant_id, purpose, 1, ACTIVE, now)  # of two first machines at once, one makes the keys
+            add(tx, vault, tenant_id, purpose, 1, ACTIVE, now)  # two concurrent first enrolments create one key pair
 
 
 def add(tx: Connection, vault: Vault, tenant_id: str, purpose: str, number: int, state: str, now: int) -> bool:
-    """False: somebody else was faster."""
+    """False: another transaction has added it already."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
@@ -80,19 +81,19 @@ def add(tx: Connection, vault: Vault, tenant_id: str, purpose: str, number: int,
 
 
 def trusted(tx: Connection, tenant_id: str, purpose: str, *, lock: bool = False) -> list[Row[Any]]:
-    """Whoever has to trust one trusts all of these; the newest last. `lock`: nothing is being signed meanwhile."""
+    """All authorities that must be trusted, the newest last. `lock`: waits until nothing is being signed."""
     alive = _of(tenant_id, purpose) & (ssh_authorities.c.state != RETIRED)
     query = select(ssh_authorities).where(alive).order_by(ssh_authorities.c.number)
     if lock:
-        tx.execute(query.with_for_update())  # and then look: whom we waited for may have added one
+        tx.execute(query.with_for_update())  # read after the lock: the transaction we waited for may have added one
     return list(tx.execute(query))
 
 
 def signing(tx: Connection, tenant_id: str, purpose: str) -> Row[Any]:
-    """Held until our transaction ends: what it signs is on record before another takes over."""
+    """Locked until the transaction ends: what it signs is recorded before another authority takes over."""
     active = _of(tenant_id, purpose) & (ssh_authorities.c.state == ACTIVE)
     query = select(ssh_authorities).where(active).with_for_update(read=True)
-    # while we waited for the lock another one may have taken over: then nothing is found, and the second look finds it
+    # another authority may have taken over while we waited for the lock: the second query finds it
     return tx.execute(query).first() or tx.execute(query).one()
 
 
@@ -107,7 +108,7 @@ def all_of(tx: Connection, tenant_id: str) -> list[Row[Any]]:
 
 
 def move(tx: Connection, row: Row[Any], action: str, now: int) -> None:
-    """A retired one loses its private key: nobody can sign with it again, whatever a backup of today holds."""
+    """Deletes the private key of a retired authority, so that it can never sign again."""
     state = AUTHORITY.after(row.state, action)
     change: dict[str, Any] = {"state": state}
     change |= {"activated_at": now} if state == ACTIVE else {}
@@ -117,7 +118,7 @@ def move(tx: Connection, row: Row[Any], action: str, now: int) -> None:
 
 
 def under_way(tx: Connection) -> list[tuple[str, str]]:
-    """The tenants and purposes where one is on its way in or out."""
+    """The tenants and purposes with a rotation in progress."""
     which = (ssh_authorities.c.tenant_id, ssh_authorities.c.purpose)
     moving = select(*which).where(ssh_authorities.c.state.not_in([ACTIVE, RETIRED])).distinct()
     return [(row.tenant_id, row.purpose) for row in tx.execute(moving.order_by(*which))]
@@ -153,12 +154,12 @@ def sign_host(tx: Connection, vault: Vault, tenant_id: str, *, key_line: str, no
 
 def _builder(line: str, kind: Any, principal: str, key_id: str, now: int, lives_s: int) -> ssh.SSHCertificateBuilder:
     if not principal:
-        raise ValueError("a certificate without a principal would open every door")
+        raise ValueError("a certificate without a principal would be valid for every login")
     start = now // 1000 - BACKDATE_S
     return (
         ssh.SSHCertificateBuilder()
         .public_key(read_public_key(line))
-        .serial(secrets.randbelow(2**63 - 1) + 1)  # a revocation list knows no serial 0
+        .serial(secrets.randbelow(2**63 - 1) + 1)  # serial 0 cannot be revoked
         .type(kind)
         .key_id(key_id.encode())
         .valid_principals([principal.encode()])
@@ -195,5 +196,5 @@ def _of(tenant_id: str, purpose: str) -> Any:
 
 
 def bound_to(tenant_id: str, purpose: str, number: int) -> str:
-    """The first one keeps the words it was sealed with before there could be a second."""
+    """The first authority keeps its original binding, from before there could be a second."""
     return f"ssh-authority/{tenant_id}/{purpose}" + (f"/{number}" if number > 1 else "")

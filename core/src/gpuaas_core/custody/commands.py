@@ -1,4 +1,4 @@
-"""`gpuaas-core custody`: who holds the master key, and how it is changed while the platform runs."""
+"""`gpuaas-core custody`: shows the holder of the master key, and rotates or moves keys while the platform runs."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ from .holders.port import CustodyFailed, Holder
 from .tables import data_keys
 from .vault import open_vault
 
-custody = App(name="custody", help="The master key: who holds it, is it reachable, change it without a stop.")
+custody = App(name="custody", help="Show, rotate and move the master key without downtime.")
 
 
 @custody.command
 def status() -> None:
-    """Say who holds the master key, whether it opens every data key, and which versions are in use."""
+    """Show the master key's holder, the versions in use, and whether every data key can be unwrapped."""
     _, db, holder = _here()
     rows = db.read_now(lambda tx: tx.execute(select(data_keys)).all())
     current = holder.current()
@@ -32,18 +32,18 @@ def status() -> None:
     for (kind, version), count in sorted(Counter((row.holder, row.holder_version) for row in rows).items()):
         print(f"wraps     {count} data keys with version {version} of {kind}")
     if closed:
-        _stop(f"{len(closed)} data keys do not open: {', '.join(sorted(set(closed))[:5])}. {CustodyFailed.way_out}")
-    print(f"opened    {len(rows)} of {len(rows)} data keys")
+        _stop(f"{len(closed)} data keys do not unwrap ({', '.join(sorted(set(closed))[:5])}). {CustodyFailed.way_out}")
+    print(f"unwrapped {len(rows)} of {len(rows)} data keys")
 
 
 @custody.command
 def rotate(*, add_only: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Make a new master key and wrap every data key with it. Running cores need no restart.
+    """Create a new master key and rewrap every data key with it. Running cores need no restart.
 
     Parameters
     ----------
     add_only
-        Only make it: for several cores with a key file each, copy the file to all of them, then run `rewrap`.
+        Only create it. For several cores with a key file each: copy the file to all of them, then run `rewrap`.
     """
     _, db, holder = _here()
     version = holder.rotate()
@@ -54,27 +54,27 @@ def rotate(*, add_only: Annotated[bool, Parameter(negative=())] = False) -> None
 
 @custody.command
 def rewrap() -> None:
-    """Wrap every data key with the current master key: finishes a rotation that was interrupted."""
+    """Wrap every data key with the current master key. Completes an interrupted rotation."""
     _, db, holder = _here()
     _say_rewrapped(rotation.rewrap(db, holder, holder))
 
 
 @custody.command
 def retire() -> None:
-    """Forget master keys that wrap nothing any more. Backups older than the last `rewrap` will not open then."""
+    """Delete master keys that wrap no data key. Backups older than the last `rewrap` cannot be opened afterwards."""
     _, db, holder = _here()
-    gone = holder.retire(db.read_now(lambda tx: rotation.used_versions(tx, holder)))
-    print(f"Retired: version {', '.join(gone)}." if gone else "There was nothing to retire.")
+    retired = holder.retire(db.read_now(lambda tx: rotation.used_versions(tx, holder)))
+    print(f"Retired: version {', '.join(retired)}." if retired else "Nothing to retire.")
 
 
 @custody.command(name="renew-data-keys")
 def renew_data_keys(tenant: str | None = None) -> None:
-    """A new data key for one tenant or all, everything sealed again under it, the old keys dropped.
+    """Create a new data key for one tenant or all, reseal every value with it, and delete the old keys.
 
     Parameters
     ----------
     tenant
-        Id of the tenant, or `platform`; all if left out.
+        Id of the tenant, or `platform`; all if omitted.
     """
     _, db, holder = _here()
     vault = open_vault(db.write_now, holder)
@@ -83,12 +83,12 @@ def renew_data_keys(tenant: str | None = None) -> None:
     for owner in owners:
         db.write_now(lambda tx, owner=owner: rotation.rotate_data_key(tx, vault, owner))
     resealed, dropped = rotation.reseal(db, vault), rotation.forget_data_keys(db)
-    print(f"{len(owners)} new data keys, {resealed} values sealed again, {dropped} old keys dropped.")
+    print(f"{len(owners)} new data keys, {resealed} values resealed, {dropped} old keys deleted.")
 
 
 @custody.command
 def move(to: str) -> None:
-    """Give the data keys to another holder. Afterwards start the cores with GPUAAS_CORE_CUSTODY set to it.
+    """Move the data keys to another holder. Afterwards set GPUAAS_CORE_CUSTODY to it and restart the cores.
 
     Parameters
     ----------
@@ -97,19 +97,19 @@ def move(to: str) -> None:
     """
     settings, db, holder = _here()
     if to not in OPENERS or to == holder.kind:
-        _stop(f"The keys can be moved to {', '.join(kind for kind in OPENERS if kind != holder.kind)}.")
+        _stop(f"Choose another holder: {', '.join(kind for kind in OPENERS if kind != holder.kind)}.")
     open_vault(db.write_now, holder)
-    _say_rewrapped(rotation.rewrap(db, holder, _tried(lambda: open_holder(to, os.environ, settings.data_dir))))
-    print(f"Set GPUAAS_CORE_CUSTODY={to} and start the cores again.")
+    _say_rewrapped(rotation.rewrap(db, holder, _try(lambda: open_holder(to, os.environ, settings.data_dir))))
+    print(f"Set GPUAAS_CORE_CUSTODY={to} and restart the cores.")
 
 
 def _here() -> tuple[Settings, Database, Holder]:
     settings = Settings.read()
-    holder = _tried(lambda: open_holder(settings.custody, os.environ, settings.data_dir))
+    holder = _try(lambda: open_holder(settings.custody, os.environ, settings.data_dir))
     return settings, Database(settings.database_url), holder
 
 
-def _tried(fn: Callable[[], Holder]) -> Holder:
+def _try(fn: Callable[[], Holder]) -> Holder:
     try:
         return fn()
     except RuntimeError as error:
@@ -124,7 +124,7 @@ def _opens(holder: Holder, row: Any) -> bool:
 
 
 def _say_rewrapped(count: int) -> None:
-    print(f"{count} data keys are wrapped anew." if count else "Every data key was under it already.")
+    print(f"{count} data keys rewrapped." if count else "Every data key is already wrapped with it.")
 
 
 def _stop(sentence: str) -> NoReturn:

@@ -1,8 +1,8 @@
-"""Access credentials of a project: key pairs whose private half nobody sees but the controller it is delivered to.
+"""Access credentials of a project: key pairs whose private half only the controller it is delivered to can read.
 
-A private key is sealed for its tenant, project, credential and version: moved to another row it does not open. Rotating
-puts a new version beside the old one for a time; a version that is retired, or whose credential is revoked, loses its
-private key in the same transaction.
+A private key is sealed for its tenant, project, credential and version: in another row it cannot be unsealed. A
+rotation adds a new version and keeps the old one for an overlap; retiring a version or revoking the credential deletes
+the private key in the same transaction.
 """
 
 from typing import Any
@@ -27,23 +27,23 @@ from .vault import Vault
 
 declare(
     {
-        "custody.credential.created": "The platform made a key pair for a project.",
-        "custody.credential.imported": "A project brought a key pair along.",
+        "custody.credential.created": "The platform generated a key pair for a project.",
+        "custody.credential.imported": "A project imported a key pair.",
         "custody.credential.rotation_started": "A credential has a new version; the old one lasts until `expires_at`.",
-        "custody.credential.rotation_completed": "Only the newest version of a credential is good.",
-        "custody.credential.revoked": "A credential is delivered to nobody any more; its private keys are gone.",
+        "custody.credential.rotation_completed": "Only the newest version of a credential is valid.",
+        "custody.credential.revoked": "A credential was revoked and its private keys deleted.",
     }
 )
 
 
 class CredentialNameTaken(Problem):
-    status, code, title = 409, "credential_name_taken", "The project has a credential with this name"
-    way_out = "Choose another name, rotate the other credential, or revoke it first."
+    status, code, title = 409, "credential_name_taken", "Credential name already in use"
+    way_out = "Choose another name, rotate the existing credential, or revoke it first."
 
 
 class CredentialKeyNotNew(Problem):
-    status, code, title = 409, "credential_key_not_new", "The credential has, or had, exactly this key"
-    way_out = "Rotate to a new key: leave `private_key` out and the platform makes one."
+    status, code, title = 409, "credential_key_not_new", "Credential key already used"
+    way_out = "Rotate to a new key, or omit `private_key` to have the platform generate one."
 
 
 declare_sealed(
@@ -68,53 +68,53 @@ def create(ctx: Context, vault: Vault, project_id: str, name: str, key: SshKey) 
         "created_at": ctx.now,
     }
     if not insert_new(ctx.tx, credentials, **row):
-        raise CredentialNameTaken(f"There is a credential {name!r} in this project.")
+        raise CredentialNameTaken(f"The project already has a credential named {name!r}.")
     made = credential_row(ctx.tx, project_id, credential_id)
     _add_version(ctx, vault, made, 1, key)
-    _tell(ctx, credential_id, "created" if key.origin == "generated" else "imported")
+    _emit(ctx, credential_id, "created" if key.origin == "generated" else "imported")
     return made
 
 
 def rotate(ctx: Context, vault: Vault, row: Row[Any], key: SshKey, overlap_s: int) -> None:
-    """The new version is what is delivered from now on; the old one still is to whoever asks for it by number."""
+    """The new version is delivered from now on; during the overlap the old one can be requested by number."""
     state = CREDENTIAL.after(row.state, ROTATE)
-    if any(one.fingerprint == key.fingerprint for one in versions_of(ctx.tx, row.id)):
-        raise CredentialKeyNotNew(f"{key.fingerprint} is no new key for {row.name!r}.")
+    if any(version.fingerprint == key.fingerprint for version in versions_of(ctx.tx, row.id)):
+        raise CredentialKeyNotNew(f"{key.fingerprint} was already a key of {row.name!r}.")
     ends = ctx.now + overlap_s * 1000
     _add_version(ctx, vault, row, row.version + 1, key)
     _set(ctx, row.id, state=state, version=row.version + 1, overlap_ends_at=ends)
-    _tell(ctx, row.id, "rotation_started", expires_at=ends)
+    _emit(ctx, row.id, "rotation_started", expires_at=ends)
 
 
 def complete_rotation(ctx: Context, row: Row[Any], scope: Scope | None = None) -> None:
     state = CREDENTIAL.after(row.state, COMPLETE)
     _retire(ctx, row.id, credential_versions.c.version < row.version)
     _set(ctx, row.id, state=state, overlap_ends_at=None)
-    _tell(ctx, row.id, "rotation_completed", scope=scope)
+    _emit(ctx, row.id, "rotation_completed", scope=scope)
 
 
 def revoke(ctx: Context, row: Row[Any], reason: str) -> None:
-    """For good. A sealed answer that could still be told again to whoever lost it is forgotten with the keys."""
+    """Permanent. Sealed answers kept for repeated requests are deleted with the keys."""
     state = CREDENTIAL.after(row.state, REVOKE)
     _retire(ctx, row.id)
     redemptions.forget_credential(ctx.tx, row.id)
     _set(ctx, row.id, state=state, overlap_ends_at=None, revoked_at=ctx.now, revoke_reason=reason)
-    _tell(ctx, row.id, "revoked", reason=reason)
+    _emit(ctx, row.id, "revoked", reason=reason)
 
 
 def end_overlaps(ctx: Context) -> None:
-    """By housekeeping. The old version ended by itself when its time was over; here the project is told."""
+    """Called by housekeeping. The old version expired by its time; this emits the event."""
     for row in ctx.tx.execute(
         select(credentials).where(_overlap_over(ctx)).order_by(credentials.c.id).with_for_update()
     ).all():
         complete_rotation(ctx, row, project_scope(ctx.tx, row.project_id))
         who = {"actor_id": ctx.principal.id, "actor_kind": ctx.principal.kind, "permission": ctx.permission}
-        what = {"outcome": "allowed", "reason": "the overlap of its rotation is over", "resource_id": row.id}
+        what = {"outcome": "allowed", "reason": "the rotation overlap ended", "resource_id": row.id}
         ctx.note(Entry(**who, **what, tenant_id=row.tenant_id, project_id=row.project_id))
 
 
 def held(ctx: Context, project_id: str, credential_id: str) -> Row[Any]:
-    """To change it or to hand it out: nobody else does until we are done, and an overlap that is over has ended."""
+    """Locked, to change it or to deliver it; an overlap that is over is ended first."""
     row = credential_row(ctx.tx, project_id, credential_id, lock=True)
     ctx.resource_id = credential_id
     if row.state == ROTATING and row.overlap_ends_at <= ctx.now:
@@ -124,11 +124,13 @@ def held(ctx: Context, project_id: str, credential_id: str) -> Row[Any]:
 
 
 def credentials_of(project_id: str, *, revoked: bool) -> Select[Any]:
-    """Each with its newest version."""
+    """Each credential with its newest version."""
     v = credential_versions.c
     newest = and_(v.credential_id == credentials.c.id, v.version == credentials.c.version)
-    told = (v.origin, v.algorithm, v.public_key, v.fingerprint)
-    query = select(credentials, *told).join(credential_versions, newest).where(credentials.c.project_id == project_id)
+    columns = (v.origin, v.algorithm, v.public_key, v.fingerprint)
+    query = (
+        select(credentials, *columns).join(credential_versions, newest).where(credentials.c.project_id == project_id)
+    )
     return query if revoked else query.where(credentials.c.state.in_(CREDENTIAL.live_states))
 
 
@@ -136,7 +138,7 @@ def credential_row(tx: Connection, project_id: str, credential_id: str, *, lock:
     query = select(credentials).where(credentials.c.project_id == project_id, credentials.c.id == credential_id)
     row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
     if row is None:
-        raise NotFound("There is no such credential in this project.")
+        raise NotFound("The project has no such credential.")
     return row
 
 
@@ -150,15 +152,15 @@ def opened(tx: Connection, vault: Vault, version: Row[Any]) -> str:
 
 
 def facts(tx: Connection, credential_id: str) -> dict[str, Any]:
-    """What every event of a credential says."""
+    """The data of every credential event."""
     row = tx.execute(select(credentials).where(credentials.c.id == credential_id)).one()
     newest = versions_of(tx, credential_id)[-1]
-    told = {"origin": newest.origin, "fingerprint": newest.fingerprint, "credential_version": newest.version}
-    return {"name": row.name, "state": row.state} | told
+    data = {"origin": newest.origin, "fingerprint": newest.fingerprint, "credential_version": newest.version}
+    return {"name": row.name, "state": row.state} | data
 
 
 def bound_to(version: Row[Any]) -> str:
-    """Of a row of `credential_versions`: where its sealed key opens, and nowhere else."""
+    """What a row of `credential_versions` is sealed to."""
     return _bound_to(version.tenant_id, version.project_id, version.credential_id, version.version)
 
 
@@ -188,15 +190,15 @@ def _add_version(ctx: Context, vault: Vault, row: Row[Any], version: int, key: S
 def _retire(ctx: Context, credential_id: str, *which: Any) -> None:
     v = credential_versions.c
     these = (v.credential_id == credential_id, v.retired_at.is_(None), *which)
-    gone = {"retired_at": ctx.now, "sealed_private_key": None}
-    ctx.tx.execute(update(credential_versions).where(*these).values(**gone))
+    change = {"retired_at": ctx.now, "sealed_private_key": None}
+    ctx.tx.execute(update(credential_versions).where(*these).values(**change))
 
 
 def _set(ctx: Context, credential_id: str, **change: Any) -> None:
     ctx.tx.execute(update(credentials).where(credentials.c.id == credential_id).values(**change))
 
 
-def _tell(ctx: Context, credential_id: str, what: str, *, scope: Scope | None = None, **more: Any) -> None:
+def _emit(ctx: Context, credential_id: str, what: str, *, scope: Scope | None = None, **more: Any) -> None:
     ctx.emit(f"custody.credential.{what}", credential_id, facts(ctx.tx, credential_id) | more, scope=scope)
 
 

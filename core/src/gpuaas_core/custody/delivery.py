@@ -1,7 +1,8 @@
-"""How a secret leaves the platform: signed by it, then encrypted to the key the caller registered, for one claim.
+"""How a secret leaves the platform: signed by the platform, then encrypted to the caller's registered key, for one
+claim.
 
-The JWE is ECDH-ES with A256GCM around a JWS of the platform. Nobody in between can read it, and the reader can tell who
-sent it, to whom, and for which operation and epoch.
+The JWE is ECDH-ES with A256GCM around a JWS of the platform. Only the recipient can read it, and it can verify the
+sender, the recipient, the operation and the epoch.
 """
 
 import base64
@@ -24,12 +25,12 @@ P25519 = 2**255 - 19
 
 
 class NoKeyToSealTo(Problem):
-    status, code, title = 409, "no_key_to_seal_to", "The caller has no registered key"
-    way_out = "Secrets are sealed to a service account's public key: read them as the app's controller."
+    status, code, title = 409, "no_key_to_seal_to", "Caller has no registered key"
+    way_out = "Secrets are encrypted to a service account's public key: read them as the app's controller."
 
 
 def sealed_to_caller(ctx: Context, vault: Vault, claims: dict[str, Any]) -> str:
-    """`claims`: what is delivered, and for which use."""
+    """`claims`: what is delivered, and for which operation and epoch."""
     jwk = key_in_use(ctx.tx, ctx.principal.id)
     if jwk is None:
         raise NoKeyToSealTo(f"{ctx.principal.name} has no public key.")
@@ -45,7 +46,7 @@ def sealed_to_caller(ctx: Context, vault: Vault, claims: dict[str, Any]) -> str:
 
 
 def signing_jwk(vault: Vault) -> dict[str, str]:
-    """With which a reader checks that the platform sent it."""
+    """The public keys with which a recipient verifies the platform's signature."""
     return {"kty": "OKP", "crv": "Ed25519", "x": _b64(vault.public_key(PURPOSE))}
 
 
@@ -61,7 +62,9 @@ def _encrypted(text: str, jwk: dict[str, Any]) -> str:
 
 
 def _agreement_key(jwk: dict[str, Any]) -> dict[str, Any]:
-    """Accounts register an Ed25519 key to sign with; the same point on Curve25519 agrees on keys (RFC 7748, 4.1)."""
+    """Accounts register an Ed25519 signing key; the same point on Curve25519 is used for key agreement (RFC 7748,
+    4.1).
+    """
     raw = base64.urlsafe_b64decode(jwk["x"] + "==")
     Ed25519PublicKey.from_public_bytes(raw)
     y = int.from_bytes(raw, "little") & ((1 << 255) - 1)

@@ -1,7 +1,7 @@
-"""The book of access grants: which certificate was given to whom, for which operation, epoch and allocation.
+"""The record of access grants: which certificate was issued to which principal, for which operation, epoch, allocation.
 
-A grant that is revoked stays in the book; until its certificate has expired on any clock, and the last session that it
-may have opened for a person is over, its host is told its serial.
+A revoked grant stays on record; its serial is sent to the host until its certificate has expired on any clock and the
+last session a person may have opened with it has ended.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from ..ledger.events import declare
 from .authorities import Certificate
 from .tables import access_grants
 
-declare({"custody.access.revoked": "A certificate is good no more: its host refuses it and ends what it opened."})
+declare({"custody.access.revoked": "Certificate revoked; the host rejects it and closes its sessions."})
 
-SLOW_CLOCK_MS = 15 * 60 * 1000  # by which a host may be late without taking an expired certificate for a good one
+SLOW_CLOCK_MS = 15 * 60 * 1000  # tolerated clock lag of a host, within which it might accept an expired certificate
 
 
 def record(ctx: Context, certificate: Certificate, **of: Any) -> str:
@@ -39,12 +39,12 @@ def record(ctx: Context, certificate: Certificate, **of: Any) -> str:
 
 
 def lasting(now: int) -> Any:
-    """Whose certificate opens, or whose holder may still be in there."""
+    """Grants whose certificate is valid, or whose session may still be open."""
     return or_(access_grants.c.expires_at > now, access_grants.c.ends_at > now)
 
 
 def live(now: int) -> Any:
-    """With these a host can be entered, or has been."""
+    """Grants with which a host can be, or has been, entered."""
     return lasting(now) & access_grants.c.revoked_at.is_(None)
 
 
@@ -53,13 +53,13 @@ def over(row: Row[Any], now: int) -> bool:
 
 
 def opening_of(tenant_id: str, now: int) -> Select[Any]:
-    """Those whose certificate is still shown to hosts: an open session asks for none any more."""
+    """Grants whose certificate may still be presented to hosts; open sessions do not present it again."""
     g = access_grants.c
     return select(access_grants).where(g.tenant_id == tenant_id, g.expires_at > now, g.revoked_at.is_(None))
 
 
 def revoked_serials(tx: Connection, allocation_ids: Select[Any], now: int) -> list[int]:
-    """What hosts must still refuse by name: a certificate that has expired is refused anyway."""
+    """Serials that hosts must still reject; expired certificates are rejected anyway."""
     g = access_grants.c
     unexpired = lasting(now - SLOW_CLOCK_MS) & g.revoked_at.is_not(None)
     query = select(g.serial).where(unexpired, g.allocation_id.in_(allocation_ids))
@@ -67,7 +67,7 @@ def revoked_serials(tx: Connection, allocation_ids: Select[Any], now: int) -> li
 
 
 def revoke(ctx: Context, rows: Sequence[Row[Any]], reason: str, generation: int) -> None:
-    """`generation`: of their machine's trust, the first that says so."""
+    """`generation`: the first trust generation of the node that contains the revocation."""
     change = {"revoked_at": ctx.now, "revoke_reason": reason, "revoked_generation": generation}
     ctx.tx.execute(update(access_grants).where(access_grants.c.id.in_([row.id for row in rows])).values(**change))
     for row in rows:

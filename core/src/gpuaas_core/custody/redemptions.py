@@ -1,7 +1,7 @@
-"""Who may get a credential, and the books of who got one, or a runtime secret: one delivery per claim and version.
+"""Which instance may receive a credential, and the records of deliveries: one per claim and version.
 
-The answer is remembered, sealed as it is, for as long as it can be opened: whoever lost it asks again with the same
-Idempotency-Key. Any other second request is refused.
+The sealed answer is kept as long as it can be opened: a caller that lost it repeats the request with the same
+Idempotency-Key. Any other second request is rejected.
 """
 
 from typing import Any
@@ -22,15 +22,15 @@ BOOKS = (credential_deliveries, secret_deliveries)
 
 
 class AlreadyDelivered(Problem):
-    status, code, title = 410, "already_delivered", "This claim has been given this already"
+    status, code, title = 410, "already_delivered", "Already delivered to this claim"
     way_out = (
-        f"Was the answer lost? Send the same request with the same Idempotency-Key within {LIVES_S} s. "
+        f"If the answer was lost, repeat the request with the same Idempotency-Key within {LIVES_S} s. "
         "After a crash, claim the operation again: a new claim epoch gets a delivery of its own."
     )
 
 
 def bind(ctx: Context, credential_id: str, instance_id: str) -> bool:
-    """False: it was bound."""
+    """False: it was bound already."""
     values = {"credential_id": credential_id, "instance_id": instance_id}
     return insert_new(ctx.tx, credential_bindings, **values, bound_by=ctx.principal.id, bound_at=ctx.now)
 
@@ -47,7 +47,10 @@ def bindings_of(tx: Connection, credential_id: str) -> set[str]:
 
 
 def bound_credential(tx: Connection, instance_id: str, name: str) -> str | None:
-    """Its id. A name can be used again after a revocation: the living one counts."""
+    """The credential's id.
+
+    A name can be reused after a revocation; the credential that is not revoked takes precedence.
+    """
     c, b = credentials.c, credential_bindings.c
     mine = select(c.id).join(credential_bindings, b.credential_id == c.id)
     mine = mine.where(b.instance_id == instance_id, c.name == name)
@@ -61,14 +64,14 @@ def deliver_once(ctx: Context, version: Row[Any], instance_id: str, operation_id
 
 
 def deliver_secret_once(ctx: Context, secret: Row[Any], operation_id: str, epoch: int) -> None:
-    """Each version of a runtime secret is a row of its own."""
+    """Each version of a runtime secret has a row of its own."""
     if not _first(ctx, secret_deliveries, {"secret_id": secret.id}, secret.instance_id, operation_id, epoch):
-        told = f"Version {secret.version} of {secret.name!r} was delivered to claim epoch {epoch} of {operation_id}."
-        raise AlreadyDelivered(told)
+        detail = f"Version {secret.version} of {secret.name!r} was delivered to claim epoch {epoch} of {operation_id}."
+        raise AlreadyDelivered(detail)
 
 
 def _first(ctx: Context, book: Table, what: dict[str, Any], instance_id: str, operation_id: str, epoch: int) -> bool:
-    """Writes it into the book: the table's key decides, also between two that come at the same moment."""
+    """Insert into the record: the table's key decides, also between concurrent requests."""
     delivery_id = ctx.keeps = new_id("dlv")
     return insert_new(
         ctx.tx,
@@ -85,7 +88,7 @@ def _first(ctx: Context, book: Table, what: dict[str, Any], instance_id: str, op
 
 
 def uses_of(tx: Connection, credential_id: str) -> list[Any]:
-    """Per instance and version, when it was delivered last; the latest first."""
+    """Per instance and version, the time of the last delivery; the latest first."""
     d = credential_deliveries.c
     last = func.max(d.delivered_at).label("last_used_at")
     query = select(d.instance_id, d.version, last).where(d.credential_id == credential_id)
@@ -95,7 +98,7 @@ def uses_of(tx: Connection, credential_id: str) -> list[Any]:
 
 
 def forget_instance(tx: Connection, instance_id: str) -> None:
-    """The instance is gone: it uses nothing any more."""
+    """The instance was deleted: remove its bindings."""
     for book in BOOKS:
         _forget_answers(tx, book, book.c.instance_id == instance_id)
     for table in (credential_bindings, *BOOKS):
@@ -117,7 +120,7 @@ def forget_secrets(tx: Connection, secret_ids: list[str]) -> None:
 
 
 def _forget_answers(tx: Connection, book: Table, which: Any) -> None:
-    """The sealed answers that were kept to be told again; the book itself stays."""
+    """Delete the sealed answers kept for repeated requests; the delivery records stay."""
     d = book.c
     while ids := list(tx.execute(select(d.id).where(d.repeatable == 1, which).limit(AT_ONCE)).scalars()):
         requests.forget(tx, ids)

@@ -1,6 +1,6 @@
-"""New keys without a stop: the master key (wraps data keys), a tenant's data key (seals secrets), another holder.
+"""Key rotation without downtime: the master key (wraps data keys), a tenant's data key (seals secrets), another holder.
 
-Every step is one small transaction and safe to run again: an interrupted rotation is finished by the same command.
+Every step is one small transaction and idempotent: the same command completes an interrupted rotation.
 """
 
 import os
@@ -18,7 +18,7 @@ from .vault import ROOT, Vault, add_key, newest_key, unwrap, wrapped_for
 
 
 def rewrap(db: Database, old: Holder, new: Holder) -> int:
-    """Every data key under the newest master key of `new`; `old` is the same holder, or the one being left."""
+    """Rewrap every data key with the newest master key of `new`; `old` is the same or the former holder."""
     now, done = new.current(), 0
     for row in db.read_now(lambda tx: tx.execute(select(data_keys)).all()):
         if (row.holder, row.holder_version) == (new.kind, now):
@@ -46,30 +46,30 @@ def rotate_data_key(tx: Connection, vault: Vault, tenant_id: str) -> int:
 
 
 def reseal(db: Database, vault: Vault) -> int:
-    """Every sealed value of every room under its tenant's newest data key; then the older data keys can go."""
+    """Reseal every value of every room under its tenant's newest data key; then the older data keys can be deleted."""
     return sum(_reseal_column(db, vault, place) for place in SEALED)
 
 
 def forget_data_keys(db: Database) -> int:
-    """Drops data keys that seal nothing any more."""
+    """Delete data keys that seal nothing."""
 
     def drop(tx: Connection) -> int:
         in_use = _sealing(tx)
-        gone = 0
+        deleted = 0
         for row in tx.execute(select(data_keys).where(data_keys.c.owner != ROOT)).all():
             newest = newest_key(tx, row.owner)
             if newest and row.version < newest.version and not in_use[row.owner, row.version]:
                 this = (data_keys.c.owner == row.owner) & (data_keys.c.version == row.version)
-                gone += tx.execute(data_keys.delete().where(this)).rowcount
-        return gone
+                deleted += tx.execute(data_keys.delete().where(this)).rowcount
+        return deleted
 
     return db.write_now(drop)
 
 
 def _reseal_column(db: Database, vault: Vault, place: SealedColumn) -> int:
     keys = list(place.table.primary_key)
-    found = db.read_now(lambda tx: tx.execute(select(*keys).where(place.column.is_not(None))).all())
-    these = [and_(*(key == value for key, value in zip(keys, row, strict=True))) for row in found]
+    rows = db.read_now(lambda tx: tx.execute(select(*keys).where(place.column.is_not(None))).all())
+    these = [and_(*(key == value for key, value in zip(keys, row, strict=True))) for row in rows]
     return sum(db.write_now(_reseal_row(vault, place, this)) for this in these)
 
 
@@ -91,8 +91,8 @@ def _reseal_row(vault: Vault, place: SealedColumn, this: Any) -> Callable[[Conne
 
 
 def _sealing(tx: Connection) -> Counter[tuple[str, int]]:
-    found: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     for place in SEALED:
         for tenant, sealed in tx.execute(select(place.tenant, place.column).where(place.column.is_not(None))):
-            found[tenant, Vault.version_of(sealed)] += 1
-    return found
+            counts[tenant, Vault.version_of(sealed)] += 1
+    return counts

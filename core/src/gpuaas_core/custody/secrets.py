@@ -1,6 +1,6 @@
-"""Runtime secrets: sealed in the store, and sealed again for the one who may read them. Nobody else ever sees one.
+"""Runtime secrets: sealed in the database, and encrypted to the one service account that may read them.
 
-A stored secret is bound to its tenant, instance, name and version: moved to another row it does not open.
+A stored secret is bound to its tenant, instance, name and version: in another row it cannot be unsealed.
 """
 
 import secrets
@@ -38,7 +38,7 @@ def generated(length: int, alphabet: str) -> str:
 
 
 def keep(ctx: Context, vault: Vault, instance: Row[Any], name: str, value: str, origin: str) -> Row[Any]:
-    """The next version of the name. The instance's row is locked by the caller, so no two are the next one."""
+    """The next version of the name. The caller has locked the instance's row, so versions are unique."""
     s = runtime_secrets.c
     mine = (s.instance_id == instance.id) & (s.name == name)
     version = (ctx.tx.execute(select(func.max(s.version)).where(mine)).scalar() or 0) + 1
@@ -65,7 +65,7 @@ def secrets_of(instance_id: str) -> Any:
 
 
 def forget(tx: Connection, instance_id: str, name: str | None = None) -> int:
-    """All versions of a name; without a name, all of the instance."""
+    """Delete all versions of a name; without a name, all secrets of the instance."""
     s = runtime_secrets.c
     mine = [s.instance_id == instance_id, *([s.name == name] if name else [])]
     redemptions.forget_secrets(tx, list(tx.execute(select(s.id).where(*mine)).scalars()))
@@ -73,17 +73,17 @@ def forget(tx: Connection, instance_id: str, name: str | None = None) -> int:
 
 
 def wanted(tx: Connection, instance_id: str, name: str, version: int | None) -> Row[Any]:
-    """The newest version unless one is named."""
+    """The newest version unless the request names one."""
     s = runtime_secrets.c
     query = secrets_of(instance_id).where(s.name == name)
     row = tx.execute((query.where(s.version == version) if version else query).order_by(s.version.desc())).first()
     if row is None:
-        raise NotFound(f"The instance has no such secret {name!r}.")
+        raise NotFound(f"The instance has no secret named {name!r} (or no such version).")
     return row
 
 
 def delivered(ctx: Context, vault: Vault, instance: Row[Any], row: Row[Any], *, operation_id: str, epoch: int) -> str:
-    """Its value for this caller's eyes only, once per claim."""
+    """The value, encrypted to this caller, once per claim."""
     redemptions.deliver_secret_once(ctx, row, operation_id, epoch)
     bound_to = _bound_to(instance.tenant_id, instance.id, row.name, row.version)
     value = vault.unseal(ctx.tx, instance.tenant_id, row.sealed, bound_to)

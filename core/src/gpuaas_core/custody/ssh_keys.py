@@ -1,6 +1,6 @@
-"""SSH key pairs that are kept for a project: made here, or brought along. What is weak or locked is refused.
+"""SSH key pairs of a project: generated here or imported. Weak and passphrase-protected keys are rejected.
 
-A key is written anew from its numbers, so a comment or anything else in the file somebody sent is not kept.
+A key is serialized again from its numbers, so comments and anything else in an imported file are dropped.
 """
 
 import base64
@@ -27,10 +27,10 @@ SMALLEST_RSA, LARGEST_RSA = 3072, 8192
 
 
 class CredentialKeyNotAccepted(Problem):
-    status, code, title = 422, "credential_key_not_accepted", "The private key cannot be kept"
+    status, code, title = 422, "credential_key_not_accepted", "Private key not accepted"
     way_out = (
-        "Send an OpenSSH private key without a passphrase (`ssh-keygen -p -N '' -f COPY` takes it off a copy): "
-        f"Ed25519, ECDSA, or RSA of {SMALLEST_RSA} to {LARGEST_RSA} bits. Or have the platform make one."
+        "Send an OpenSSH private key without a passphrase (`ssh-keygen -p -N '' -f COPY` removes it from a copy): "
+        f"Ed25519, ECDSA, or RSA of {SMALLEST_RSA} to {LARGEST_RSA} bits. Or have the platform generate one."
     )
 
 
@@ -49,26 +49,26 @@ def generated() -> SshKey:
 
 def imported(text: str) -> SshKey:
     if not text.lstrip().startswith(BEGINS):
-        raise CredentialKeyNotAccepted("It is not a private key in OpenSSH form.")
+        raise CredentialKeyNotAccepted("The private key is not in OpenSSH format.")
     try:
         key = load_ssh_private_key(text.strip().encode() + b"\n", password=None)
     except TypeError:
-        raise CredentialKeyNotAccepted("The private key is locked with a passphrase.") from None
-    except (ValueError, UnsupportedAlgorithm):  # whose words may hold parts of the key
-        raise CredentialKeyNotAccepted("It is not a private key that can be read, or not of a kind we keep.") from None
+        raise CredentialKeyNotAccepted("The private key is protected with a passphrase.") from None
+    except (ValueError, UnsupportedAlgorithm):  # their messages may contain parts of the key
+        raise CredentialKeyNotAccepted("The private key is unreadable or of an unsupported type.") from None
     return _described(key, _algorithm(key), "imported")
 
 
 def _algorithm(key: Any) -> str:
     if isinstance(key, RSAPrivateKey):
         if not SMALLEST_RSA <= key.key_size <= LARGEST_RSA:
-            raise CredentialKeyNotAccepted(f"It is an RSA key of {key.key_size} bits.")
+            raise CredentialKeyNotAccepted(f"The RSA key has {key.key_size} bits.")
         return "rsa"
     names = {Ed25519PrivateKey: "ed25519", EllipticCurvePrivateKey: "ecdsa"}
     for kind, name in names.items():
         if isinstance(key, kind):
             return name
-    raise CredentialKeyNotAccepted("It is not a kind of key we keep.")
+    raise CredentialKeyNotAccepted("The key type is not supported.")
 
 
 def _described(key: Any, algorithm: str, origin: str) -> SshKey:

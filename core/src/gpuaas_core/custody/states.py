@@ -1,4 +1,4 @@
-"""The lives of an access credential and of an SSH authority."""
+"""The lifecycles of an access credential and of an SSH authority."""
 
 from ..kit.lifecycle import Lifecycle
 
@@ -17,7 +17,7 @@ CREDENTIAL = Lifecycle(
 NEXT, RETIRING, RETIRED = "next", "retiring", "retired"
 ACTIVATE, REPLACE, RETIRE = "activate", "replace", "retire"
 
-# `next` is trusted and does not sign yet; `retiring` signs no more and is still trusted.
+# `next` is trusted but does not sign yet; `retiring` no longer signs but is still trusted.
 AUTHORITY = Lifecycle(
     "SSH authority",
     {

@@ -35,7 +35,7 @@ ssh_authorities = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("state", String(20), nullable=False),
     Column("public_key", Text, nullable=False),
-    Column("sealed_private_key", LargeBinary),  # gone once it is retired
+    Column("sealed_private_key", LargeBinary),  # null once it is retired
     Column("created_at", BigInteger, nullable=False),
     Column("activated_at", BigInteger),
     Column("retired_at", BigInteger),
@@ -60,18 +60,18 @@ access_grants = Table(
     Column("claim_epoch", BigInteger, nullable=False),
     Column("allocation_id", String(40), nullable=False),
     Column("principal_id", String(40), nullable=False),
-    Column("key_id", String(40)),  # with which its principal was signed in: it ends when that key is retired
-    Column("user_authority", Integer, nullable=False, server_default="1"),  # that signed it
-    Column("host_authority", Integer, nullable=False, server_default="1"),  # the newest it was told to trust
+    Column("key_id", String(40)),  # the key its principal signed in with; the grant ends when that key is retired
+    Column("user_authority", Integer, nullable=False, server_default="1"),  # the authority that signed it
+    Column("host_authority", Integer, nullable=False, server_default="1"),  # the newest authority the client was given
     Column("source_addresses", Text),
     Column("purpose", String(20), nullable=False, server_default="operation"),  # or observation, or person
-    Column("member_id", String(40)),  # a person's: whose machine was asked for
+    Column("member_id", String(40)),  # for a person: the member whose node was requested
     Column("expires_at", BigInteger, nullable=False),
-    Column("ends_at", BigInteger),  # a person's: when the last session it opened is over
+    Column("ends_at", BigInteger),  # for a person: when the last session it opened ends
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
     Column("revoke_reason", Text),
-    Column("revoked_generation", Integer),  # of its machine's trust: applied there, nothing of it is left
+    Column("revoked_generation", Integer),  # trust generation of the node; once applied, the grant is without effect
     Index("ix_access_grants_operation", "operation_id"),
     Index("ix_access_grants_expires", "expires_at"),
     Index("ix_access_grants_ends", "ends_at"),
@@ -131,7 +131,7 @@ credential_versions = Table(
     Column("algorithm", String(20), nullable=False),
     Column("public_key", Text, nullable=False),
     Column("fingerprint", String(60), nullable=False),
-    Column("sealed_private_key", LargeBinary),  # gone once the version is retired
+    Column("sealed_private_key", LargeBinary),  # null once the version is retired
     Column("created_by", String(40), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("retired_at", BigInteger),
@@ -147,7 +147,7 @@ credential_bindings = Table(
     Index("ix_credential_bindings_instance", "instance_id"),
 )
 
-# Its key is the promise: one delivery per operation, claim epoch, credential and version.
+# The primary key guarantees one delivery per operation, claim epoch, credential and version.
 credential_deliveries = Table(
     "credential_deliveries",
     metadata,
@@ -155,17 +155,17 @@ credential_deliveries = Table(
     Column("claim_epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("credential_id", String(40), ForeignKey("credentials.id"), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("id", String(40), nullable=False),  # under which the sealed answer is remembered
+    Column("id", String(40), nullable=False),  # the id under which the sealed answer is kept
     Column("instance_id", String(40), nullable=False),
     Column("principal_id", String(40), nullable=False),
     Column("delivered_at", BigInteger, nullable=False),
-    Column("repeatable", Integer, nullable=False),  # the sealed answer can still be told again
+    Column("repeatable", Integer, nullable=False),  # the sealed answer can still be repeated
     Index("ix_credential_deliveries_credential", "credential_id", "instance_id"),
     Index("ix_credential_deliveries_instance", "instance_id"),
     Index("ix_credential_deliveries_repeatable", "repeatable", "delivered_at"),
 )
 
-# The same promise for runtime secrets: every version of one has an id of its own.
+# The same guarantee for runtime secrets: every version has an id of its own.
 secret_deliveries = Table(
     "secret_deliveries",
     metadata,

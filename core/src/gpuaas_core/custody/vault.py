@@ -1,8 +1,8 @@
-"""The vault: secrets sealed in the store under a data key per tenant, which the holder's master key wraps.
+"""The vault: secrets sealed in the database under a data key per tenant, which the holder's master key wraps.
 
-A sealed value is bound to its tenant, its data key's version and what it is for: moved anywhere else it does not open.
+A sealed value is bound to its tenant, its data key's version and its purpose: anywhere else it cannot be unsealed.
 The platform's own root key (for tokens that can be checked without being stored, and for signatures) is one more
-wrapped row. The holder is asked once per data key and cache time, never per secret.
+wrapped row. The holder is asked once per data key and cache period, never per secret.
 """
 
 import base64
@@ -28,7 +28,7 @@ from .holders.embedded import Embedded
 from .holders.port import CustodyFailed, Holder
 from .tables import data_keys
 
-PLATFORM = "platform"  # whose secrets belong to no tenant
+PLATFORM = "platform"  # owner of secrets that belong to no tenant
 ROOT = "root"
 _FORMAT = b"gv2:"
 
@@ -38,7 +38,9 @@ class Vault:
         self.holder = holder
         self._root = root
         self._cache_s = cache_s
-        self._opened: dict[tuple[str, int, bytes], tuple[float, bytes]] = {}  # by row: a changed one misleads nobody
+        self._opened: dict[
+            tuple[str, int, bytes], tuple[float, bytes]
+        ] = {}  # by row contents, so a changed row is not served from the cache
         self._lock = threading.Lock()
 
     def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes:
@@ -54,44 +56,44 @@ class Vault:
 
     def unseal(self, tx: Connection, tenant_id: str, sealed: bytes, bound_to: str) -> bytes:
         try:
-            if not sealed.startswith(_FORMAT):  # of the first release, under the root key itself
+            if not sealed.startswith(_FORMAT):  # sealed by the first release, under the root key itself
                 return AESGCM(self._root).decrypt(sealed[:12], sealed[12:], bound_to.encode())
             version, nonce, content = int.from_bytes(sealed[4:8], "big"), sealed[8:20], sealed[20:]
             key = self._data_key(_key_row(tx, tenant_id, version))
             return AESGCM(key).decrypt(nonce, content, _where(tenant_id, version, bound_to))
         except (InvalidTag, ValueError) as error:
-            raise CustodyFailed("A sealed value does not open where it lies.") from error
+            raise CustodyFailed("A sealed value cannot be unsealed in its row.") from error
 
     @staticmethod
     def version_of(sealed: bytes) -> int:
-        """Of the data key that sealed it; 0 for what the first release sealed."""
+        """The version of the data key that sealed it; 0 for values sealed by the first release."""
         return int.from_bytes(sealed[4:8], "big") if sealed.startswith(_FORMAT) else 0
 
     def mac(self, message: str) -> str:
-        """A keyed fingerprint, for tokens that can be checked without being stored."""
+        """A keyed fingerprint, for tokens that are verified without being stored."""
         digest = hmac.new(self._root, b"mac:" + message.encode(), sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
     def sign(self, purpose: str, message: bytes) -> bytes:
-        """An Ed25519 signature; whoever has the public key can check it, and cannot make one."""
+        """An Ed25519 signature, which the public key verifies."""
         return self._signing_key(purpose).sign(message)
 
     def public_key(self, purpose: str) -> bytes:
         return self._signing_key(purpose).public_key().public_bytes_raw()
 
     def forget(self) -> None:
-        """The opened data keys: the next use asks the holder again."""
+        """Clear the cached data keys: the next use asks the holder."""
         with self._lock:
             self._opened.clear()
 
     def _signing_key(self, purpose: str) -> Ed25519PrivateKey:
-        """Derived from the root key, one per purpose: there is no row in the store that could be exchanged."""
+        """Derived from the root key, one per purpose, so no row of the database can be replaced to forge it."""
         derive = HKDF(SHA256(), 32, salt=None, info=f"gpuaas/sign/{purpose}".encode())
         return Ed25519PrivateKey.from_private_bytes(derive.derive(self._root))
 
     def _first_key(self, tx: Connection, tenant_id: str) -> Row[Any]:
         add_key(tx, self.holder, tenant_id, 1, os.urandom(32))
-        return _key_row(tx, tenant_id, 1)  # of two at once, the one that was first
+        return _key_row(tx, tenant_id, 1)  # two concurrent inserts: the first one wins
 
     def _data_key(self, row: Row[Any]) -> bytes:
         now, this = time.monotonic(), (row.owner, row.version, row.wrapped)
@@ -106,21 +108,21 @@ class Vault:
 
 
 def open_vault(write: Callable[[Callable[[Connection], Row[Any]]], Row[Any]], holder: Holder, **options: Any) -> Vault:
-    """The root key is made by the first core that starts on a store."""
+    """The first core that starts on a database creates the root key."""
     return Vault(holder, unwrap(holder, write(lambda tx: _root_row(tx, holder))), **options)
 
 
 def read_vault(tx: Connection, holder: Holder) -> Vault:
-    """For looking only: a store that was never served has no root key yet, and none is made."""
+    """For read-only commands: a database that was never served has no root key, and none is created."""
     row = newest_key(tx, ROOT)
     if row is None:
-        raise RuntimeError("this store has no root key yet: no core was ever served on it")
+        raise RuntimeError("this database has no root key yet: start a core on it once with `gpuaas-core serve`")
     return Vault(holder, unwrap(holder, row))
 
 
 def unwrap(holder: Holder, row: Row[Any]) -> bytes:
     if row.holder != holder.kind:
-        raise CustodyFailed(f"This key is held by {row.holder!r} and the core is set to {holder.kind!r}.")
+        raise CustodyFailed(f"This data key is held by {row.holder!r}, but the core is configured for {holder.kind!r}.")
     return holder.unwrap(row.holder_version, row.wrapped, wrapped_for(row.owner, row.version))
 
 
@@ -136,7 +138,7 @@ def newest_key(tx: Connection, owner: str) -> Row[Any] | None:
 def _key_row(tx: Connection, owner: str, version: int) -> Row[Any]:
     row = tx.execute(select(data_keys).where(data_keys.c.owner == owner, data_keys.c.version == version)).first()
     if row is None:
-        raise CustodyFailed("The data key of a sealed value is not in the store.")
+        raise CustodyFailed("The data key of a sealed value is not in the database.")
     return row
 
 
@@ -149,10 +151,10 @@ def _root_row(tx: Connection, holder: Holder) -> Row[Any]:
 
 
 def _first_root(tx: Connection, holder: Holder) -> bytes:
-    """A store of the first release goes on with the key it had: its tokens and signatures stay good."""
+    """A database of the first release keeps its key, so that its tokens and signatures stay valid."""
     of_first_release = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).first()
     if of_first_release and not isinstance(holder, Embedded):
-        raise RuntimeError("start once with the embedded custody this store has, then `gpuaas-core custody move`")
+        raise RuntimeError("start once with the embedded custody of this database, then run `gpuaas-core custody move`")
     return holder.first_key if of_first_release and isinstance(holder, Embedded) else os.urandom(32)
 
 

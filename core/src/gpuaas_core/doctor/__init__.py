@@ -1,1 +1,1 @@
-"""Looks whether the store still keeps its promises, without changing anything: doctor, audit verify."""
+"""Read-only checks of the database's invariants: doctor, audit verify."""

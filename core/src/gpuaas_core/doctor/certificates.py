@@ -1,4 +1,6 @@
-"""Certificates and what signs them: none lives too long, is for a claim that never was, or signed by the dead."""
+"""Certificates and their authorities: no certificate lives too long, lacks its claim, or comes from a retired
+authority.
+"""
 
 from sqlalchemy import and_, exists, or_, select
 
@@ -13,12 +15,12 @@ def certificates(patient: Patient) -> list[Violation]:
     query = select(g.id, g.created_at, g.expires_at).where(
         or_(g.expires_at - g.created_at > longest, g.expires_at < g.created_at, g.created_at > patient.now + longest)
     )
-    way_out = "Release the allocation: the host then trusts no certificate for it any more."
+    way_out = "Release the allocation: the host then rejects all certificates for it."
     lived = each(patient.rows(query), lambda row: f"{row.id} lives longer than 15 minutes.", way_out)
     owner = and_(operations.c.id == g.operation_id, operations.c.claim_epoch >= g.claim_epoch)
     query = select(g.id, g.operation_id).where(~exists().where(owner))
     unclaimed = each(
-        patient.rows(query), lambda row: f"{row.id} was given for a claim of {row.operation_id} that never was."
+        patient.rows(query), lambda row: f"{row.id} was issued for a claim of {row.operation_id} that does not exist."
     )
     return lived + unclaimed + _signers(patient)
 
@@ -29,13 +31,13 @@ def _signers(patient: Patient) -> list[Violation]:
     way_out = "Rotate this tenant's authorities: `gpuaas ssh-authority rotate`, see docs/runbooks/ssh-access.md."
     kept = each(
         patient.rows(query),
-        lambda row: f"The retired {row.purpose} authority {row.number} of {row.tenant_id} could still sign.",
+        lambda row: f"The retired {row.purpose} authority {row.number} of {row.tenant_id} still has its private key.",
         way_out,
     )
     mine = and_(s.tenant_id == nodes.c.tenant_id, s.purpose == "host", s.number == nodes.c.host_authority)
-    gone = exists().where(mine, s.state != "retired")
-    query = select(nodes.c.id, nodes.c.host_authority).where(nodes.c.state != "retired", ~gone)
-    shown = "shows a certificate of the host authority"
+    trusted = exists().where(mine, s.state != "retired")
+    query = select(nodes.c.id, nodes.c.host_authority).where(nodes.c.state != "retired", ~trusted)
+    shown = "presents a certificate of the host authority"
     return kept + each(
         patient.rows(query), lambda row: f"{row.id} {shown} {row.host_authority}, which no client trusts.", way_out
     )

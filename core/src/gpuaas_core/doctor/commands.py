@@ -1,4 +1,4 @@
-"""`gpuaas-core doctor` and `gpuaas-core audit`: for the platform's operator, on the platform's own machine."""
+"""`gpuaas-core doctor` and `gpuaas-core audit`: for the platform's operator, on the platform's own host."""
 
 import base64
 import contextlib
@@ -22,57 +22,57 @@ from ..ledger.audit import begin_again
 from ..settings import Settings
 from .examine import examine
 from .findings import Finding, Patient
-from .store import NotLookedAt, reading
+from .store import NotReadable, reading
 
 T = TypeVar("T")
 Output = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
-audit = App(name="audit", help="The audit trail: check it, and say which key its checkpoints carry.")
+audit = App(name="audit", help="Verify the audit trail, and show the public key of its checkpoints.")
 
 
 def doctor(*, output: Output = "text") -> None:
-    """Check the platform's invariants in the store, changing nothing. Ends with 1 if one is violated.
+    """Check the platform's invariants in the database without changing anything. Exits with 1 if one is violated.
 
     Example: `gpuaas-core doctor`
     """
     settings = Settings.read()
 
-    def look(read: Any) -> list[Finding]:
+    def check_all(read: Any) -> list[Finding]:
         return examine(Patient(read, _checkpoints(settings, read), system_clock()))
 
-    found = _look(settings, look)
-    _print_json([_finding(one) for one in found]) if output == "json" else _print_findings(found)
-    raise SystemExit(1 if any(one.violations for one in found) else 0)
+    findings = _read(settings, check_all)
+    _print_json([_finding(finding) for finding in findings]) if output == "json" else _print_findings(findings)
+    raise SystemExit(1 if any(finding.violations for finding in findings) else 0)
 
 
 @audit.command(name="verify")
 def verify_audit(*, tenant: str | None = None, public_key: str | None = None, output: Output = "text") -> None:
-    """Check the audit chains against their checkpoints, from the store and the files alone. Ends with 1 if broken.
+    """Verify the audit chains against their checkpoints, using only the database and the files. Exits with 1 if broken.
 
     Example: `gpuaas-core audit verify --tenant platform`
 
     Parameters
     ----------
     tenant
-        Id of one tenant, or `platform`; all if left out.
+        Id of one tenant, or `platform`; all if omitted.
     public_key
-        What `gpuaas-core audit key` printed: for a check where the master key is not.
+        Output of `gpuaas-core audit key`, to verify on a host without the master key.
     """
     settings = Settings.read()
 
     def check(read: Any) -> list[Verdict]:
         checkpoints = _checkpoints(settings, read, public_key)
-        return [verify(read, checkpoints, one) for one in ([tenant] if tenant else streams(read, checkpoints))]
+        return [verify(read, checkpoints, stream) for stream in ([tenant] if tenant else streams(read, checkpoints))]
 
-    found = _look(settings, check)
-    _print_json([_verdict(one) for one in found]) if output == "json" else _print_verdicts(found)
-    raise SystemExit(0 if all(one.ok for one in found) else 1)
+    verdicts = _read(settings, check)
+    _print_json([_verdict(verdict) for verdict in verdicts]) if output == "json" else _print_verdicts(verdicts)
+    raise SystemExit(0 if all(verdict.ok for verdict in verdicts) else 1)
 
 
 @audit.command
 def restart(tenant: str, *, reason: str) -> None:
-    """Begin new checkpoints for a tenant after a backup was restored on purpose; the old file is kept aside.
+    """Start new checkpoints for a tenant after a backup was restored on purpose; the old file is kept.
 
-    It cannot make a broken chain whole, and it leaves a row with the reason in the tenant's trail.
+    It does not repair a broken chain, and it records the reason in the tenant's trail.
 
     Example: `gpuaas-core audit restart ten_… --reason "restored the backup of Sunday"`
 
@@ -81,52 +81,52 @@ def restart(tenant: str, *, reason: str) -> None:
     tenant
         Id of the tenant, or `platform`.
     reason
-        Why; everybody who reads the trail will see it.
+        Why; visible to all readers of the trail.
     """
     settings = Settings.read()
-    checkpoints = _look(settings, lambda read: _checkpoints(settings, read))
-    if tenant not in _look(settings, lambda read: streams(read, checkpoints)):
-        _stop(f"There is no trail of {tenant}. Trails are named by tenant id, or `platform`.")
+    checkpoints = _read(settings, lambda read: _checkpoints(settings, read))
+    if tenant not in _read(settings, lambda read: streams(read, checkpoints)):
+        _stop(f"No audit trail {tenant}. Give a tenant id, or `platform`.")
     db = Database(settings.database_url)
     aside = checkpoints.set_aside(tenant, system_clock())
     db.write_now(lambda tx: begin_again(tx, tenant, reason, system_clock()))
     db.close()
-    print(f"New checkpoints begin within five minutes. The old ones: {aside or 'there were none'}.")
+    print(f"New checkpoints begin within five minutes. The old ones: {aside or 'none'}.")
 
 
 @audit.command
 def key() -> None:
-    """The public key of the checkpoints, to be kept where the platform cannot change it."""
+    """Print the public key of the checkpoints. Store it where the platform cannot change it."""
     settings = Settings.read()
-    print(base64.b64encode(_look(settings, lambda read: _key(settings, read))).decode())
+    print(base64.b64encode(_read(settings, lambda read: _key(settings, read))).decode())
 
 
 def _checkpoints(settings: Settings, read: Any, public_key: str | None = None) -> Checkpoints:
-    return Checkpoints(settings.checkpoints, _decoded(public_key) if public_key else _key(settings, read))
+    return Checkpoints(settings.checkpoints, _decode(public_key) if public_key else _key(settings, read))
 
 
 def _key(settings: Settings, read: Any) -> bytes:
-    """Never makes a new master key: a check with a fresh key would suspect everything."""
+    """Never creates a master key: a check with a new key would fail everywhere."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
-        _stop(f"There is no master key at {path}. Set GPUAAS_CORE_DATA, or give --public-key.")
+        _stop(f"No master key at {path}. Set GPUAAS_CORE_DATA, or pass --public-key.")
     holder = open_holder(settings.custody, os.environ, settings.data_dir)
     return read(lambda tx: read_vault(tx, holder)).public_key(PURPOSE)
 
 
-def _decoded(given: str) -> bytes:
+def _decode(given: str) -> bytes:
     with contextlib.suppress(ValueError):
         key = base64.b64decode(given, validate=True)
         if len(key) == 32:
             return key
-    _stop("This is not a public key. Give the line that `gpuaas-core audit key` prints.")
+    _stop("Invalid public key. Pass the line that `gpuaas-core audit key` prints.")
 
 
-def _look(settings: Settings, fn: Callable[[Any], T]) -> T:
+def _read(settings: Settings, fn: Callable[[Any], T]) -> T:
     try:
         with reading(settings.database_url) as read:
             return fn(read)
-    except NotLookedAt as error:
+    except NotReadable as error:
         _stop(str(error))
 
 
@@ -135,31 +135,31 @@ def _stop(sentence: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def _finding(one: Finding) -> dict[str, Any]:
-    said = {"number": one.invariant.number, "title": one.invariant.title, "status": one.status}
-    return said | {"why_not": one.invariant.not_yet, "violations": [asdict(v) for v in one.violations]}
+def _finding(finding: Finding) -> dict[str, Any]:
+    summary = {"number": finding.invariant.number, "title": finding.invariant.title, "status": finding.status}
+    return summary | {"why_not": finding.invariant.not_yet, "violations": [asdict(v) for v in finding.violations]}
 
 
-def _verdict(one: Verdict) -> dict[str, Any]:
-    return asdict(one) | {"ok": one.ok, "sentence": one.sentence}
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return asdict(verdict) | {"ok": verdict.ok, "sentence": verdict.sentence}
 
 
-def _print_findings(found: list[Finding]) -> None:
-    for one in found:
-        why = f" ({one.invariant.not_yet})" if one.invariant.not_yet else ""
-        print(f"{one.invariant.number:>3}  {one.status:<18}  {one.invariant.title}{why}")
-        for violation in one.violations:
+def _print_findings(findings: list[Finding]) -> None:
+    for finding in findings:
+        why = f" ({finding.invariant.not_yet})" if finding.invariant.not_yet else ""
+        print(f"{finding.invariant.number:>3}  {finding.status:<18}  {finding.invariant.title}{why}")
+        for violation in finding.violations:
             print(f"     - {violation.sentence}\n       rows: {', '.join(violation.rows)}\n       {violation.way_out}")
-    broken = sum(bool(one.violations) for one in found)
-    print(f"\n{broken} of {len(found)} are violated." if broken else "\nNothing is wrong.")
+    broken = sum(bool(finding.violations) for finding in findings)
+    print(f"\n{broken} of {len(findings)} invariants are violated." if broken else "\nAll invariants hold.")
 
 
-def _print_verdicts(found: list[Verdict]) -> None:
-    for one in found:
-        print(f"{'ok    ' if one.ok else 'BROKEN'}  {one.tenant_id}: {one.sentence}")
-        if one.broken:
-            print(f"        first break at row {one.broken.sequence}. {one.broken.way_out}")
-    if not found:
+def _print_verdicts(verdicts: list[Verdict]) -> None:
+    for verdict in verdicts:
+        print(f"{'ok    ' if verdict.ok else 'BROKEN'}  {verdict.tenant_id}: {verdict.sentence}")
+        if verdict.broken:
+            print(f"        first break at row {verdict.broken.sequence}. {verdict.broken.way_out}")
+    if not verdicts:
         print("There are no audit rows yet.")
 
 

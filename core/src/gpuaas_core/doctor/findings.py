@@ -1,4 +1,4 @@
-"""What the doctor hands back, and the few helpers its checks share."""
+"""Results of the doctor, and the helpers its checks share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..history.checkpoints import Checkpoints
 
 @dataclass(frozen=True)
 class Patient:
-    """What a check may look at. `read` runs a function of a connection: one call is one moment of the store."""
+    """What a check may read. `read` runs a function with a connection: one call sees one snapshot."""
 
     read: Callable[[Callable[[Connection], Any]], Any]
     checkpoints: Checkpoints
@@ -24,7 +24,7 @@ class Patient:
 @dataclass(frozen=True)
 class Violation:
     sentence: str
-    rows: list[str]  # ids, so that a person can look for themselves
+    rows: list[str]  # ids, for manual inspection
     way_out: str
 
 
@@ -48,7 +48,7 @@ class Finding:
         return "violated" if self.violations else "holds"
 
 
-REPORT = "This is a bug or a hand in the store: keep a copy of it and report these ids."
+REPORT = "A bug or a manual change of the database: keep a copy of it and report these ids."
 
 
 def each(rows: list[Any], sentence: Callable[[Any], str], way_out: str = REPORT) -> list[Violation]:

@@ -1,4 +1,4 @@
-"""Checks of who holds what: sequences without gaps, chains, owners of machines, trust, and states that agree."""
+"""Checks of holdings: sequences without gaps, audit chains, owners of nodes, trust, and consistent states."""
 
 from typing import Any
 
@@ -27,17 +27,17 @@ LIVES: list[tuple[Table, str, Lifecycle]] = [
 
 
 def event_sequences(patient: Patient) -> list[Violation]:
-    """Dense from the oldest kept event to the tenant's counter."""
+    """No gap from the oldest kept event to the tenant's counter."""
     e, h = events.c, event_heads.c
-    found = select(
+    ranges = select(
         e.tenant_id, func.count().label("kept"), func.min(e.sequence).label("first"), func.max(e.sequence).label("last")
     )
-    kept = found.group_by(e.tenant_id).subquery()
+    kept = ranges.group_by(e.tenant_id).subquery()
     query = select(h.tenant_id, h.sequence, kept.c.kept, kept.c.first, kept.c.last)
     query = query.select_from(event_heads.outerjoin(kept, kept.c.tenant_id == h.tenant_id))
     wrong = [row for row in patient.rows(query) if not _dense(row)]
     orphans = select(e.tenant_id).where(e.tenant_id.not_in(select(h.tenant_id))).distinct()
-    way_out = "Restore a backup that has them; readers must list their resources again."
+    way_out = "Restore a backup that has the events; readers must list their resources again."
     return each(wrong, _gap, way_out) + each(
         patient.rows(orphans), lambda row: f"{row.tenant_id} has events but no counter.", way_out
     )
@@ -50,9 +50,7 @@ def _dense(row: Any) -> bool:
 
 
 def _gap(row: Any) -> str:
-    return (
-        f"{row.tenant_id}: {row.kept or 0} events from {row.first} to {row.last}, the counter stands at {row.sequence}."
-    )
+    return f"{row.tenant_id}: {row.kept or 0} events from {row.first} to {row.last}, but the counter is {row.sequence}."
 
 
 def audit_chains(patient: Patient) -> list[Violation]:
@@ -60,16 +58,18 @@ def audit_chains(patient: Patient) -> list[Violation]:
     verdicts = [verify(patient.read, patient.checkpoints, name) for name in names]
     return [
         Violation(
-            f"{one.tenant_id}: {one.broken.sentence}", [f"{one.tenant_id}/{one.broken.sequence}"], one.broken.way_out
+            f"{verdict.tenant_id}: {verdict.broken.sentence}",
+            [f"{verdict.tenant_id}/{verdict.broken.sequence}"],
+            verdict.broken.way_out,
         )
-        for one in verdicts
-        if one.broken
+        for verdict in verdicts
+        if verdict.broken
     ]
 
 
 def owners(patient: Patient) -> list[Violation]:
     checks = (_shared_nodes, _foreign_nodes, _dead_holds, _foreign_holds, _unheld_members)
-    return [found for check in checks for found in patient.read(check)]
+    return [violation for check in checks for violation in patient.read(check)]
 
 
 def _shared_nodes(tx: Connection) -> list[Violation]:
@@ -82,7 +82,7 @@ def _foreign_nodes(tx: Connection) -> list[Violation]:
     joined = allocations.join(nodes, nodes.c.id == allocations.c.node_id)
     joined = joined.join(projects, projects.c.id == allocations.c.project_id)
     query = select(allocations.c.id).select_from(joined).where(nodes.c.tenant_id != projects.c.tenant_id)
-    return each(list(tx.execute(query)), lambda row: f"{row.id} holds a machine of another tenant.")
+    return each(list(tx.execute(query)), lambda row: f"{row.id} holds a node of another tenant.")
 
 
 def _holds() -> Any:
@@ -106,7 +106,7 @@ def _foreign_holds(tx: Connection) -> list[Violation]:
 
 
 def _unheld_members(tx: Connection) -> list[Violation]:
-    """Where a member is, its instance holds the machine: otherwise a second instance could come there."""
+    """A member's instance must hold its allocation: otherwise a second instance could be placed there."""
     m, h = members.c, allocation_holds.c
     held = exists().where(h.allocation_id == m.allocation_id, h.instance_id == m.instance_id)
     query = select(m.id, m.allocation_id).where(m.state != "removed", ~held)
@@ -128,7 +128,9 @@ def used_quotas(patient: Patient) -> list[Violation]:
             f"{row.project_id} holds {row.held or 0} allocations with {row.gpus or 0} GPUs, but"
             f" {row.used_allocations} with {row.used_gpus} are counted."
         ),
-    ) + each(patient.rows(uncounted), lambda row: f"{row.project_id} holds {row.held} allocations that nobody counted.")
+    ) + each(
+        patient.rows(uncounted), lambda row: f"{row.project_id} holds {row.held} allocations that are not counted."
+    )
 
 
 def trust(patient: Patient) -> list[Violation]:
@@ -136,29 +138,29 @@ def trust(patient: Patient) -> list[Violation]:
     query = select(n.id, n.trust_applied, n.trust_generation).where(n.trust_applied > n.trust_generation)
     ahead = each(
         patient.rows(query),
-        lambda row: f"{row.id} applied trust {row.trust_applied}, but only {row.trust_generation} was ever told.",
+        lambda row: f"{row.id} applied trust {row.trust_applied}, but only {row.trust_generation} was issued.",
     )
     asked = or_(a.state == "active", and_(a.state == "released", n.state != "retired"))
     known = and_(asked, a.trust_generation > n.trust_applied)
     query = select(a.id, a.state, n.id.label("node")).select_from(allocations.join(nodes, n.id == a.node_id))
     query = query.where(or_(known, a.trust_generation > n.trust_generation))
     return ahead + each(
-        patient.rows(query), lambda row: f"{row.id} is {row.state}, but {row.node} never said that it knows."
+        patient.rows(query), lambda row: f"{row.id} is {row.state}, but {row.node} never reported the trust for it."
     )
 
 
 def agreement(patient: Patient) -> list[Violation]:
-    unknown = [found for life in LIVES for found in patient.read(lambda tx, life=life: _unknown(tx, *life))]
+    unknown = [violation for life in LIVES for violation in patient.read(lambda tx, life=life: _unknown(tx, *life))]
     return unknown + patient.read(_disagreeing) + _not_gone(patient)
 
 
 def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list[Violation]:
     query = select(table.c.id, table.c[column]).where(table.c[column].not_in(list(life.moves)))
-    return each(list(tx.execute(query)), lambda row: f"{row[0]} is {row[1]!r}, which no {life.noun} can be.")
+    return each(list(tx.execute(query)), lambda row: f"{row[0]} is {row[1]!r}, which is not a state of a {life.noun}.")
 
 
 def _disagreeing(tx: Connection) -> list[Violation]:
-    """A live deploy is on its way up, a live decommission on its way down."""
+    """A live deploy goes with a starting instance, a live decommission with a stopping one."""
     fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)} | {
         kind: (INSTANCE.moves["running" if known.ask != "start" else "stopped"][str(known.ask)],)
         for kind, known in KINDS.items()
@@ -168,7 +170,7 @@ def _disagreeing(tx: Connection) -> list[Violation]:
     query = select(o.id, o.kind, i.id.label("instance"), i.state).join(instances, i.id == o.lock_key)
     rows = tx.execute(query.where(o.status.in_(LIVE), o.kind.in_(list(fitting))))
     wrong = [row for row in rows if row.state not in fitting[row.kind]]
-    return each(wrong, lambda row: f"The {row.kind} {row.id} is under way, but {row.instance} is {row.state}.")
+    return each(wrong, lambda row: f"The {row.kind} {row.id} is in progress, but {row.instance} is {row.state}.")
 
 
 def _not_gone(patient: Patient) -> list[Violation]:
@@ -180,5 +182,5 @@ def _not_gone(patient: Patient) -> list[Violation]:
     forgotten = i.updated_at < patient.now - KEPT_DAYS * 24 * 3600 * 1000
     unproven = or_(and_(o.id.is_(None), ~forgotten), ~torn_down, left)
     query = select(i.id).select_from(last).where(i.state == "deleted", unproven)
-    way_out = f"Look at its machines: something may still run there. {REPORT}"
+    way_out = f"Inspect its nodes: processes may still run there. {REPORT}"
     return each(patient.rows(query), lambda row: f"{row.id} is deleted, but its teardown did not succeed.", way_out)

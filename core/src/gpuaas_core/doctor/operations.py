@@ -1,4 +1,4 @@
-"""Checks of operations: acknowledged ones exist, ended ones stay ended, claims rise, every move left its record."""
+"""Checks of operations: acknowledged ones exist, ended ones stay ended, epochs rise, every transition was recorded."""
 
 import json
 from collections import Counter, defaultdict
@@ -14,9 +14,9 @@ from ..operations.tables import operations
 from .findings import REPORT, Patient, Violation, each
 
 ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
-# what a heartbeat or its absence says, not an act
-UNAUDITED = (  # nobody asked: a machine spoke or was silent, a lease or a phase took too long
-    *(f"capacity.node.{state}" for state in ("ready", "cordoned", "draining", "unknown", "lost", "retold")),
+# states that follow from heartbeats, without a request
+UNAUDITED = (  # no request behind them: a node reported or was silent, a lease or a phase timed out
+    *(f"capacity.node.{state}" for state in ("ready", "cordoned", "draining", "unknown", "lost", "trust_reset")),
     "capacity.allocation.overdue",
     "apps.operation.stuck",
     "apps.operation.unstuck",
@@ -25,7 +25,7 @@ PREFIX = "apps.operation."
 
 
 def acknowledged(patient: Patient) -> list[Violation]:
-    way_out = "Restore the newest backup that has it, or tell the caller to ask again with a new key."
+    way_out = "Restore the newest backup that has it, or have the caller repeat the request with a new key."
     return [
         Violation(f"{operation} was acknowledged (request {key}) but does not exist.", [operation], way_out)
         for key, operation in patient.read(_lost)
@@ -40,10 +40,10 @@ def _lost(tx: Connection) -> list[tuple[str, str]]:
 
 
 def _operation_in(body: str) -> str | None:
-    said = json.loads(body) if body else None
-    if not isinstance(said, dict):
+    answer = json.loads(body) if body else None
+    if not isinstance(answer, dict):
         return None
-    inner = said.get("operation") or said
+    inner = answer.get("operation") or answer
     name = inner.get("id") if isinstance(inner, dict) else None
     return name if isinstance(name, str) and name.startswith("op_") else None
 
@@ -56,23 +56,25 @@ def ended(patient: Patient) -> list[Violation]:
             and_(o.status.in_(LIVE), o.finished_at.is_not(None)),
         )
     )
-    wrong = each(patient.rows(query), lambda row: f"{row.id} is {row.status}, but its end or its lease says otherwise.")
+    wrong = each(
+        patient.rows(query), lambda row: f"{row.id} is {row.status}, but its end time or its lease contradicts that."
+    )
     return wrong + patient.read(_moved_after_end)
 
 
 def _moved_after_end(tx: Connection) -> list[Violation]:
     over: dict[str, str] = {}
-    found = []
-    for row in _told(tx):
+    violations = []
+    for row in _transitions(tx):
         if row.subject in over:
             what = f"{row.subject} was {over[row.subject]} and then {row.type.removeprefix(PREFIX)}: an end is final."
-            found.append(Violation(what, [row.subject], REPORT))
+            violations.append(Violation(what, [row.subject], REPORT))
         if row.type.removeprefix(PREFIX) in ENDS:
             over[row.subject] = row.type.removeprefix(PREFIX)
-    return found
+    return violations
 
 
-def _told(tx: Connection) -> Any:
+def _transitions(tx: Connection) -> Any:
     e = events.c
     query = select(e.subject, e.type, e.data).where(e.type.startswith(PREFIX, autoescape=True))
     return tx.execute(query.order_by(e.tenant_id, e.sequence))
@@ -85,56 +87,57 @@ def claims(patient: Patient) -> list[Violation]:
 def _unclaimed(tx: Connection) -> list[Violation]:
     o = operations.c
     query = select(o.id, o.claim_epoch).where(o.status == "running", or_(o.claim_epoch < 1, o.claimant_id.is_(None)))
-    return each(
-        list(tx.execute(query)), lambda row: f"{row.id} runs under epoch {row.claim_epoch} and nobody holds it."
-    )
+    return each(list(tx.execute(query)), lambda row: f"{row.id} runs under epoch {row.claim_epoch} without a holder.")
 
 
 def _epochs(tx: Connection) -> list[Violation]:
     highest: dict[str, int] = defaultdict(int)
-    found = []
-    for row in _told(tx):
+    violations = []
+    for row in _transitions(tx):
         if row.type == f"{PREFIX}claimed":
             epoch = row.data["claim_epoch"]
             if epoch <= highest[row.subject]:
                 sentence = f"{row.subject} was claimed under epoch {epoch} after epoch {highest[row.subject]}."
-                found.append(Violation(sentence, [row.subject], REPORT))
+                violations.append(Violation(sentence, [row.subject], REPORT))
             highest[row.subject] = max(epoch, highest[row.subject])
     for row in tx.execute(select(operations.c.id, operations.c.claim_epoch)):
         if row.claim_epoch < highest[row.id]:
-            sentence = f"{row.id} stands at epoch {row.claim_epoch}, but {highest[row.id]} was given out already."
-            found.append(Violation(sentence, [row.id], REPORT))
-    return found
+            sentence = f"{row.id} is at epoch {row.claim_epoch}, but epoch {highest[row.id]} was issued already."
+            violations.append(Violation(sentence, [row.id], REPORT))
+    return violations
 
 
 def _two_at_once(tx: Connection) -> list[Violation]:
     o = operations.c
     query = select(o.target_id, func.count()).where(o.status.in_(LIVE)).group_by(o.target_id).having(func.count() > 1)
-    return each(list(tx.execute(query)), lambda row: f"{row.target_id} has {row[1]} operations under way at once.")
+    return each(list(tx.execute(query)), lambda row: f"{row.target_id} has {row[1]} operations in progress at once.")
 
 
 def recorded(patient: Patient) -> list[Violation]:
-    return patient.read(_untold) + patient.read(_unaudited)
+    return patient.read(_unrecorded) + patient.read(_unaudited)
 
 
-def _untold(tx: Connection) -> list[Violation]:
-    """Each operation was queued once and ended at most once, as the events tell it. Older than the events: unknown."""
-    told = Counter((row.subject, row.type.removeprefix(PREFIX)) for row in _told(tx))
+def _unrecorded(tx: Connection) -> list[Violation]:
+    """Per its events, each operation was queued once and ended at most once.
+
+    Operations older than the events: unknown.
+    """
+    counts = Counter((row.subject, row.type.removeprefix(PREFIX)) for row in _transitions(tx))
     oldest = select(events.c.tenant_id, func.min(events.c.sequence), func.min(events.c.at)).group_by(events.c.tenant_id)
     kept_since = {tenant: at if first > 1 else 0 for tenant, first, at in tx.execute(oldest)}
     o = operations.c
-    found = []
+    violations = []
     for row in tx.execute(select(o.id, o.status, o.tenant_id, o.created_at)):
         if row.created_at < kept_since.get(row.tenant_id, 0):
             continue
         expected = {"queued": 1} | {end: int(end == row.status) for end in ENDS}
         wrong = [
-            f"{what} {told[row.id, what]} times" for what, times in expected.items() if told[row.id, what] != times
+            f"{what} {counts[row.id, what]} times" for what, times in expected.items() if counts[row.id, what] != times
         ]
         if wrong:
             sentence = f"{row.id} is {row.status}, but its events say: {', '.join(wrong)}."
-            found.append(Violation(sentence, [row.id], REPORT))
-    return found
+            violations.append(Violation(sentence, [row.id], REPORT))
+    return violations
 
 
 def _unaudited(tx: Connection) -> list[Violation]:
@@ -144,7 +147,7 @@ def _unaudited(tx: Connection) -> list[Violation]:
 
 
 def waiting(patient: Patient) -> list[Violation]:
-    """Nothing is late without being marked, and nothing stands where neither a controller nor a person can move it."""
+    """Every late operation is marked as stuck, and every resource can be moved on by a controller or a person."""
     return _silently_stuck(patient) + patient.read(_without_lease) + patient.read(_left_alone)
 
 
@@ -152,21 +155,23 @@ def _silently_stuck(patient: Patient) -> list[Violation]:
     o, since = operations.c, patient.now - 60_000
     late = or_(o.deadline_at < since, and_(o.status == "running", o.lease_expires_at < since))
     query = select(o.id).where(o.status.in_(LIVE), o.stuck_reason.is_(None), late)
-    way_out = "Is a core running? Its housekeeping marks such operations; then retry, release the claim or abandon."
-    return each(patient.rows(query), lambda row: f"{row.id} is late, but is not marked as stuck.", way_out)
+    way_out = "Check that a core runs: its housekeeping marks such operations. Then retry, release or abandon."
+    return each(patient.rows(query), lambda row: f"{row.id} is late but not marked as stuck.", way_out)
 
 
 def _without_lease(tx: Connection) -> list[Violation]:
     o = operations.c
     query = select(o.id).where(o.status == "running", o.lease_expires_at.is_(None))
-    way_out = "Decommission the instance: that takes the operation's place."
+    way_out = "Decommission the instance: that supersedes the operation."
     return each(
-        list(tx.execute(query)), lambda row: f"{row.id} runs without a lease: nobody can take it over.", way_out
+        list(tx.execute(query)),
+        lambda row: f"{row.id} runs without a lease, so no controller can take it over.",
+        way_out,
     )
 
 
 def _left_alone(tx: Connection) -> list[Violation]:
-    """An instance on its way somewhere has an operation under way, or a last one that can be asked for again."""
+    """An instance in a transient state has an operation in progress, or a last one that can be retried."""
     on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
     o = operations.alias()
     live = exists().where(o.c.lock_key == instances.c.id, o.c.status.in_(LIVE))
@@ -175,4 +180,4 @@ def _left_alone(tx: Connection) -> list[Violation]:
     rows = tx.execute(query.where(instances.c.state.in_(on_its_way), ~live)).all()
     stuck = [row for row in rows if not (row.kind == DECOMMISSION and row.status in RETRYABLE)]
     way_out = "Decommission the instance, or retry its last operation."
-    return each(stuck, lambda row: f"{row.id} is {row.state}, but no operation is under way for it.", way_out)
+    return each(stuck, lambda row: f"{row.id} is {row.state}, but has no operation in progress.", way_out)

@@ -1,4 +1,4 @@
-"""Opens the store to look, not to touch: no migration, no new file, every transaction read-only and of one moment."""
+"""Opens the database read-only: no migration, no new file, every transaction one snapshot."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ from ..migrations.migrate import alembic_config
 T = TypeVar("T")
 
 
-class NotLookedAt(Exception):
-    """The store cannot be looked at; the sentence says what to do."""
+class NotReadable(Exception):
+    """The database cannot be read; the sentence says what to do."""
 
 
 @contextmanager
 def reading(url: str) -> Iterator[Callable[[Callable[[Connection], Any]], Any]]:
     path = make_url(url).database
     if url.startswith("sqlite") and not (path and Path(path).exists()):
-        raise NotLookedAt(f"There is no store at {path}. Set GPUAAS_CORE_DATA or GPUAAS_CORE_DATABASE.")
+        raise NotReadable(f"No database at {path}. Set GPUAAS_CORE_DATA or GPUAAS_CORE_DATABASE.")
     db = Database(url)
 
     def read(fn: Callable[[Connection], T]) -> T:
@@ -45,7 +45,7 @@ def _still(tx: Connection, *, sqlite: bool) -> Connection:
 
 
 def _check_schema(tx: Connection) -> None:
-    found = MigrationContext.configure(tx).get_current_revision()
+    current = MigrationContext.configure(tx).get_current_revision()
     newest = ScriptDirectory.from_config(alembic_config(tx)).get_current_head()
-    if found != newest:
-        raise NotLookedAt(f"The store has the schema {found}, this program knows {newest}. Run `gpuaas-core migrate`.")
+    if current != newest:
+        raise NotReadable(f"The database has schema {current}, this program needs {newest}. Run `gpuaas-core migrate`.")

@@ -1,1 +1,1 @@
-"""The edge between HTTP and the rooms: verify the caller, open one transaction, catch repeats, answer in one shape."""
+"""Between HTTP and the rooms: verify the caller, open one transaction, detect repeats, answer in one format."""

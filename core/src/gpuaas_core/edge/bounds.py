@@ -1,7 +1,7 @@
-"""No body is read beyond 1 MiB, whoever sends it: by its announced length, and while it arrives. Where content is
-pushed the bound is wider, and said by the room that takes it.
+"""Limits request bodies to 1 MiB: by their announced length, and while they arrive. Routes for pushed content
+declare a larger limit.
 
-Outermost but for the correlation id, so that a flood costs no look at the store.
+Outermost but for the correlation id, so that a flood costs no database access.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ class Bounded:
         await _Counting(self.app, most, scope, receive, send).run()
 
     def _most(self, method: str, path: str) -> int:
-        fitting = [one for one in self.wider if one.method == method and one.path.fullmatch(path)]
+        fitting = [bound for bound in self.wider if bound.method == method and bound.path.fullmatch(path)]
         return fitting[0].most() if fitting else MOST_BYTES
 
 
 class _Counting:
-    """Counts what arrives. Once it is too much, whatever the application then says is replaced by the refusal."""
+    """Counts received bytes. Beyond the limit, the application's response is replaced by the error."""
 
     def __init__(self, app: Any, most: int, scope: Any, receive: Any, send: Any) -> None:
         self.app, self.most, self.scope, self._receive, self._send = app, most, scope, receive, send
@@ -78,5 +78,5 @@ async def _refuse(most: int, scope: Any, receive: Any, send: Any) -> None:
 
 
 def _too_large(most: int) -> BodyTooLarge:
-    way_out = None if most == MOST_BYTES else "Ask the operator of the platform to raise the bound."
+    way_out = None if most == MOST_BYTES else "Ask the platform operator to raise the limit."
     return BodyTooLarge(f"A body may have at most {most} bytes.", way_out=way_out)

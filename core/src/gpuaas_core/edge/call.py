@@ -1,7 +1,7 @@
-"""One HTTP request after its caller was verified. Routes take a `Caller`; nothing else touches HTTP.
+"""One HTTP request after its caller was verified. Routes receive a `Caller`; nothing else uses HTTP.
 
 Order of checks, by contract: authenticate, authorize, replay, (validate), execute. A write is one transaction that
-holds the change, its events, its audit row and the remembered answer.
+contains the change, its events, its audit row and the stored answer for repeats.
 """
 
 import json
@@ -32,15 +32,15 @@ T = TypeVar("T")
 ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
 PUBLIC = "public"
 READING = ("GET", "HEAD")
-RESOURCE = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # what an audit row names as aimed at
+RESOURCE = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # the form of a resource id in an audit row
 KEYLESS = "x-without-idempotency-key"
-SOON_S = 0.05  # after a moment that is waited for: the clock has to have passed it
-REACHABLE = "reachable"  # a scope: wherever the caller holds the key; the room looks for where that is
+SOON_S = 0.05  # margin after an awaited time, so that the clock has passed it
+REACHABLE = "reachable"  # a scope: wherever the caller holds the key; the room finds those scopes
 
 
 @dataclass
 class Platform:
-    """What the edge needs from the rooms; put together by `api/`."""
+    """What the edge needs from the rooms; assembled by `api/`."""
 
     db: Database
     vault: Any
@@ -48,20 +48,20 @@ class Platform:
     clock: Clock
     authenticate: Callable[..., Principal]  # of a transaction, a token and a moment; `lent`: with what is lent to it
     scopes: dict[str, Callable[[Connection, str], Scope]]
-    checkpoints: Any = None  # of the audit chains; none where only routes are looked at
+    checkpoints: Any = None  # of the audit chains; None when only the routes are inspected
     renewals: console.Renewals | None = None  # of console sessions
     issuers: Any = None  # of OpenID providers
-    artifacts: Any = None  # the store of artifacts, and what reads from their sources
-    suspicion: Any = None  # what is done when a former key of a machine is shown
-    public_url: str = ""  # where people and their browsers find the platform
-    owner_of: Callable[[Connection, str], Scope | None] | None = None  # where the thing with this id is
+    artifacts: Any = None  # the artifact store, and the reader of artifact sources
+    suspicion: Any = None  # called when a former key of a node is presented
+    public_url: str = ""  # the platform's address for people and browsers
+    owner_of: Callable[[Connection, str], Scope | None] | None = None  # the scope of the resource with this id
     strangers: Strangers = field(default_factory=Strangers)
 
 
 def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> dict[str, Any]:
-    """A route's one permission key, and which path parameter says where.
+    """A route's permission key, and which path parameter is its scope.
 
-    `keyed=False`: a protocol of others, which knows no Idempotency-Key and whose body the route reads by itself.
+    `keyed=False`: an external protocol without Idempotency-Key, whose body the route parses itself.
     """
     return {"openapi_extra": {"x-permission": key, "x-scope": scope} | ({} if keyed else {KEYLESS: True})}
 
@@ -80,13 +80,13 @@ class Call:
         self._keyed = KEYLESS not in marks
         self.correlation: Correlation = current.get() or Correlation("cor-none", "0" * 32)
         self.principal, self.scope = ANONYMOUS, Scope()
-        self.via: Grant | None = None  # the delegation or break-glass that lets the caller in
+        self.via: Grant | None = None  # the delegation or break-glass that grants the permission
         self.reason = ""
         self.now = self.platform.clock()
         self.body: Any = None
         self.heard = 0
         self._admitted = self._told_owner = False
-        self._again = False  # the next read also authenticates and authorizes, in its own transaction
+        self._recheck = False  # the next read also authenticates and authorizes, in its own transaction
         self.seen = seen_in(request.scope)
         if self.seen:
             self.seen.route, self.seen.permission = request.scope["route"].path, self.permission
@@ -102,18 +102,18 @@ class Call:
             return cookie
         scheme, _, token = (header or "").partition(" ")
         if scheme.lower() != "bearer" or not token or token.startswith(console.PREFIX):
-            raise Unauthenticated("This address needs a bearer token.")
+            raise Unauthenticated("This request needs a bearer token.")
         return token
 
     async def admit(self) -> None:
-        """Authenticate and authorize before the body is looked at; a refusal gets a transaction of its own."""
+        """Authenticate and authorize before the body is parsed; a refusal is recorded in a transaction of its own."""
         if self.permission == PUBLIC:
             return
         token = self.token
         await self._recorded(self.platform.db.read(lambda tx: self._admit(tx, token)))
 
     async def note_visit(self) -> None:
-        """Once per request, also if it is a stream that asks for admission again and again."""
+        """Once per request, even if it is a stream that is admitted repeatedly."""
         if self.via and self.request.method == "GET":
             await self.platform.db.write(lambda tx: self.context(tx).flush())
         renewals = self.platform.renewals
@@ -133,14 +133,14 @@ class Call:
 
     @property
     def keyed(self) -> bool:
-        """Where a precondition already guards a request, a key is welcome (a lost answer is told again), not needed."""
+        """Where a precondition already guards a request, an Idempotency-Key is optional (a lost answer is repeated)."""
         return "idempotency-key" in self.request.headers
 
     async def wait(self, topic: str, seconds: float, *, due_at: int | None = None) -> None:
-        """Until the topic rings, the caller's rights change, `due_at` is reached or the session runs out.
+        """Wait until the topic is notified, the caller's rights change, `due_at` is reached or the session expires.
 
-        `due_at`: when the answer may change by itself. The read that follows refuses a caller who has lost the right
-        meanwhile, before it shows anything.
+        `due_at`: when the answer may change by itself. The read that follows rejects a caller who has lost the
+        permission meanwhile, before it returns anything.
         """
         moments = [moment for moment in (due_at, self.principal.session_ends_at) if moment is not None]
         for moment in moments:
@@ -149,13 +149,13 @@ class Call:
         self.check_again()
 
     def check_again(self) -> None:
-        self._again = True
+        self._recheck = True
 
     @property
     def rights_topics(self) -> list[str]:
-        """What rings when the caller's rights here may have changed: its own, of who lends to it, of this place."""
+        """Topics notified when the caller's rights may have changed: of itself, its delegators and this scope."""
         lenders = [grant.lender.id for grant in self.principal.grants]
-        return [rights_topic(one) for one in {self.principal.id, *lenders, *(place[1] for place in self.scope.chain)}]
+        return [rights_topic(id) for id in {self.principal.id, *lenders, *(place[1] for place in self.scope.chain)}]
 
     async def _record_refusal(self, reason: str) -> None:
         await self.platform.db.write(lambda tx: self._record_denial(tx, reason))
@@ -170,7 +170,7 @@ class Call:
         if token.startswith(console.PREFIX):
             console.check(self.request, self.vault, self.platform.public_url, token)
         if any("\0" in str(part) for part in self.request.path_params.values()):
-            raise NotFound(UNSEEN)  # no store keeps such a name, and not every store can look for one
+            raise NotFound(UNSEEN)  # such a name cannot be stored, and PostgreSQL cannot even query it
         if self.seen:
             self.seen.principal_id = self.principal.id
         if self._scope_kind in self.platform.scopes:
@@ -188,7 +188,7 @@ class Call:
         self._show_scope()
 
     def _show_scope(self) -> None:
-        """Only once the place is known to be visible: a line must not tell its owner of a stranger's guess."""
+        """Only once the scope is known to be visible: a log line must not tell its owner of a stranger's guess."""
         if self.seen:
             self.seen.tenant_id, self.seen.project_id = self.scope.tenant_id, self.scope.project_id
 
@@ -211,19 +211,19 @@ class Call:
         )
 
     async def read(self, fn: Callable[[Context], T], *, deliver: bool = False) -> T:
-        """`deliver`: long after the request was admitted. What is found goes only to a caller who may see it now."""
-        self.heard = self.platform.wakeups.rings  # what rings during this read must not be missed
+        """`deliver`: long after the request was admitted. A result is returned only to a caller who may see it now."""
+        self.heard = self.platform.wakeups.sequence  # notifications during this read must not be missed
 
         def transaction(tx: Connection) -> T:
-            if self._again:
+            if self._recheck:
                 self._admit_again(tx)
-            found = fn(self.context(tx))
-            if deliver and found and not self._again:
+            result = fn(self.context(tx))
+            if deliver and result and not self._recheck:
                 self._admit_again(tx)
-            return found
+            return result
 
         result = await self._recorded(self.platform.db.read(transaction))
-        self._again = False
+        self._recheck = False
         return result
 
     async def write(
@@ -236,9 +236,9 @@ class Call:
         repeats: bool = True,
         audited: bool = True,
     ) -> Response:
-        """`repeats=False`: harmless to run twice, nothing is remembered. `finish` adds what must not be stored.
+        """`repeats=False`: idempotent, so no answer is stored. `finish` adds what must not be stored.
 
-        An answer without content ("no work for you") is not remembered either: asked again, it may be another.
+        An answer without content ("no work") is not stored either: a repeated request may get another.
         """
         key = self._request_key() if repeats else None
         topics: set[str] = set()
@@ -268,11 +268,11 @@ class Call:
             return answer
 
         answer = await self._recorded(self.platform.db.write(transaction))
-        self.platform.wakeups.ring(topics)
+        self.platform.wakeups.notify(topics)
         return answer.response(finish)
 
     async def _recorded(self, work: Awaitable[T]) -> T:
-        """A refusal undoes its transaction, so its audit row gets one of its own."""
+        """A refusal rolls back its transaction, so its audit row gets one of its own."""
         try:
             return await work
         except Denied as refusal:
@@ -283,7 +283,7 @@ class Call:
             raise
 
     def _tell_owner_later(self) -> None:
-        """A change that met nothing its caller may see: if something is there, its owner finds the attempt."""
+        """A change of a resource the caller may not see: if it exists, its owner's trail records the attempt."""
         changes = self.principal is not ANONYMOUS and self.request.method not in READING
         if changes and self.seen and not self._told_owner:
             self._told_owner = True
@@ -305,23 +305,25 @@ class Call:
         await self.platform.db.write(lambda tx: audit.append(tx, entry, now=self.now, **ids))
 
     def _aimed_at(self, tx: Connection) -> Scope | None:
-        """The place in the path; or, below a place the caller does see, the first thing that is somewhere else."""
+        """The scope in the path; or, if the caller sees that, the first resource of the path in another scope."""
         if not self._admitted:
             return self.scope
         find = self.platform.owner_of
         inner = [str(part) for name, part in self.request.path_params.items() if name != f"{self._scope_kind}_id"]
-        found = [find(tx, part) for part in inner if RESOURCE.fullmatch(part)] if find else []
-        return next((one for one in found if one and not self._is_here(one)), None)
+        scopes = [find(tx, part) for part in inner if RESOURCE.fullmatch(part)] if find else []
+        return next((scope for scope in scopes if scope and not self._is_here(scope)), None)
 
     def _is_here(self, other: Scope) -> bool:
-        mine = self.scope.project_id
-        return other.tenant_id == self.scope.tenant_id and (mine is None or other.project_id in (None, mine))
+        project_id = self.scope.project_id
+        return other.tenant_id == self.scope.tenant_id and (
+            project_id is None or other.project_id in (None, project_id)
+        )
 
     def check_key(self) -> str:
-        """Wherever the contract asks for a key one is needed, also where repeating is harmless: one rule for all."""
+        """Required wherever the contract says so, also where a repeat is harmless: one rule for all."""
         key = self.request.headers.get("idempotency-key", "")
         if not re.fullmatch(requests.KEY_PATTERN, key):
-            raise requests.KeyMissing("This request changes something, so it needs an Idempotency-Key.")
+            raise requests.KeyMissing("This request needs an Idempotency-Key header.")
         return key
 
     def _request_key(self) -> requests.RequestKey:
@@ -334,7 +336,7 @@ class Call:
             route=f"{self.request.method} {template}",
             scope_id=self.scope.id,
             key=key,
-            fingerprint=self.vault.mac(content),  # keyed: a body may hold a password worth guessing
+            fingerprint=self.vault.mac(content),  # keyed: a body may contain a password
         )
 
 

@@ -1,8 +1,8 @@
-"""Console sessions: the same opaque token, kept by the browser in a cookie that no script can read.
+"""Console sessions: an opaque token, kept by the browser in an HttpOnly cookie.
 
-A browser sends a cookie by itself, also when another page asked it to. So a request that changes something must carry
-the session's CSRF token in a header, and must say that it comes from this very address. Bearer tokens are not touched
-by any of this, and win when both are sent.
+A browser sends cookies by itself, also for requests caused by other sites. So a request that changes something must
+carry the session's CSRF token in a header, and come from the console's own origin. Bearer tokens are not affected,
+and take precedence when both are sent.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from ..kit.problems import Problem
 from ..ledger.correlation import current
 from .seen import seen_in
 
-PREFIX = "gpc_"  # such a token is no bearer token, and a bearer token is no cookie
+PREFIX = "gpc_"  # console tokens are not valid as bearer tokens, nor the other way round
 HEADER = "x-csrf-token"
 SAFE = frozenset({"GET", "HEAD"})
 RENEW_MS = 60_000
@@ -29,17 +29,17 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class CsrfTokenWrong(Problem):
-    status, code, title = 403, "csrf_token_wrong", "The request does not prove that the console sent it"
+    status, code, title = 403, "csrf_token_wrong", "Invalid CSRF token"
     way_out = "Send the session's CSRF token (GET /v1/auth/session) as X-CSRF-Token, or use a bearer token."
 
 
 class CsrfOriginRefused(Problem):
-    status, code, title = 403, "csrf_origin_refused", "The request comes from another site"
+    status, code, title = 403, "csrf_origin_refused", "Cross-site request rejected"
     way_out = "Send it from the console's own address, or use a bearer token."
 
 
 class Renewals:
-    """An idle session ends; one in use is renewed, at most once a minute and core."""
+    """An idle session expires; one in use is renewed, at most once a minute per core."""
 
     def __init__(self, renew: Callable[[Connection, str, int], None]) -> None:
         self.renew = renew
@@ -56,7 +56,7 @@ class Renewals:
 
 
 def plain(request: Request) -> bool:
-    """Only a person at the machine itself may go without TLS; everywhere else the browser must refuse to."""
+    """Plain http is allowed only on loopback; everywhere else the cookie is Secure."""
     return request.url.scheme == "http" and request.url.hostname in LOOPBACK
 
 
@@ -106,24 +106,24 @@ def set_cookie(
 
 
 def navigates(request: Request) -> bool:
-    """A person's browser goes there itself: what it gets as an answer is what the person sees."""
+    """A navigation of a browser: the response is what the person sees."""
     return "text/html" in request.headers.get("accept", "")
 
 
 def refused(request: Request, problem: Problem) -> Response:
-    """To the sign-in page, which says why. In a cookie, not in the address: nobody else can put words there."""
-    said = current.get()
-    told = {"status": problem.status, "code": problem.code, "detail": problem.detail[:600], "way_out": problem.exit}
-    told |= {"correlation_id": said.correlation_id if said else None}
+    """Redirect to the sign-in page with the error in a cookie, not in the URL, where anyone could put text."""
+    correlation = current.get()
+    shown = {"status": problem.status, "code": problem.code, "detail": problem.detail[:600], "way_out": problem.exit}
+    shown |= {"correlation_id": correlation.correlation_id if correlation else None}
     if seen := seen_in(request.scope):
         seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
     response = RedirectResponse("/sign-in", 303)
-    set_cookie(response, request, "refused", quote(json.dumps(told)), REFUSED_S, script=True)
+    set_cookie(response, request, "refused", quote(json.dumps(shown)), REFUSED_S, script=True)
     return response
 
 
 def check(request: Request, vault: Any, public_url: str, token: str) -> None:
-    """What a cookie alone does not prove: that the console, and nobody else's page, sent this."""
+    """Verify what a cookie does not prove: that the console itself sent the request."""
     if request.method in SAFE:
         return
     check_origin(request, public_url, required=True)
@@ -134,12 +134,12 @@ def check(request: Request, vault: Any, public_url: str, token: str) -> None:
 
 def check_origin(request: Request, public_url: str, *, required: bool) -> None:
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-    own = site in (None, "same-origin") and (origin is None or _netloc(origin) in _ours(request, public_url))
+    own = site in (None, "same-origin") and (origin is None or _netloc(origin) in _own_origins(request, public_url))
     if not own or (required and site is None and origin is None):
-        raise CsrfOriginRefused("The browser says that another site asked for this, or does not say who did.")
+        raise CsrfOriginRefused("The request's origin is another site or missing.")
 
 
-def _ours(request: Request, public_url: str) -> set[str]:
+def _own_origins(request: Request, public_url: str) -> set[str]:
     return {request.headers.get("host", ""), _netloc(public_url)} - {""}
 
 

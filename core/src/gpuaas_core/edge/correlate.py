@@ -1,7 +1,7 @@
-"""Every request gets its correlation and trace id, every answer carries them, every request leaves a log line.
+"""Every request gets a correlation and trace id, every answer carries them, every request is logged.
 
-No answer of the API is kept by a browser or a proxy, or read as another type than it says. The console's own files are
-answered before this, with caching headers of their own.
+API responses are never cached and never sniffed for another content type. The console's files are served before this
+middleware, with caching headers of their own.
 """
 
 import time
@@ -57,7 +57,7 @@ class Correlate:
         for watcher in self.watchers:
             try:
                 watcher(seen)
-            except Exception as error:  # a watcher that fails must not fail the request
+            except Exception as error:  # a failing watcher must not fail the request
                 log.error("a watcher failed", exc_info=error)
 
 
@@ -65,5 +65,5 @@ async def _do(seen: Seen) -> None:
     for act in seen.afterwards:
         try:
             await act()
-        except Exception as error:  # the answer is sent, so there is no one else to tell
-            log.error("what was left to do after the answer failed", exc_info=error)
+        except Exception as error:  # the answer was sent already, so only the log remains
+            log.error("background task of a request failed", exc_info=error)

@@ -1,4 +1,4 @@
-"""Strong ETags: whoever changes something says which state of it they saw. 428 without, 412 when it has changed."""
+"""Strong ETags: a change names the revision it is based on. 428 without a precondition, 412 if it has changed."""
 
 import hashlib
 import json
@@ -13,13 +13,13 @@ _Tags = Annotated[str | None, Header(max_length=400)]
 
 
 class PreconditionMissing(Problem):
-    status, code, title = 428, "precondition_required", "Say which state you want to change"
-    way_out = "Read it and send its `etag` as If-Match; to make something new, send If-None-Match: *."
+    status, code, title = 428, "precondition_required", "If-Match header required"
+    way_out = "Read the resource and send its `etag` as If-Match. To create it, send If-None-Match: *."
 
 
 class PreconditionFailed(Problem):
-    status, code, title = 412, "precondition_failed", "It is not in the state you saw"
-    way_out = "Read it again, see whether you still want the change, and send it with the new `etag`."
+    status, code, title = 412, "precondition_failed", "The resource changed since you read it"
+    way_out = "Read it again, check the change, and send it with the new `etag`."
 
 
 class Preconditions:
@@ -27,41 +27,42 @@ class Preconditions:
         self.wanted, self.unwanted = _tags(if_match), _tags(if_none_match)
 
     def check(self, etag: str | None) -> None:
-        """`etag` of what there is now; None: there is nothing. Asked after the replay lookup, so that a lost answer
-        to an update is told again instead of refused."""
+        """`etag` of the current resource; None: it does not exist. Checked after the replay lookup, so that a lost
+        answer to an update is repeated instead of rejected.
+        """
         if self.wanted is None and self.unwanted is None:
-            raise PreconditionMissing("This request needs If-Match, or If-None-Match: * for something new.")
+            raise PreconditionMissing("This request needs If-Match, or If-None-Match: * to create the resource.")
         if self.wanted is not None and not _among(etag, self.wanted):
-            why = "It was changed since." if etag else "There is nothing by this name (any more)."
+            why = "The resource was changed." if etag else "The resource does not exist (any more)."
             raise PreconditionFailed(why, extra={"current_etag": etag} if etag else None)
         if self.unwanted is not None and _among(etag, self.unwanted):
-            raise PreconditionFailed("There is one by this name already.", extra={"current_etag": etag})
+            raise PreconditionFailed("A resource with this name exists already.", extra={"current_etag": etag})
 
 
 Seen = Annotated[Preconditions, Depends()]
 
 
 def etag_of(view: BaseModel) -> str:
-    """A fingerprint of all that is shown, for what has no revision of its own."""
+    """A fingerprint of all fields, for resources without a revision."""
     return f'"{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
 
 
 def in_halves(asked: object, view: BaseModel) -> str:
-    """For what is also reported on by itself: the first half changes with what people and operations do, the second
-    with all that is shown."""
+    """For resources that also change by reports: the first half changes with what people and operations do, the second
+    with every field."""
     first = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
     return f'"{first}.{etag_of(view)[1:-1]}"'
 
 
 def of_what_was_asked(if_match: str | None, now: str) -> str | None:
-    """A tag of the same first half counts as the one of now: whatever was only seen since is no other's change."""
+    """A tag with the same first half matches: changes by reports alone are no conflict."""
     tags = _tags(if_match)
     half = now.partition(".")[0]
     return None if tags is None else ", ".join(now if tag.partition(".")[0] == half else tag for tag in tags)
 
 
 def tagged(answer: Response | BaseModel) -> Response:
-    """The answer with its ETag: the `etag` it holds, or its fingerprint."""
+    """The response with its ETag: the `etag` field, or the fingerprint."""
     if isinstance(answer, BaseModel):
         known = getattr(answer, "etag", None) or etag_of(answer)
         return Response(answer.model_dump_json(), headers={"ETag": _quoted(known)}, media_type="application/json")

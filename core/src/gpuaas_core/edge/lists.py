@@ -1,4 +1,4 @@
-"""Lists: cursor pages that also say which event sequence they were read at (list, then watch, no hole)."""
+"""Lists: cursor pages that carry the event sequence they were read at (list, then watch, without a gap)."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -13,7 +13,7 @@ from ..ledger.events import head
 
 T = TypeVar("T")
 Limit = Annotated[int, Query(ge=1, le=200, description="items per page")]
-Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page")]
 
 
 def page(
@@ -31,6 +31,6 @@ def page(
     return Page(items=[view(row) for row in rows], next_cursor=following, event_sequence=sequence)
 
 
-def told(found: Page[Any]) -> Response:
-    """For long pages of big items: written as they are, not looked through a second time."""
-    return Response(found.model_dump_json(), media_type="application/json")
+def as_response(page: Page[Any]) -> Response:
+    """For long pages of large items: serialized without a second validation."""
+    return Response(page.model_dump_json(), media_type="application/json")

@@ -1,4 +1,4 @@
-"""Every failure leaves as one problem document, whoever raised it: a room, the validator, the router, or a bug."""
+"""Every failure is answered as one problem document, whether raised by a room, the validator, the router, or a bug."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ from .seen import seen_in
 log = structlog.get_logger("gpuaas.edge")
 
 UNREADABLE = (
-    "The body cannot be read as JSON: it is nested too deep, has a number of thousands of digits, or is not UTF-8."
+    "The body cannot be read as JSON: it is nested too deeply, has a number with thousands of digits, or is not UTF-8."
 )
 _OBJECT = "It must be a JSON object, sent with the content type application/json."
-# What the validator says of a field, in our words; what is not here keeps the validator's.
+# Sentences for the validator's error types; other types keep the validator's message.
 SENTENCES = {
     "missing": "It is missing.",
-    "extra_forbidden": "There is no such field here.",
+    "extra_forbidden": "Unknown field.",
     "greater_than_equal": "It must be at least {ge}.",
     "greater_than": "It must be more than {gt}.",
     "less_than_equal": "It must be at most {le}.",
@@ -40,8 +40,8 @@ SENTENCES = {
     "dict_type": "It must be an object.",
     "model_type": "It must be an object.",
     "model_attributes_type": "It must be an object.",
-    "too_short": "It must have at least {min_length} of them, not {actual_length}.",
-    "too_long": "It may have at most {max_length} of them, not {actual_length}.",
+    "too_short": "It must have at least {min_length} items, not {actual_length}.",
+    "too_long": "It may have at most {max_length} items, not {actual_length}.",
     "literal_error": "It must be {expected}.",
     "enum": "It must be {expected}.",
 }
@@ -56,11 +56,11 @@ def install(app: FastAPI) -> None:
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
-    return _tell(request, error)
+    return _respond(request, error)
 
 
-def _tell(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The answer, and a note for those who watch requests."""
+def _respond(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The response, with the problem noted for request watchers."""
     if seen := seen_in(request.scope):
         seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
     return answer(problem, headers)
@@ -79,22 +79,24 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found: list[dict[str, Any]] = list(error.errors())
-    if any(one["type"] == "json_invalid" for one in found):
+    failures: list[dict[str, Any]] = list(error.errors())
+    if any(failure["type"] == "json_invalid" for failure in failures):
         return await _unreadable(request, "The body is not valid JSON.")
-    errors = [{"pointer": _pointer(one["loc"]), "message": _sentence(one)} for one in found[:50]]
-    named = ", ".join(one["pointer"] for one in errors[:3])
+    errors = [{"pointer": _pointer(failure["loc"]), "message": _sentence(failure)} for failure in failures[:50]]
+    named = ", ".join(field["pointer"] for field in errors[:3])
     verb = "is" if len(errors) == 1 else "are"
-    return _tell(request, Invalid(f"{counted(len(errors), 'field')} {verb} not right: {named}.", errors=errors))
+    return _respond(request, Invalid(f"{counted(len(errors), 'field')} {verb} invalid: {named}.", errors=errors))
 
 
 async def _unreadable(request: Request, detail: str) -> JSONResponse:
-    """The framework reads a body before it asks who sent it; what a stranger learns must not depend on the body."""
+    """The framework parses a body before the caller is verified; so authenticate first, or strangers learn about
+    bodies.
+    """
     try:
         await Call(request).admit()
     except Problem as refusal:
-        return _tell(request, refusal)
-    return _tell(request, MalformedBody(detail))
+        return _respond(request, refusal)
+    return _respond(request, MalformedBody(detail))
 
 
 def _sentence(error: dict[str, Any]) -> str:
@@ -119,20 +121,20 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_methods(request))
-        return _tell(request, MethodNotAllowed(f"{request.method} is not possible at {request.url.path}."), headers)
+        return _respond(request, MethodNotAllowed(f"{request.method} is not supported at {request.url.path}."), headers)
     if error.status_code == 404:
-        way_out = "Check the address: contracts/openapi.json has all there are, and none ends with a slash."
-        return _tell(request, NotFound(f"There is nothing at {request.url.path}.", way_out=way_out), headers)
+        way_out = "Check the path. contracts/openapi.json lists all paths; none ends with a slash."
+        return _respond(request, NotFound(f"No resource at {request.url.path}.", way_out=way_out), headers)
     return await _unreadable(request, UNREADABLE)
 
 
 def _methods(request: Request) -> list[str]:
-    """All of the address: the framework names only those of the first of its routes."""
+    """All methods of the path: the framework names only those of the first matching route."""
     here = request.scope["route"].path
-    found = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
-    return sorted({method for methods in found for method in methods})
+    declared = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
+    return sorted({method for methods in declared for method in methods})
 
 
 async def _bug(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected error", path=request.url.path, exc_info=error)
-    return _tell(request, Internal("The platform met an error it did not expect. Nothing of this request was kept."))
+    return _respond(request, Internal("Unexpected internal error. No change of this request was saved."))

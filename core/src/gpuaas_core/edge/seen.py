@@ -1,4 +1,4 @@
-"""What the edge saw of one request, told to those who watch (log lines for triage, metrics) once it is answered."""
+"""What the edge records about one request, passed to watchers (log lines for triage, metrics) once it is answered."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ IN_SCOPE = "gpuaas.seen"
 class Seen:
     method: str
     path: str
-    at: int  # milliseconds, when it came in
+    at: int  # time of arrival, milliseconds
     correlation: Correlation
-    route: str = ""  # the template, when a route was found
+    route: str = ""  # the template, if a route matched
     permission: str = ""
     principal_id: str = "anonymous"
     tenant_id: str | None = None
@@ -23,7 +23,7 @@ class Seen:
     status: int = 0
     ms: float = 0.0
     problem: dict[str, str] | None = None
-    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # done once the answer is sent
+    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # run after the answer was sent
 
 
 Watcher = Callable[[Seen], None]

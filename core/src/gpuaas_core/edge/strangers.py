@@ -1,11 +1,11 @@
-"""Changes refused because the caller does not see what they were aimed at: 404, and a row for the tenant that owns it.
+"""Changes of resources the caller may not see: answered with 404, and recorded for the tenant that owns the resource.
 
-The row names the caller's id and kind, the permission asked for and the resource aimed at; nothing of the caller's own
-tenant. It is written after the answer was sent, so that the time of an answer does not tell whether there is something.
+The row names the caller's id and kind, the permission and the resource; nothing of the caller's own
+tenant. It is written after the answer was sent, so that response times do not reveal whether the resource exists.
 
-No trail can be flooded: the same caller, permission and place leave one row a minute, whose successor counts what was
-left out; and all principals of one tenant together leave at most `MOST_PER_TENANT` rows a minute in one trail. Both are
-counted by each core process for itself.
+A trail cannot be flooded: the same caller, permission and scope leave one row a minute, whose successor counts the
+omitted ones; and all principals of one tenant together leave at most `MOST_PER_TENANT` rows a minute in one trail. Both
+are counted per core process.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Strangers:
         self._tenants: dict[tuple[str, str], _Count] = {}
 
     def reason(self, caller: Principal, permission: str, where: Scope, now: int) -> str | None:
-        """What the row says, or None if there is no row for this one."""
+        """The reason to record, or None if this attempt gets no row."""
         attempt = _remembered(self._attempts, (caller.id, permission, where.id), now)
         tenant = _remembered(self._tenants, (caller.tenant_id or "", where.tenant_id or ""), now)
         if now - tenant.since >= EVERY_MS:

@@ -1,1 +1,1 @@
-"""Reading the ledger: event lists and streams with resume, and the audit trail."""
+"""Reads of the ledger: event lists, resumable streams, and the audit trail."""

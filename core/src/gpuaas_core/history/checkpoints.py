@@ -1,7 +1,7 @@
-"""Signed checkpoints of the audit chains, outside the store: one file per tenant, a line per checkpoint, only added to.
+"""Signed checkpoints of the audit chains, outside the database: one append-only file per tenant, a line per checkpoint.
 
-A line says "up to this sequence the chain's hash was this", names the line before it, and carries an Ed25519 signature
-of the vault. So whoever can write the store but does not hold the master key can neither rewrite nor shorten what a
+A line contains a sequence and the chain's hash at it, the fingerprint of the previous line, and an Ed25519 signature
+of the vault. So an attacker who can write the database but lacks the master key can neither rewrite nor shorten what a
 checkpoint covers. Written by `workers/anchoring.py`, read by `verify.py`.
 """
 
@@ -33,15 +33,15 @@ class Checkpoint:
     sequence: int
     hash: str
     at: int
-    previous: str  # fingerprint of the line before
+    previous: str  # fingerprint of the previous line
 
 
 class BadCheckpoint(Exception):
-    """A line that we did not write, or not in this place."""
+    """A line that this platform did not write, or not at this place."""
 
 
 class Checkpoints:
-    """A folder of checkpoint files, and the key that must have signed them."""
+    """A folder of checkpoint files, and the key that signs them."""
 
     def __init__(self, folder: Path, public_key: bytes) -> None:
         self.folder = folder
@@ -51,19 +51,19 @@ class Checkpoints:
         return {path.stem for path in self.folder.glob("*.jsonl")} if self.folder.is_dir() else set()
 
     def read(self, tenant_id: str) -> list[Checkpoint]:
-        """All of them, each checked. A last line without its end was never a checkpoint: its writer died."""
+        """All checkpoints, each verified. An incomplete last line is ignored: its writer died."""
         path = self._path(tenant_id)
         return self._checked(tenant_id, path.read_bytes() if path.exists() else b"")
 
     def append(self, vault: Any, tenant_id: str, sequence: int, digest: str, at: int) -> bool:
-        """Durable when it returns. False when somebody else has written this one or a later one meanwhile."""
+        """Durable when it returns. False if another process has written this or a later checkpoint."""
         with self._locked(self._path(tenant_id)) as file:
             whole = file.read()
             known = self._checked(tenant_id, whole)
             if known and known[-1].sequence >= sequence:
                 return False
             end = whole.rfind(b"\n") + 1
-            file.truncate(end)  # only ever half a line of a writer that died
+            file.truncate(end)  # at most an incomplete line of a writer that died
             file.seek(end)
             before = _fingerprint(whole[:end].splitlines()[-1]) if known else GENESIS
             file.write(_line(vault, Checkpoint(tenant_id, sequence, digest, at, before)))
@@ -72,7 +72,7 @@ class Checkpoints:
         return True
 
     def set_aside(self, tenant_id: str, now: int) -> Path | None:
-        """The old file keeps its lines under another name; the next checkpoint begins a new one."""
+        """Rename the old file; the next checkpoint starts a new one."""
         path = self._path(tenant_id)
         if not path.exists():
             return None
@@ -82,28 +82,32 @@ class Checkpoints:
         return kept
 
     def _checked(self, tenant_id: str, whole: bytes) -> list[Checkpoint]:
-        found: list[Checkpoint] = []
+        checkpoints: list[Checkpoint] = []
         before = GENESIS
         for number, line in enumerate(whole[: whole.rfind(b"\n") + 1].splitlines(), 1):
-            one = self._signed(line, f"Line {number} of {self._path(tenant_id).name}")
-            if one.tenant_id != tenant_id or one.previous != before or (found and one.sequence <= found[-1].sequence):
-                raise BadCheckpoint(f"Line {number} of {tenant_id}.jsonl is not in its place: lines moved or went.")
-            found.append(one)
+            checkpoint = self._signed(line, f"Line {number} of {self._path(tenant_id).name}")
+            if (
+                checkpoint.tenant_id != tenant_id
+                or checkpoint.previous != before
+                or (checkpoints and checkpoint.sequence <= checkpoints[-1].sequence)
+            ):
+                raise BadCheckpoint(f"Line {number} of {tenant_id}.jsonl is out of order: lines were moved or removed.")
+            checkpoints.append(checkpoint)
             before = _fingerprint(line)
-        return found
+        return checkpoints
 
     def _signed(self, line: bytes, where: str) -> Checkpoint:
         try:
-            said = json.loads(line)
-            signature = base64.b64decode(said.pop("signature"))
-            self._key.verify(signature, _message(said))
-            return Checkpoint(**said)
+            fields = json.loads(line)
+            signature = base64.b64decode(fields.pop("signature"))
+            self._key.verify(signature, _message(fields))
+            return Checkpoint(**fields)
         except (ValueError, KeyError, TypeError, AttributeError, InvalidSignature) as error:
             raise BadCheckpoint(f"{where} does not carry this platform's signature.") from error
 
     def _path(self, tenant_id: str) -> Path:
         if not _NAME.fullmatch(tenant_id):
-            raise BadCheckpoint(f"{tenant_id[:60]!r} is not a name of a stream.")
+            raise BadCheckpoint(f"{tenant_id[:60]!r} is not a tenant id.")
         return self.folder / f"{tenant_id}.jsonl"
 
     @contextmanager
@@ -117,14 +121,14 @@ class Checkpoints:
             _sync_folder(self.folder)
 
 
-def _message(said: dict[str, Any]) -> bytes:
-    return canonical({"kind": PURPOSE, **said}).encode()
+def _message(fields: dict[str, Any]) -> bytes:
+    return canonical({"kind": PURPOSE, **fields}).encode()
 
 
-def _line(vault: Any, one: Checkpoint) -> bytes:
-    said = asdict(one)
-    signature = base64.b64encode(vault.sign(PURPOSE, _message(said))).decode()
-    return canonical(said | {"signature": signature}).encode() + b"\n"
+def _line(vault: Any, checkpoint: Checkpoint) -> bytes:
+    fields = asdict(checkpoint)
+    signature = base64.b64encode(vault.sign(PURPOSE, _message(fields))).decode()
+    return canonical(fields | {"signature": signature}).encode() + b"\n"
 
 
 def _fingerprint(line: bytes) -> str:

@@ -1,4 +1,6 @@
-"""How far events were handed on, and by whom: rows, so that it survives the process, and one hands on at a time."""
+"""The position and the lease of event forwarding: rows, so that they survive the process and one replica forwards at a
+time.
+"""
 
 from dataclasses import dataclass
 
@@ -20,7 +22,7 @@ class Waiting:
 
 
 def take_lease(tx: Connection, holder: str, now: int) -> bool:
-    """Mine, or free, or its holder fell silent."""
+    """Take the lease: ours, free, or expired."""
     values = {"name": _THE_ONE, "holder": holder, "expires_at": now + LEASE_MS}
     lease = fanout_lease.c
     free = (lease.holder == holder) | (lease.expires_at < now)
@@ -31,7 +33,7 @@ def take_lease(tx: Connection, holder: str, now: int) -> bool:
 
 
 def waiting(tx: Connection) -> list[Waiting]:
-    """Streams with events that were not handed on yet."""
+    """Streams with events that were not forwarded yet."""
     position = func.coalesce(fanout_positions.c.sequence, 0)
     joined = event_heads.outerjoin(fanout_positions, fanout_positions.c.tenant_id == event_heads.c.tenant_id)
     query = select(event_heads.c.tenant_id, position, event_heads.c.sequence).select_from(joined)
@@ -39,7 +41,7 @@ def waiting(tx: Connection) -> list[Waiting]:
 
 
 def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) -> bool:
-    """Keeps the position, unless somebody else hands on by now. Only ever forward."""
+    """Store the position, unless another replica has the lease. Only forward."""
     if not take_lease(tx, holder, now):
         return False
     known = insert_into(tx, fanout_positions).values(tenant_id=tenant_id, sequence=sequence)
@@ -50,6 +52,6 @@ def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) 
 
 
 def lag(tx: Connection, now: int) -> int:
-    """Events that wait for the broker; none while nobody is asked to hand them on."""
+    """Events that wait for the broker; 0 while forwarding is off."""
     alive = select(fanout_lease.c.name).where(fanout_lease.c.expires_at >= now)
-    return sum(one.head - one.position for one in waiting(tx)) if tx.execute(alive).first() else 0
+    return sum(stream.head - stream.position for stream in waiting(tx)) if tx.execute(alive).first() else 0

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: events (list, long poll, SSE) and audit rows."""
+"""Routes: events (list, long poll, SSE) and audit rows."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -16,15 +16,17 @@ from .verify import verify
 
 router = APIRouter(prefix="/v1", tags=["events and audit"])
 After = Annotated[str | None, Query(max_length=60, description="a sequence number, or the `id:` of a stream event")]
-Wait = Annotated[int, Query(ge=0, le=30, description="wait so long for the first event")]
+Wait = Annotated[int, Query(ge=0, le=30, description="how long to wait for the first event")]
 Most = Annotated[int, Query(ge=1, le=1000)]
-Subject = Annotated[str | None, Query(max_length=80, pattern=r"^[A-Za-z0-9._:-]+$", description="only of this thing")]
+Subject = Annotated[
+    str | None, Query(max_length=80, pattern=r"^[A-Za-z0-9._:-]+$", description="only events of this resource")
+]
 NAME = r"^[A-Za-z0-9._:-]{1,128}$"
 KEY_START = r"^[a-z][a-z_.]{0,79}$"
 
 
 class EventView(BaseModel):
-    """A CloudEvent. `sequence` is dense per tenant: the next one is this one plus one."""
+    """A CloudEvent. `sequence` is dense per tenant."""
 
     specversion: str
     id: str
@@ -57,9 +59,9 @@ class AuditView(View):
     resource_id: str | None
     correlation_id: str
     trace_id: str
-    via: str | None = Field(default=None, description="the delegation or break-glass that gave the right")
-    on_behalf_of: str | None = Field(default=None, description="who lent it")
-    hash: str = Field(description="covers this row and the hash of the row before it")
+    via: str | None = Field(default=None, description="the delegation or break-glass that granted the permission")
+    on_behalf_of: str | None = Field(default=None, description="who granted it")
+    hash: str = Field(description="covers this row and the hash of the previous row")
 
 
 class AuditList(View):
@@ -68,9 +70,9 @@ class AuditList(View):
 
 
 class AuditBreak(View):
-    """The first place where the trail is not what was written."""
+    """The first break of the trail."""
 
-    sequence: int = Field(description="0 when the checkpoints themselves are not right")
+    sequence: int = Field(description="0 if the checkpoints themselves are invalid")
     sentence: str
     way_out: str
 
@@ -78,10 +80,10 @@ class AuditBreak(View):
 class AuditVerdict(View):
     ok: bool
     sentence: str
-    rows: int = Field(description="checked, from the first one on: also the sequence of the last good row")
-    hash: str = Field(description="of the last good row")
+    rows: int = Field(description="number of valid rows; also the sequence of the last valid row")
+    hash: str = Field(description="of the last valid row")
     checkpoints: int = Field(description="signed checkpoints that agree with the rows")
-    anchored: int = Field(description="sequence of the newest of them: up to here nothing was cut off or written anew")
+    anchored: int = Field(description="sequence of the newest of them: up to here nothing was removed or rewritten")
     anchored_at: Moment | None
     broken: AuditBreak | None
 
@@ -125,8 +127,8 @@ async def list_audit(
     tenant_id: str,
     after: Annotated[int, Query(ge=0)] = 0,
     limit: Most = 200,
-    actor: Annotated[str | None, Query(pattern=NAME, description="id of who acted")] = None,
-    permission: Annotated[str | None, Query(pattern=KEY_START, description="how the key begins")] = None,
+    actor: Annotated[str | None, Query(pattern=NAME, description="id of the actor")] = None,
+    permission: Annotated[str | None, Query(pattern=KEY_START, description="prefix of the permission key")] = None,
     outcome: Annotated[Literal["allowed", "denied"] | None, Query()] = None,
     correlation_id: Annotated[str | None, Query(pattern=NAME)] = None,
     project: Annotated[str | None, Query(pattern=NAME, description="id of a project")] = None,
@@ -145,12 +147,12 @@ async def list_audit(
 
 @router.get("/tenants/{tenant_id}/audit/verify", **needs("ledger.audit.verify", "tenant"))
 async def verify_audit(call: Caller, tenant_id: str) -> AuditVerdict:
-    """Every row against the hash chain, and the chain against the signed checkpoints kept outside the store.
+    """Verify every row against the hash chain, and the chain against the signed checkpoints outside the database.
 
-    A broken trail is an answer like any other (`ok` is false), not an error.
+    A broken trail is reported in the answer (`ok` is false), not as an error.
     """
     db, checkpoints = call.platform.db, call.platform.checkpoints
-    verdict = await asyncio.to_thread(verify, db.read_now, checkpoints, tenant_id)  # it may be a long way to walk
+    verdict = await asyncio.to_thread(verify, db.read_now, checkpoints, tenant_id)  # may take long
     return AuditVerdict.model_validate(verdict)
 
 
@@ -159,10 +161,10 @@ async def _list(call: Call, after: str | None, limit: int, wait_s: int, subject:
     deadline = call.now + wait_s * 1000
     start = await call.read(lambda ctx: events.read_cursor(ctx.tx, tenant_id, after))
     while True:
-        found = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit, subject), deliver=wait_s > 0)
+        listed = await call.read(lambda ctx: _page(ctx, tenant_id, start, limit, subject), deliver=wait_s > 0)
         left = (deadline - call.platform.clock()) / 1000
-        if found.items or left <= 0 or await call.request.is_disconnected():
-            return found
+        if listed.items or left <= 0 or await call.request.is_disconnected():
+            return listed
         await call.wait(f"events:{tenant_id}", left)
 
 

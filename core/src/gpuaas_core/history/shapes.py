@@ -1,7 +1,7 @@
-"""What each kind of event carries in `data`: tables that the AsyncAPI document, the reference page and a test share.
+"""The `data` of each event type: tables shared by the AsyncAPI document, the reference page and a test.
 
-A family is how a type begins; the longest that fits counts. A field with a question mark is not always there. A family
-says what readers may rely on: more fields may come, none of these goes.
+A family is a prefix of types; the longest match counts. A field with a question mark is optional. A family lists what
+readers may rely on: fields may be added, none of these is removed.
 """
 
 from typing import Any
@@ -20,9 +20,9 @@ ERROR: dict[str, Any] = {
     "properties": {"code": TEXT, "message": TEXT, "way_out": TEXT, "retryable": {"type": "boolean"}},
 }
 
-# Every event says which of these it is about, and null where there is none.
+# In every event; null where it does not apply.
 SHARED: dict[str, str] = {
-    "correlation_id": "leads to everything that belongs to the same request: `gpuaas triage ID`",
+    "correlation_id": "of the request that caused it: `gpuaas triage ID`",
     "org_id": "the tenant; null on the platform's own stream",
     "project_id": "the project, if it belongs to one",
     "app_slug": "the app",
@@ -33,24 +33,24 @@ SHARED: dict[str, str] = {
 }
 
 FIELDS: dict[str, tuple[dict[str, Any], str]] = {
-    "address": (TEXT, "where the machine is reached"),
+    "address": (TEXT, "the node's address"),
     "artifact_id": (TEXT, "the artifact"),
     "artifact_version": (TEXT, "the artifact's version"),
-    "approved_by": (MAYBE, "who agreed, if somebody has"),
+    "approved_by": (MAYBE, "who approved it, if anyone"),
     "allocation_id": (TEXT, "the allocation"),
-    "attempt": (WHOLE, "how often it was handed to the machine"),
-    "closed_by": (MAYBE, "who ended it, if somebody did"),
+    "attempt": (WHOLE, "how often it was leased to the node"),
+    "closed_by": (MAYBE, "who ended it, if anyone"),
     "authority_number": (WHOLE, "the SSH authority, counted from 1 per purpose"),
     "changed": (NAMES, "the fields that were changed"),
     "certificate_id": (TEXT, "the departure certificate"),
-    "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first time"),
-    "component_key": (TEXT, "what the member is, in the words of the app's manifest"),
+    "claim_epoch": (WHOLE, "how often the operation was claimed; 0 before the first claim"),
+    "component_key": (TEXT, "the member's component in the app's manifest"),
     "credential_version": (WHOLE, "the version of the credential"),
     "delivery_id": (TEXT, "the delivery"),
     "digest": (TEXT, "the SHA-256 of the certificate's statement as canonical JSON"),
     "ended_sessions": (WHOLE, "how many other sessions ended with it"),
-    "error": (ERROR, "why it failed, and the way out"),
-    "expires_at": (MAYBE_WHOLE, "when it ends by itself, if it does"),
+    "error": (ERROR, "why it failed, and what to do"),
+    "expires_at": (MAYBE_WHOLE, "when it expires, if it does"),
     "fingerprint": (TEXT, "of the public key, as `ssh-keygen -l` shows it"),
     "grant_id": (TEXT, "the certificate's record"),
     "grantee_id": (TEXT, "the service account that may act"),
@@ -60,46 +60,46 @@ FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "key_id": (TEXT, "the key"),
     "issuer": (TEXT, "the OpenID provider"),
     "kind": (TEXT, "of the operation, e.g. `deploy`, or of the task, e.g. `write_file`"),
-    "max_allocations": (MAYBE_WHOLE, "how many allocations the project may hold; null: no bound"),
-    "max_gpus": (MAYBE_WHOLE, "how many GPUs the project may hold; null: no bound"),
+    "max_allocations": (MAYBE_WHOLE, "how many allocations the project may hold; null: no limit"),
+    "max_gpus": (MAYBE_WHOLE, "how many GPUs the project may hold; null: no limit"),
     "member_id": (TEXT, "the member"),
     "message": (TEXT, "a sentence for a person"),
     "mode": (TEXT, "`look` or `operate`"),
     "name": (TEXT, "its name"),
     "node_id": (TEXT, "the machine"),
-    "node_name": (TEXT, "the machine's name"),
+    "node_name": (TEXT, "the node's name"),
     "of": (WHOLE, "the number of steps; 0 while unknown"),
-    "opened_by": (TEXT, "who asked for it"),
+    "opened_by": (TEXT, "who requested it"),
     "operation_id": (TEXT, "the operation that did it"),
     "origin": (TEXT, "`generated`, `provided` or `imported`"),
     "orphan_id": (TEXT, "the orphan record"),
-    "overlay": (MAYBE_OBJECT, "what it narrows, if anything"),
+    "overlay": (MAYBE_OBJECT, "what it restricts, if anything"),
     "permissions": (NAMES, "permission keys"),
     "phase": (TEXT, "where the operation is, for grouping steps"),
     "pool": (MAYBE, "the pool it is in now, if in one"),
     "principal_id": (TEXT, "who holds it"),
     "project": (MAYBE, "the project invited to, if one"),
     "provider_id": (TEXT, "the identity provider as the tenant set it up"),
-    "purpose": (TEXT, "`user`: who may log in; `host`: which machine is which"),
-    "reason": (TEXT, "why, in the words of whoever did it"),
+    "purpose": (TEXT, "`user`: signs logins; `host`: signs host keys"),
+    "reason": (TEXT, "why, as given by the actor"),
     "revision": (WHOLE, "how often it was written"),
-    "rules": (MAYBE_OBJECT, "what it allows only, and what it denies"),
+    "rules": (MAYBE_OBJECT, "its allow-lists and deny-lists"),
     "role": (TEXT, "the role"),
     "roles": (NAMES, "its roles"),
     "scope_id": (TEXT, "where the role is held"),
     "scope_kind": (TEXT, "`tenant` or `project`"),
     "secret_version": (WHOLE, "the version of the secret"),
     "sha256": (TEXT, "the SHA-256 of the content"),
-    "size_bytes": (WHOLE, "how long the content is"),
+    "size_bytes": (WHOLE, "the size of the content"),
     "slug": (TEXT, "its short name"),
-    "source": (TEXT, "the artifact source, as policies call it"),
+    "source": (TEXT, "the artifact source's name in policies"),
     "source_kind": (TEXT, "`oci`, `blob` or `store`"),
     "state": (TEXT, "the state it is in now"),
     "status": (TEXT, "the operation's status now"),
     "step": (WHOLE, "the step it is at"),
     "subject": (MAYBE, "what it is for, e.g. a runtime, if it is for one thing"),
     "task_id": (MAYBE, "the task, if it is about one"),
-    "ticket": (TEXT, "where the case is written down"),
+    "ticket": (TEXT, "reference to the support case"),
     "user_id": (TEXT, "the person"),
     "version": (TEXT, "the app's version"),
 }
@@ -127,14 +127,14 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "catalog.entitlement.": ("Entitlements", ""),
     "catalog.entitlement.enabled": ("Entitlements", "expires_at overlay"),
     "policy.": ("Policies", "name revision? rules? reason?"),
-    "capacity.enrolment.": ("Machines", "node_name address?"),
-    "capacity.node.": ("Machines", "node_name address? state? reason?"),
-    "capacity.node.pooled": ("Machines", "node_name pool"),
-    "capacity.task.": ("Tasks of machines", "task_id node_id kind state attempt message allocation_id? operation_id?"),
-    "capacity.node.certified": ("Machines", "node_name expires_at"),
-    "capacity.region.": ("What there is to hold", "name"),
-    "capacity.sku.": ("What there is to hold", "name"),
-    "capacity.pool.": ("What there is to hold", "name"),
+    "capacity.enrolment.": ("Nodes", "node_name address?"),
+    "capacity.node.": ("Nodes", "node_name address? state? reason?"),
+    "capacity.node.pooled": ("Nodes", "node_name pool"),
+    "capacity.task.": ("Tasks of nodes", "task_id node_id kind state attempt message allocation_id? operation_id?"),
+    "capacity.node.certified": ("Nodes", "node_name expires_at"),
+    "capacity.region.": ("Regions, SKUs and pools", "name"),
+    "capacity.sku.": ("Regions, SKUs and pools", "name"),
+    "capacity.pool.": ("Regions, SKUs and pools", "name"),
     "capacity.quota.": ("Quotas", "max_allocations max_gpus"),
     "capacity.allocation.": ("Allocations", "allocation_id node_id expires_at? reason?"),
     "artifacts.source.": ("Artifacts", "name source source_kind state reason?"),
@@ -170,14 +170,14 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "name state credential_version fingerprint instance_name operation_id claim_epoch",
     ),
     "custody.authority.": ("SSH authorities", "purpose authority_number fingerprint"),
-    "custody.access.": ("Machine access", "operation_id allocation_id grant_id claim_epoch reason"),
-    "apps.access.": ("Machine access", "instance_name operation_id allocation_id grant_id claim_epoch"),
+    "custody.access.": ("Node access", "operation_id allocation_id grant_id claim_epoch reason"),
+    "apps.access.": ("Node access", "instance_name operation_id allocation_id grant_id claim_epoch"),
     "apps.access.opened": (
         "Machine access",
         "instance_name operation_id allocation_id grant_id claim_epoch member_id component_key",
     ),
 }
-# These say all of the seven, not null: whoever looks into an incident must not have to join.
+# All seven fields are set here, so that an investigation needs no join.
 ABOUT_AN_APP = "apps."
 
 
@@ -188,12 +188,12 @@ class Undescribed(Exception):
 def family(type: str) -> str:
     fitting = [start for start in FAMILIES if type.startswith(start)]
     if not fitting:
-        raise Undescribed(f"{type} belongs to no family of history/shapes.py: say there what it carries.")
+        raise Undescribed(f"{type} has no family in history/shapes.py: add its fields there.")
     return max(fitting, key=len)
 
 
 def fields(start: str) -> dict[str, bool]:
-    """The fields of a family, and whether each is always there."""
+    """The fields of a family, and whether each is required."""
     return {word.rstrip("?"): not word.endswith("?") for word in FAMILIES[start][1].split()}
 
 

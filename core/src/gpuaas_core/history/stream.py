@@ -1,8 +1,8 @@
-"""The event stream: everything after a sequence, in order, no hole, until the reader leaves or loses the right to read.
+"""The event stream: everything after a sequence, in order, without gaps, until the reader disconnects or loses access.
 
-The rows are the record, so a stream is only a patient reader of the table; wake-ups make it fast, not correct. Events
-are read together with the reader's right to them, in one transaction: what was created after a session, a key or a role
-ended is not delivered. The end itself rings, and the stream closes.
+The rows are the record, so a stream polls the table; wake-ups make it fast, not correct. Events
+are read together with the reader's permission, in one transaction: events created after a session, a key or a role
+ended are not delivered. The end itself sends a notification, and the stream closes.
 """
 
 import json
@@ -23,13 +23,13 @@ async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str
     clock, wakeups = call.platform.clock, call.platform.wakeups
     epoch = await call.read(lambda ctx: events.store_epoch(ctx.tx))
     pinged = checked = clock()
-    heard = wakeups.rings
+    heard = wakeups.sequence
     yield "retry: 1000\n\n"
     while not await call.request.is_disconnected():
         if _due(call, checked, heard):
             checked = clock()
             call.check_again()
-        heard = wakeups.rings
+        heard = wakeups.sequence
         try:
             batch = await _next(call, tenant_id, sequence)
         except Problem:
@@ -55,11 +55,11 @@ def _longest(call: Call) -> float:
 def _due(call: Call, checked: int, heard: int) -> bool:
     now, ends_at = call.platform.clock(), call.principal.session_ends_at
     over = ends_at is not None and ends_at <= now
-    return over or now - checked > RECHECK_MS or call.platform.wakeups.rang(call.rights_topics, heard)
+    return over or now - checked > RECHECK_MS or call.platform.wakeups.notified_since(call.rights_topics, heard)
 
 
 async def _next(call: Call, tenant_id: str, sequence: int) -> list[dict[str, Any]]:
-    def look(ctx: Context) -> list[dict[str, Any]]:
+    def read(ctx: Context) -> list[dict[str, Any]]:
         return events.after(ctx.tx, tenant_id, sequence, project_id=ctx.scope.project_id, limit=BATCH)
 
-    return await call.read(look, deliver=True)
+    return await call.read(read, deliver=True)

@@ -1,4 +1,4 @@
-"""How far each tenant's events were handed on to a broker, and who does it now."""
+"""How far each tenant's events were forwarded to a broker, and which replica forwards them."""
 
 from sqlalchemy import BigInteger, Column, String, Table
 

@@ -1,7 +1,7 @@
-"""Is the audit trail still what was written? Walks a tenant's chain and compares it with its signed checkpoints.
+"""Verifies the audit trail: walks a tenant's chain and compares it with its signed checkpoints.
 
-The order of reading matters, since rows are added meanwhile: first what the store says was anchored, then the files,
-then the rows. Each is at least as new as the one before it, so an honest store is never suspected.
+The order of reads matters, since rows are added meanwhile: first the anchored position in the database, then the files,
+then the rows. Each is at least as new as the previous, so an intact database is never suspected.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,15 +18,15 @@ from .checkpoints import BadCheckpoint, Checkpoint, Checkpoints
 
 PAGE = 1000
 BEFORE_ALL = -(2**62)
-KEEP = "Keep the store and the checkpoint files as they are, and find out who could write to them."
-RESTORED = "If a backup was restored on purpose: `gpuaas-core audit restart TENANT --reason …` begins new checkpoints."
+KEEP = "Keep the database and the checkpoint files unchanged, and find out who could write to them."
+RESTORED = "If a backup was restored on purpose: `gpuaas-core audit restart TENANT --reason …` starts new checkpoints."
 
 Read = Callable[[Callable[[Connection], Any]], Any]
 
 
 @dataclass(frozen=True)
 class Break:
-    """The first place where the trail is not what was written."""
+    """The first break of the trail."""
 
     sequence: int
     sentence: str
@@ -36,8 +36,8 @@ class Break:
 @dataclass(frozen=True)
 class Verdict:
     tenant_id: str
-    rows: int  # checked, from the first one on
-    hash: str  # of the last checked row
+    rows: int  # number of valid rows
+    hash: str  # of the last valid row
     checkpoints: int  # that agree with the rows
     anchored: int  # sequence of the newest one that agrees
     anchored_at: int | None
@@ -51,11 +51,11 @@ class Verdict:
     def sentence(self) -> str:
         if self.broken:
             return self.broken.sentence
-        said = f"{self.rows} rows are as they were written"
+        summary = f"{self.rows} rows are intact"
         if not self.anchored:
-            return f"{said}; none is covered by a checkpoint yet."
+            return f"{summary}; none is covered by a checkpoint yet."
         when = f"{self.anchored} (checkpoint of {rfc3339(self.anchored_at)})"
-        return f"{said}, and up to {when} nothing was cut off or written anew."
+        return f"{summary}, and up to {when} nothing was removed or rewritten."
 
 
 class _Walk:
@@ -72,14 +72,14 @@ class _Walk:
     def row(self, row: Row[Any]) -> None:
         expected = self.last + 1
         if row.sequence != expected:
-            self.broke(expected, f"Row {expected} is missing: the row found in its place is {row.sequence}.")
+            self.broke(expected, f"Row {expected} is missing; row {row.sequence} is in its place.")
             return
         try:
             computed = link(self.hash, dict(zip(FIELDS, row, strict=False)))
         except (TypeError, ValueError):
             computed = "not readable as an audit row"
         if computed != row.hash:
-            self.broke(expected, f"Row {expected} is not as it was written: its hash does not fit.")
+            self.broke(expected, f"Row {expected} was changed: its hash does not match.")
             return
         self.last, self.hash = expected, computed
         self._compare()
@@ -92,7 +92,7 @@ class _Walk:
             self.agreed, self.newest = self.agreed + 1, point
             return
         signed = rfc3339(point.at)
-        sentence = f"Rows up to {self.last} were written anew: they differ from the checkpoint signed at {signed}."
+        sentence = f"Rows up to {self.last} were rewritten: they differ from the checkpoint signed at {signed}."
         self.broke(self.last, sentence, f"{KEEP} {RESTORED}")
 
     def end(self, head_sequence: int, head_hash: str) -> None:
@@ -100,13 +100,13 @@ class _Walk:
             point = self.ahead[0]
             sentence = (
                 f"The trail ends at row {self.last}, but the checkpoint signed at {rfc3339(point.at)} saw row"
-                f" {point.sequence}: the end was cut off."
+                f" {point.sequence}: the end was removed."
             )
             self.broke(self.last + 1, sentence, f"{KEEP} {RESTORED}")
         elif (head_sequence, head_hash) != (self.last, self.hash):
-            sentence = f"The trail ends at row {self.last}, but the tenant's counter stands at {head_sequence}."
+            sentence = f"The trail ends at row {self.last}, but the tenant's counter is {head_sequence}."
             if head_sequence == self.last:
-                sentence = f"The hash kept beside the tenant's counter is not the one of row {self.last}."
+                sentence = f"The hash stored with the tenant's counter does not match row {self.last}."
             self.broke(min(head_sequence, self.last) + 1, sentence)
 
     def broke(self, sequence: int, sentence: str, way_out: str = KEEP) -> None:
@@ -119,7 +119,7 @@ class _Walk:
 
 
 def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
-    """`read` runs a function of a connection; it is called once per page, so no snapshot is held for long."""
+    """`read` runs a function with a connection; it is called once per page, so no snapshot is held for long."""
     try:
         points = known_checkpoints(read, checkpoints, tenant_id)
     except BadCheckpoint as error:
@@ -134,16 +134,16 @@ def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
 
 
 def known_checkpoints(read: Read, checkpoints: Checkpoints, tenant_id: str) -> list[Checkpoint]:
-    """Read after what the store says of them, so that one written in between is no surprise."""
+    """Read after the anchored position, so that a checkpoint written in between does not fail the check."""
     marked = read(lambda tx: _marked(tx, tenant_id))
     points = checkpoints.read(tenant_id)
     if marked > (points[-1].sequence if points else 0):
-        raise BadCheckpoint(f"Row {marked} was covered by a checkpoint, but the checkpoint is gone from its file.")
+        raise BadCheckpoint(f"Row {marked} was covered by a checkpoint, but the checkpoint is missing in its file.")
     return points
 
 
 def streams(read: Read, checkpoints: Checkpoints) -> list[str]:
-    """Every chain there is or was: a tenant whose rows are all gone still has its checkpoints."""
+    """Every chain there is or was: a tenant whose rows were all removed still has its checkpoints."""
     kept = read(lambda tx: {*tx.execute(select(event_heads.c.tenant_id)).scalars(), *_owners(tx)})
     return sorted(kept | checkpoints.tenants())
 
@@ -158,7 +158,7 @@ def _marked(tx: Connection, tenant_id: str) -> int:
 
 
 def _page(tx: Connection, walk: _Walk) -> bool:
-    """One statement, so rows and counter are of the same moment on every database. False at the end."""
+    """One statement, so rows and counter are one snapshot on every database. False at the end."""
     after = walk.last if walk.last else BEFORE_ALL
     mine = (audit.c.tenant_id == event_heads.c.tenant_id) & (audit.c.sequence > after)
     columns = [audit.c[name] for name in (*FIELDS, "hash")]
@@ -169,7 +169,7 @@ def _page(tx: Connection, walk: _Walk) -> bool:
     if not rows:
         walk.end(0, GENESIS)
         if not walk.broken and walk.tenant_id in _owners(tx):
-            walk.broke(1, "There are rows, but the tenant's counter is gone.")
+            walk.broke(1, "There are rows, but the tenant's counter is missing.")
         return False
     for row in rows:
         if row.sequence is None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import Id, Input, Moment, Slug, View, Whole, said
+from ..kit.wire import Id, Input, Moment, Slug, View, Whole, describe_pattern
 
 
 class CreateBinding(Input):
@@ -22,7 +22,7 @@ class BindingView(View):
     created_at: Moment
 
 
-_WORD = said(r"^[A-Za-z0-9._:/#-]{1,80}$", "1 to 80 letters, digits and . _ : / # -")
+_WORD = describe_pattern(r"^[A-Za-z0-9._:/#-]{1,80}$", "1 to 80 letters, digits and . _ : / # -")
 
 
 Word = Annotated[str, StringConstraints(pattern=_WORD)]

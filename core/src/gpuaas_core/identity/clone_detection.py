@@ -28,4 +28,4 @@ async def _record(call: Call, problem: Problem) -> None:
         ctx.flush(audited=False)
         return ctx.topics
 
-    call.platform.wakeups.ring(await call.platform.db.write(record))
+    call.platform.wakeups.notify(await call.platform.db.write(record))

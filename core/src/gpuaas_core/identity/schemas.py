@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from ..kit.wire import Id, Input, Moment, Slug, Title, View, said
+from ..kit.wire import Id, Input, Moment, Slug, Title, View, describe_pattern
 from ..tenancy.schemas import TenantView
 
-_EMAIL = said(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
+_EMAIL = describe_pattern(r"^[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,180}$", "an e-mail address like you@example.com")
 
 
 def _fits(email: str) -> str:
@@ -37,22 +37,24 @@ class TokenView(View):
     principal_id: str
 
 
-_DOMAIN = said(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "a domain like example.com")
+_DOMAIN = describe_pattern(
+    r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$", "a domain like example.com"
+)
 
 
 Domain = Annotated[str, StringConstraints(max_length=180, pattern=_DOMAIN)]
 
 
-_SCOPE = said(r"^[A-Za-z0-9:._/-]{1,100}$", "the name of a scope, like email")
+_SCOPE = describe_pattern(r"^[A-Za-z0-9:._/-]{1,100}$", "the name of a scope, like email")
 
 
-_NO_SPACES = said(r"^[\x21-\x7e]+$", "printable characters without spaces")
+_NO_SPACES = describe_pattern(r"^[\x21-\x7e]+$", "printable characters without spaces")
 
 
-_ISSUER = said(r"^https?://[\x21-\x7e]+$", "an address like https://accounts.example.com")
+_ISSUER = describe_pattern(r"^https?://[\x21-\x7e]+$", "an address like https://accounts.example.com")
 
 
-_VERIFIER = said(r"^[A-Za-z0-9._~-]{43,128}$", "a PKCE verifier: 43 to 128 letters, digits and . _ ~ -")
+_VERIFIER = describe_pattern(r"^[A-Za-z0-9._~-]{43,128}$", "a PKCE verifier: 43 to 128 letters, digits and . _ ~ -")
 
 
 ScopeName = Annotated[str, StringConstraints(pattern=_SCOPE)]

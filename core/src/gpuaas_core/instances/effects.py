@@ -15,7 +15,7 @@ REFUSED, UNKNOWN = "refused", "unknown"
 SENTENCES = {
     "pushed": "Applied while everything goes on running.",
     "needs_restart": "A service of the app is restarted; running work goes on.",
-    "needs_drained_workers": "The workers it touches must be free of work first.",
+    "needs_drain": "The workers it touches must be free of work first.",
     REFUSED: "It stays as it was when the instance was deployed.",
     UNKNOWN: "The app does not say what changing this does.",
 }

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, page, told
+from ..edge.lists import Cursor, Limit, as_response, page
 from ..kit.wire import Page
 from ..operations.schemas import Because, Justified, Retry
 from . import abandonment, member_schemas, membership, reads, schemas, views
@@ -35,7 +35,7 @@ async def list_members(
         query = reads.members_query(instance_id, removed=history)
         return page(ctx, query, members.c.id, limit, cursor, views.member_views(ctx.tx, instance))
 
-    return told(await call.read(read))
+    return as_response(await call.read(read))
 
 
 @router.get("/{member_id}", response_model=schemas.MemberView, **needs("apps.instance.read", "project"))

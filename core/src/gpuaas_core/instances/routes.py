@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Response
 from ..access.context import Context
 from ..edge.call import Caller, needs
 from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, page, told
+from ..edge.lists import Cursor, Limit, as_response, page
 from ..kit.wire import Page
 from ..operations.rows import OperationRow
 from ..operations.schemas import Because, Justified, OperationView
@@ -194,7 +194,7 @@ async def list_operations(
             newest_first=newest_first,
         )
 
-    return told(await call.read(read))
+    return as_response(await call.read(read))
 
 
 @router.get("/departure-certificates", **needs("apps.instance.read", "project"))

@@ -5,19 +5,34 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, canonical, said
+from ..kit.wire import (
+    ActionView,
+    Id,
+    Input,
+    Keepable,
+    Moment,
+    Sentence,
+    Slug,
+    View,
+    Whole,
+    YesNo,
+    canonical,
+    describe_pattern,
+)
 from ..operations import schemas as operations
 from ..operations.schemas import ClaimReport, Detail
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
 
 MOST_INTEGRATION = 4 * 1024
 
-_KEY = said(r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter")
+_KEY = describe_pattern(
+    r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter"
+)
 Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "drained", "failed", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
-Effect = Literal["pushed", "needs_restart", "needs_drained_workers", "refused", "unknown"]
+Effect = Literal["pushed", "needs_restart", "needs_drain", "refused", "unknown"]
 
 
 class CreateInstance(Input):

@@ -1,7 +1,7 @@
 """Carries wake-ups between core processes on one PostgreSQL, with LISTEN and NOTIFY.
 
-Only names of topics travel, after the commit and outside of it (a NOTIFY inside would make all commits of the server
-queue up). A lost one costs a wait: the rows are the record. Called by the application while it runs.
+Only topic names are sent, after the commit and outside the transaction (a NOTIFY inside it would serialize all commits
+of the server). A lost notification only delays a waiter: the rows are the record. Started with the application.
 """
 
 import asyncio
@@ -16,65 +16,65 @@ from sqlalchemy import make_url
 from .db import Database
 from .wakeups import Wakeups
 
-log = structlog.get_logger("gpuaas.bell")
+log = structlog.get_logger("gpuaas.wakeups")
 CHANNEL = "gpuaas_wakeups"
 MOST_TOPICS = 100  # a notification holds at most 8000 bytes
 QUIET_S = 20.0
-AGAIN_S = 1.0
+RECONNECT_S = 1.0
 
 
 @contextlib.asynccontextmanager
-async def heard_by_others(db: Database, wakeups: Wakeups) -> AsyncIterator[None]:
-    """While this lasts, other processes hear what rings here, and this one hears them."""
+async def share_wakeups(db: Database, wakeups: Wakeups) -> AsyncIterator[None]:
+    """Send this process's notifications to the other processes, and deliver theirs here."""
     if db.is_sqlite:
         yield
         return
-    bell = Bell(db.url, wakeups)
-    tasks = [asyncio.create_task(_forever(bell.listen)), asyncio.create_task(_forever(bell.send))]
-    wakeups.tell_others = bell.tell
+    channel = WakeupChannel(db.url, wakeups)
+    tasks = [asyncio.create_task(_forever(channel.listen)), asyncio.create_task(_forever(channel.send))]
+    wakeups.forward = channel.queue
     try:
         yield
     finally:
-        wakeups.tell_others = None
+        wakeups.forward = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class Bell:
+class WakeupChannel:
     def __init__(self, url: str, wakeups: Wakeups) -> None:
         plain = make_url(url).set(drivername="postgresql")
         self._address = plain.render_as_string(hide_password=False)
         self._wakeups = wakeups
-        self._me = secrets.token_hex(4)
-        self._untold: set[str] = set()
-        self._something = asyncio.Event()
+        self._process = secrets.token_hex(4)
+        self._queued: set[str] = set()
+        self._has_queued = asyncio.Event()
 
-    def tell(self, topics: Iterable[str]) -> None:
-        self._untold.update(topics)
-        self._something.set()
+    def queue(self, topics: Iterable[str]) -> None:
+        self._queued.update(topics)
+        self._has_queued.set()
 
     async def send(self) -> None:
-        """Whatever rang while the last notification was under way goes out as one."""
-        async with await self._connect("gpuaas-core bell") as connection:
+        """Send queued topics; those queued while a notification is being sent are combined in the next one."""
+        async with await self._connect("gpuaas-core wake-up sender") as connection:
             while True:
-                await self._something.wait()
-                self._something.clear()
-                topics, self._untold = sorted(self._untold), set()
+                await self._has_queued.wait()
+                self._has_queued.clear()
+                topics, self._queued = sorted(self._queued), set()
                 for start in range(0, len(topics), MOST_TOPICS):
-                    words = " ".join([self._me, *topics[start : start + MOST_TOPICS]])
-                    await connection.execute("select pg_notify(%s, %s)", (CHANNEL, words))
+                    payload = " ".join([self._process, *topics[start : start + MOST_TOPICS]])
+                    await connection.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
 
     async def listen(self) -> None:
-        async with await self._connect("gpuaas-core ear") as connection:
+        async with await self._connect("gpuaas-core wake-up listener") as connection:
             await connection.execute(f"listen {CHANNEL}")
-            self._wakeups.ring_all_here()  # what rang while nobody listened
+            self._wakeups.notify_all_local()  # for notifications sent before this connection listened
             while True:
-                async for heard in connection.notifies(timeout=QUIET_S):
-                    who, *topics = heard.payload.split()
-                    if who != self._me:
-                        self._wakeups.ring_here(topics)
-                await connection.execute("select 1")  # is anybody still there?
+                async for notification in connection.notifies(timeout=QUIET_S):
+                    sender, *topics = notification.payload.split()
+                    if sender != self._process:
+                        self._wakeups.notify_local(topics)
+                await connection.execute("select 1")  # detects a dead connection
 
     async def _connect(self, name: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
         return await psycopg.AsyncConnection.connect(
@@ -87,5 +87,5 @@ async def _forever(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except (psycopg.Error, OSError) as error:
-            log.warning("no wake-ups between processes for now, everybody polls", why=str(error))
-        await asyncio.sleep(AGAIN_S)
+            log.warning("lost the wake-up connection; waiters fall back to polling", why=str(error))
+        await asyncio.sleep(RECONNECT_S)

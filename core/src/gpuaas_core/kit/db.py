@@ -1,8 +1,8 @@
-"""The one seam to the database: `await db.read(fn)` and `await db.write(fn)`, fn being a function of a connection.
+"""Access to the database: `await db.read(fn)` and `await db.write(fn)`, where fn takes a connection.
 
 SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL.
-PostgreSQL: threads of their own for reads (one snapshot, read only) and writes (read committed, rows locked by whoever
-changes them). What lost a race for locks is run again from its first statement, so fn must not have effects elsewhere.
+PostgreSQL: separate threads for reads (one snapshot, read only) and writes (read committed, with row locks). A
+transaction that lost a race for locks is repeated from its first statement, so fn must not have other effects.
 The ids that fn creates are numbered by its transaction (ids.py, numbers.py).
 See docs/decisions/0002-synchronous-database-access.md and 0008-postgresql.md.
 """
@@ -67,7 +67,7 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
         self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _postgresql(self.url)
         self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self._write_engine)
-        self.on_write: Callable[[float], object] = _nobody  # told how many seconds a transaction took
+        self.on_write: Callable[[float], object] = _ignore  # called with the seconds a transaction took
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
@@ -75,16 +75,16 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
-        """One transaction: committed when fn returns, gone when it raises."""
+        """One transaction: committed when fn returns, rolled back when it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, self.write_now, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
-        return self._retried(self._read_once, fn)
+        return self._with_retries(self._read_once, fn)
 
     def write_now(self, fn: Callable[[Connection], T]) -> T:
         started = time.perf_counter()
         try:
-            return self._retried(self._write_once, fn)
+            return self._with_retries(self._write_once, fn)
         finally:
             self.on_write(time.perf_counter() - started)
 
@@ -102,11 +102,11 @@ class Database:
             except DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
-                # Nobody can say whether it was kept: never run it again from here. The caller's key can tell.
-                raise Unavailable("The store went away while this was being kept.", retry_after_s=1) from error
+                # The commit may have succeeded, so never repeat it here. A retry with the Idempotency-Key is safe.
+                raise Unavailable("Lost the database connection during commit.", retry_after_s=1) from error
             return result
 
-    def _retried(self, once: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
+    def _with_retries(self, once: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
             return once(fn)
         for attempt in range(1, ATTEMPTS + 1):
@@ -114,7 +114,7 @@ class Database:
                 return once(fn)
             except (DBAPIError, PoolTimeout) as error:
                 if attempt == ATTEMPTS or not _worth_repeating(error):
-                    raise _told(error) from error
+                    raise _problem(error) from error
                 time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 - jitter, not a secret
         raise AssertionError("unreachable")
 
@@ -130,15 +130,15 @@ class Database:
 
 
 def full_url(url: str) -> str:
-    """`postgresql://…` and `postgres://…`, as others write it, mean the driver that we ship."""
+    """Map `postgresql://…` and `postgres://…` to the driver that we ship."""
     scheme, separator, rest = url.partition("://")
     return f"postgresql+psycopg://{rest}" if separator and scheme in ("postgresql", "postgres") else url
 
 
 def keep_private(url: str) -> None:
-    """The files of a SQLite store are its core's alone, also in a folder that others can read.
+    """Make the files of a SQLite database readable by this user only, also in a folder that others can read.
 
-    SQLite gives the write-ahead log the mode of the store, so the store exists with the right one before it is opened.
+    SQLite copies the file mode to the write-ahead log, so the file is created with the right mode before it is opened.
     """
     path = make_url(url).database if url.startswith("sqlite") else None
     if not path or path == ":memory:":
@@ -150,31 +150,31 @@ def keep_private(url: str) -> None:
 
 
 def hold_name(tx: Connection, name: str) -> None:
-    """One transaction at a time goes on under this name, until it ends. SQLite has only one writer anyway."""
+    """An advisory lock until the transaction ends. SQLite has only one writer anyway."""
     if tx.dialect.name == "postgresql":
         tx.execute(select(func.pg_advisory_xact_lock(_number(name))))
 
 
 def try_name(tx: Connection, name: str) -> bool:
-    """As `hold_name`, but says no instead of waiting."""
+    """As `hold_name`, but returns False instead of waiting."""
     if tx.dialect.name != "postgresql":
         return True
     return bool(tx.execute(select(func.pg_try_advisory_xact_lock(_number(name)))).scalar())
 
 
 def insert_into(tx: Connection, table: Any) -> Any:
-    """An insert that knows ON CONFLICT, in the words of this store."""
+    """An insert with ON CONFLICT in this database's dialect."""
     return insert_of(tx.dialect.name, table)
 
 
 def insert_new(tx: Connection, table: Any, **values: Any) -> bool:
-    """False: a key of the table refused it, and nothing was written. (PostgreSQL's driver counts no inserted rows.)"""
+    """False: a key of the table conflicted, and nothing was written. (PostgreSQL's driver counts no inserted rows.)"""
     new = insert_into(tx, table).values(**values).on_conflict_do_nothing().returning(*table.primary_key)
     return tx.execute(new).first() is not None
 
 
 def delete_some(tx: Connection, table: Table, old: ColumnElement[bool]) -> int:
-    """Delete at most `AT_ONCE` of the rows, so that no cleanup holds locks for long; returns how many there were."""
+    """Delete at most `AT_ONCE` of the rows, so that no cleanup holds locks for long; returns how many were deleted."""
     key = tuple_(*table.primary_key)
     some = select(*table.primary_key).where(old).limit(AT_ONCE)
     return tx.execute(delete(table).where(key.in_(some))).rowcount
@@ -193,43 +193,43 @@ def _number(name: str) -> int:
 
 
 def _worth_repeating(error: DBAPIError | PoolTimeout) -> bool:
-    """Gone without a trace: the loser of a deadlock, or a connection that died before the commit was sent."""
+    """Rolled back for certain: a deadlock victim, or a connection lost before the commit was sent."""
     if isinstance(error, PoolTimeout):
         return False
     return error.connection_invalidated or sqlstate(error) in (SERIALIZATION, DEADLOCK)
 
 
-def _told(error: DBAPIError | PoolTimeout) -> Exception:
-    if isinstance(error, DataError):  # too long for its column, or a character no text can hold
-        return Invalid("A value is too long or has a character that cannot be kept.")
+def _problem(error: DBAPIError | PoolTimeout) -> Exception:
+    if isinstance(error, DataError):  # too long for its column, or a NUL character
+        return Invalid("A value is too long or has a character that cannot be stored.")
     if isinstance(error, PoolTimeout | OperationalError | InterfaceError):
-        return Unavailable("The store does not answer right now.", retry_after_s=1)
+        return Unavailable("The database does not respond.", retry_after_s=1)
     return error
 
 
 def _postgresql(url: str) -> Engine:
-    words = {"options": SESSION, "application_name": "gpuaas-core", "connect_timeout": 5}
+    arguments = {"options": SESSION, "application_name": "gpuaas-core", "connect_timeout": 5}
     return create_engine(
         url,
         pool_size=READERS + WRITERS,
         max_overflow=0,
         pool_timeout=10,
         isolation_level="READ COMMITTED",
-        connect_args=words,
+        connect_args=arguments,
     )
 
 
 def _reading(engine: Engine) -> Engine:
-    """The same connections; every read sees one moment, and cannot lock or change anything."""
+    """The same connections; every read sees one snapshot, and cannot lock or change anything."""
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _nobody(_seconds: float) -> None:
+def _ignore(_seconds: float) -> None:
     pass
 
 
 def _use_wal(connection: Any) -> None:
-    """The change to WAL wants the store alone for a moment and does not wait by itself; two cores may start at once."""
+    """Switching to WAL needs an exclusive lock without busy timeout, so retry: two cores may start at once."""
     for _ in range(300):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -244,7 +244,7 @@ def _sqlite(url: str, *, begin: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # the driver must not send BEGIN by itself
+        connection.isolation_level = None  # the driver must not send BEGIN implicitly
         for pragma in ("busy_timeout=15000", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
         _use_wal(connection)
@@ -255,6 +255,6 @@ def _sqlite(url: str, *, begin: str) -> Engine:
 
     @event.listens_for(engine, "rollback_savepoint")
     def renumber(_connection: Connection, _name: str, _context: None) -> None:
-        drop_number()  # taken inside the savepoint it went back with it, and the next transaction would take it again
+        drop_number()  # a number taken inside the savepoint was rolled back with it, so take a new one
 
     return engine

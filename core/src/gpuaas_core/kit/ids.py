@@ -2,16 +2,15 @@
 
 An id is a prefix, `_` and 26 characters (Crockford base32) for 128 bits:
 
-    64 bits  number of the write transaction, from a sequence of the store (numbers.py)
-    16 bits  count inside that transaction
-    48 bits  random
+64 bits  number of the write transaction, from a sequence of the store (numbers.py) 16 bits  count inside that
+transaction 48 bits  random
 
-Promised: ids of one kind sort by creation. Inside a transaction that is the order of the calls. Between transactions it
-holds if one committed before the other began, also in two core processes and with a clock that stands or steps back.
-Transactions that overlap have some order, the same for every reader.
+Guaranteed: ids of one kind sort by creation. Inside a transaction that is the order of the calls. Between transactions
+it holds if one committed before the other began, also in two core processes and with a clock that stands or steps
+back. Transactions that overlap have some order, the same for every reader.
 
-Not promised: an id is no secret (its first half can be guessed), tells no time, and leaves gaps. Permission to use a
-resource never rests on knowing its id; tokens take their secret bits from `secrets`.
+Not guaranteed: an id is not secret (its first half can be guessed), has no timestamp, and leaves gaps. Permission to
+use resource never rests on knowing its id; tokens take their secret bits from `secrets`.
 """
 
 import secrets
@@ -27,19 +26,19 @@ COUNT_BITS, RANDOM_BITS = 16, 48
 
 
 def new_id(prefix: str) -> str:
-    """Inside `Database.write` in the order of the store; elsewhere in the order of this process only."""
+    """Inside `Database.write` ordered by the database's sequence; elsewhere by this process only."""
     issuer = _issuer.get()
     place = issuer.next() if issuer else _unnumbered()
     return f"{prefix}_{_base32(place << RANDOM_BITS | secrets.randbits(RANDOM_BITS))}"
 
 
 def first_number(now_ms: int) -> int:
-    """Where numbers begin: above every id until now, unless a store took more than 65,536 numbers a millisecond."""
+    """The first number: above every id until now, unless a database took more than 65,536 numbers a millisecond."""
     return (now_ms + 1) << COUNT_BITS
 
 
 class Issuer:
-    """The ids of one write transaction. Its number is taken from the store when the first id is asked for."""
+    """The ids of one write transaction. Its number is taken from the database with the first id."""
 
     def __init__(self, take_number: Callable[[], int]) -> None:
         self._take_number = take_number
@@ -69,13 +68,13 @@ def issued_by(issuer: Issuer) -> Iterator[None]:
 
 
 def drop_number() -> None:
-    """The next id of the current write transaction takes a number again."""
+    """The next id of the current write transaction takes a new number."""
     if issuer := _issuer.get():
         issuer.drop()
 
 
 class _ProcessOrder:
-    """Places by this process's clock, each above the one before."""
+    """Places by this process's clock, each above the previous."""
 
     def __init__(self) -> None:
         self._lock, self._last = threading.Lock(), 0

@@ -1,8 +1,8 @@
-"""JSON Schema as its specification says: a pattern is an ECMA-262 expression, whichever language checks it.
+"""JSON Schema with ECMA-262 patterns, as its specification requires.
 
-Python's `re` differs in ways that let values pass which a browser refuses: `$` also matches before a last newline,
-`\\d` and `\\w` take digits and letters of every script, `.` takes a carriage return. So a schema is translated before
-Python's validator sees it, wherever the core checks a value against a schema of a manifest or of a kind of task.
+Python's `re` differs in ways that accept values which a browser rejects: `$` also matches before a final newline,
+`\\d` and `\\w` match digits and letters of every script, `.` matches a carriage return. So a schema is translated
+before Python's validator uses it, wherever the core validates against a schema of a manifest or of a task kind.
 """
 
 import copy
@@ -16,13 +16,13 @@ _LINE_ENDS = r"\n\r\u2028\u2029"
 _SPACES = r"\t\n\v\f\r \u00a0\ufeff\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _ALONE = {"s": f"[{_SPACES}]", "S": f"[^{_SPACES}]"}
 _NAMES = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})  # their keys are names, not keywords
-_VALUES = frozenset({"const", "enum", "default", "examples"})  # what lies in them is data
+_VALUES = frozenset({"const", "enum", "default", "examples"})  # their contents are data
 _WRITTEN, _ALL_WRITTEN = "x-pattern-as-written", "x-patterns-as-written"
 _TOKEN = re.compile(r"\\k<(?P<again>\w+)>|\(\?<(?P<group>[A-Za-z_]\w*)>|\\(?P<escape>.)|(?P<other>.)", re.DOTALL)
 
 
 class PatternInvalid(ValueError):
-    """The pattern cannot be compiled; `str()` says where."""
+    """The pattern cannot be compiled; `str()` says why."""
 
 
 def validator(schema: dict[str, Any], **more: Any) -> Draft202012Validator:
@@ -30,49 +30,49 @@ def validator(schema: dict[str, Any], **more: Any) -> Draft202012Validator:
 
 
 def message(error: ValidationError) -> str:
-    """In the validator's words, with the pattern as its author wrote it."""
+    """The validator's message, with the pattern as its author wrote it."""
     rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "pattern" and _WRITTEN in rules:
         return f"{error.instance!r} does not match {rules[_WRITTEN]!r}"
     if error.validator == "additionalProperties" and _ALL_WRITTEN in rules:
-        return f"A name here must be one of those known or match {' or '.join(map(repr, rules[_ALL_WRITTEN]))}"
+        return f"The name is not declared and does not match {' or '.join(map(repr, rules[_ALL_WRITTEN]))}"
     return error.message
 
 
 def translated(schema: Any) -> Any:
-    """The same schema with patterns that Python reads as ECMA-262 means them. A reference finds its target again,
-    unless its path leads through a pattern that had to change."""
+    """The same schema with patterns translated from ECMA-262 to Python. A reference still finds its target,
+    unless its path contains a pattern that was changed."""
     if isinstance(schema, list):
-        return [translated(one) for one in schema]
+        return [translated(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "pattern" and isinstance(value, str):
-            found[keyword], found[_WRITTEN] = to_python(value), value
+            result[keyword], result[_WRITTEN] = to_python(value), value
         elif keyword == "patternProperties" and isinstance(value, dict):
-            found[keyword] = {to_python(pattern): translated(inside) for pattern, inside in value.items()}
-            found[_ALL_WRITTEN] = [*value]
+            result[keyword] = {to_python(pattern): translated(inside) for pattern, inside in value.items()}
+            result[_ALL_WRITTEN] = [*value]
         elif keyword in _NAMES and isinstance(value, dict):
-            found[keyword] = {name: translated(inside) for name, inside in value.items()}
+            result[keyword] = {name: translated(inside) for name, inside in value.items()}
         else:
-            found[keyword] = copy.deepcopy(value) if keyword in _VALUES else translated(value)
-    return found
+            result[keyword] = copy.deepcopy(value) if keyword in _VALUES else translated(value)
+    return result
 
 
 def pattern_errors(schema: Any) -> list[str]:
     """One sentence for each pattern of the schema that cannot be compiled."""
-    found = []
+    result = []
     for pattern in sorted(set(_patterns(schema))):
         try:
             to_python(pattern)
         except PatternInvalid as error:
-            found.append(str(error))
-    return found
+            result.append(str(error))
+    return result
 
 
 def to_python(pattern: str) -> str:
-    """The expression of Python's `re` that matches what ECMA-262 says this one matches."""
+    """The expression of Python's `re` that matches what ECMA-262 says this pattern matches."""
     written = f"(?a:{''.join(_pieces(pattern))})"
     try:
         re.compile(written)
@@ -86,7 +86,7 @@ def _pieces(pattern: str) -> list[str]:
     inside = False  # of a character class
     at = 0
     while at < len(pattern):
-        if not inside and (empty := re.match(r"\[\^?\]", pattern[at:])):  # no character at all, or any
+        if not inside and (empty := re.match(r"\[\^?\]", pattern[at:])):  # matches nothing, or any character
             pieces.append("(?!)" if empty[0] == "[]" else r"[\s\S]")
             at += len(empty[0])
             continue
@@ -109,7 +109,7 @@ def _outside(token: re.Match[str]) -> str:
 
 
 def _in_class(token: re.Match[str]) -> str:
-    """`\\S` stays ASCII here: Python cannot take a set away from within a class."""
+    """`\\S` stays ASCII here: Python cannot subtract a set within a class."""
     if token["escape"] == "s":
         return _SPACES
     return r"\[" if token[0] == "[" else token[0]
@@ -117,17 +117,17 @@ def _in_class(token: re.Match[str]) -> str:
 
 def _patterns(schema: Any) -> list[str]:
     if isinstance(schema, list):
-        return [pattern for one in schema for pattern in _patterns(one)]
+        return [pattern for item in schema for pattern in _patterns(item)]
     if not isinstance(schema, dict):
         return []
-    found: list[str] = []
+    result: list[str] = []
     for keyword, value in schema.items():
         if keyword == "pattern" and isinstance(value, str):
-            found.append(value)
+            result.append(value)
         elif keyword == "patternProperties" and isinstance(value, dict):
-            found += [*value, *_patterns([*value.values()])]
+            result += [*value, *_patterns([*value.values()])]
         elif keyword in _NAMES and isinstance(value, dict):
-            found += _patterns([*value.values()])
+            result += _patterns([*value.values()])
         elif keyword not in _VALUES:
-            found += _patterns(value)
-    return found
+            result += _patterns(value)
+    return result

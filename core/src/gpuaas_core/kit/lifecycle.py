@@ -1,6 +1,6 @@
-"""A life as a table: state, action, next state. The table is the only place that knows the moves.
+"""A lifecycle as a table: state, action, next state. The table is the only place that knows the transitions.
 
-From it come the check, the text of the 409, the actions a reader is shown, the drawings in `docs/reference/`,
+From it come the check, the text of the 409, the actions shown to readers, the diagrams in `docs/reference/`,
 and a test for every state and action.
 """
 
@@ -11,12 +11,14 @@ from .problems import Problem
 
 class WrongMoment(Problem):
     status, code, title = 409, "wrong_state", "Not possible in this state"
-    way_out = "Read the resource again: `available_actions` says what is possible now."
+    way_out = "Read the resource again: `available_actions` lists what is possible now."
 
 
 class Lifecycle:
     def __init__(self, noun: str, moves: dict[str, dict[str, str]], asked: Collection[str] | None = None) -> None:
-        """`asked`: what people can ask for, where other moves happen by themselves; a refusal offers only those."""
+        """`asked`: actions that people can request, where other transitions happen by themselves; errors offer only
+        those.
+        """
         self.noun = noun
         self.moves = moves
         self.asked = asked
@@ -29,14 +31,14 @@ class Lifecycle:
             return self.moves[state][action]
         except KeyError:
             raise WrongMoment(
-                f"The {self.noun} is {state}: {action!r} is not possible now. Possible: {self._possible(state)}."
+                f"The {self.noun} is {state}: {action!r} is not possible. Possible: {self._possible(state)}."
             ) from None
 
     def _possible(self, state: str) -> str:
         moves = self.moves.get(state, {})
         offered = sorted(move for move in moves if self.asked is None or move in self.asked)
         return ", ".join(offered) or (
-            "nothing, until it moves on by itself" if moves else "nothing, this state is final"
+            "nothing, until its state changes by itself" if moves else "nothing, this state is final"
         )
 
     def allows(self, state: str, action: str) -> bool:

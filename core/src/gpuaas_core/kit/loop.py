@@ -1,4 +1,4 @@
-"""The one background loop: do the work, log a failure, sleep, do it again, until the core stops.
+"""The background loop: run the work, log a failure, sleep, repeat, until the core stops.
 
 Loops are level-triggered: they read rows and do not ask what woke them, so a round that failed costs one interval.
 """
@@ -30,4 +30,4 @@ async def _run(seconds: float, work: Callable[[], Awaitable[object]], name: str)
         try:
             await work()
         except Exception as error:
-            log.error("background loop failed, trying again", loop=name, exc_info=error)
+            log.error("background loop failed; retrying", loop=name, exc_info=error)

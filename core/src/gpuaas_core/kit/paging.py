@@ -1,8 +1,8 @@
 """Cursor pages over tables in the order of their ids, which is the order of creation (ids.py).
 
-A row that exists during the whole walk is found exactly once. A row that is created meanwhile may be on a page that was
-read already: lists say the event sequence they were read at, and the stream from there tells of it. One more row than
-the limit is read, to know whether there is a next page.
+A row that exists during the whole listing is returned exactly once. A row that is created meanwhile may belong on a
+page that was read already: lists carry the event sequence they were read at, and the stream from there has its event.
+One more row than the limit is read, to know whether there is a next page.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from .wire import decode_cursor, encode_cursor
 
 
 class BadCursor(Problem):
-    status, code, title = 400, "cursor_invalid", "The cursor is not one of ours"
-    way_out = "Start the list again without a cursor."
+    status, code, title = 400, "cursor_invalid", "Invalid cursor"
+    way_out = "Start again without `cursor`."
 
 
 def page_of(
@@ -39,11 +39,14 @@ def _encode(kind: str, last: str) -> str:
 
 
 def _decode(cursor: str, kind: str) -> str:
-    """Where the page before ended. A cursor of another kind of list would give some page, and nobody would notice."""
+    """Where the previous page ended.
+
+    A cursor of another list is rejected, since it would silently return a wrong page.
+    """
     try:
         made_for, _, last = decode_cursor(cursor).partition(" ")
     except ValueError:
-        raise BadCursor("This cursor was not made by this platform.") from None
+        raise BadCursor("The cursor was not issued by this platform.") from None
     if made_for != kind:
-        raise BadCursor("This cursor was not made for this list.")
+        raise BadCursor("The cursor was issued for another list.")
     return last

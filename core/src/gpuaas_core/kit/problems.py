@@ -1,4 +1,4 @@
-"""The one error shape (RFC 9457). A room's errors are small subclasses without a default status: nobody forgets one.
+"""The error format (RFC 9457). A room's errors are small subclasses; the base class has no default status to forget.
 
 Every subclass registers itself: the error catalogue in `contracts/errors.json` is generated from that list.
 """
@@ -9,7 +9,7 @@ CATALOGUE: dict[str, type["Problem"]] = {}
 
 
 class Problem(Exception):
-    """Something the caller can read: a sentence (`detail`) and a way out."""
+    """An error for the caller: a sentence (`detail`) and what to do (`way_out`)."""
 
     status: ClassVar[int]
     code: ClassVar[str]
@@ -57,41 +57,41 @@ class Problem(Exception):
         return document | self.extra
 
 
-UNSEEN = "There is no such resource, or you may not see it."  # one sentence for both, so that nobody can tell
+UNSEEN = "The resource does not exist, or you may not see it."  # indistinguishable on purpose
 
 
 class NotFound(Problem):
     status, code, title = 404, "not_found", "Not found"
-    way_out = "Check the id and the project. What you may not see looks the same as what does not exist."
+    way_out = "Check the id and the project. A resource you may not see is answered like a missing one."
 
 
 class Invalid(Problem):
-    status, code, title = 422, "invalid_request", "The request is not valid"
+    status, code, title = 422, "invalid_request", "Invalid request"
     way_out = "Correct the fields listed in `errors` and send the request again."
 
 
 class MalformedBody(Problem):
-    status, code, title = 400, "malformed_body", "The body cannot be read"
+    status, code, title = 400, "malformed_body", "Malformed body"
     way_out = "Send a JSON object with the content type application/json."
 
 
 class BodyTooLarge(Problem):
-    status, code, title = 413, "body_too_large", "The body is too large"
+    status, code, title = 413, "body_too_large", "Body too large"
     way_out = "Send at most 1 MiB in one request."
 
 
 class MethodNotAllowed(Problem):
-    status, code, title = 405, "method_not_allowed", "The method is not allowed here"
-    way_out = "See the Allow header for the methods of this address."
+    status, code, title = 405, "method_not_allowed", "Method not allowed"
+    way_out = "See the Allow header for the supported methods."
 
 
 class Internal(Problem):
-    status, code, title = 500, "internal_error", "Something went wrong on our side"
-    way_out = "Try again; if it stays, report the correlation id to the operator of this platform."
+    status, code, title = 500, "internal_error", "Internal error"
+    way_out = "Retry. If it keeps failing, report the correlation id to the platform operator."
     retryable = True
 
 
 class Unavailable(Problem):
-    status, code, title = 503, "unavailable", "The platform cannot answer right now"
+    status, code, title = 503, "unavailable", "Service unavailable"
     way_out = "Wait a moment and send the same request with the same Idempotency-Key."
     retryable = True

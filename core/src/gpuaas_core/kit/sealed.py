@@ -1,4 +1,4 @@
-"""Where sealed values lie: a room that keeps one says so here, and re-sealing under a new data key reaches them all."""
+"""The columns of sealed values: rooms register theirs here, so that resealing under a new data key covers all."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Wake-ups for long polls and streams: a waiter sleeps until its topic is notified, so waiting costs nothing.
 
-A lost wake-up costs a wait, never data: every waiter reads again after `SAFETY_S`. `bell.py` carries wake-ups between
-core processes on one PostgreSQL, and wakes every waiter when its listening connection was lost for a moment.
+A lost wake-up delays a waiter but loses no data: every waiter reads again after `SAFETY_S`. `bell.py` carries wake-ups
+between core processes on one PostgreSQL, and wakes every waiter after its listening connection was lost.
 """
 
 import asyncio
@@ -15,44 +15,44 @@ MOST_REMEMBERED = 10_000
 class Wakeups:
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = defaultdict(set)
-        self._rung: dict[str, int] = {}
-        self.rings = 0  # how often somebody rang; whoever looks remembers it, to notice what rang meanwhile
-        self._forgotten = 0  # up to here it is not known which topics rang, so each of them may have
-        self.tell_others: Callable[[Iterable[str]], None] | None = None
+        self._last: dict[str, int] = {}  # topic to the sequence number of its latest notification
+        self.sequence = 0  # counts notifications; a reader notes it to detect notifications during its read
+        self._forgotten = 0  # up to this number the topics are unknown, so any topic may have been notified
+        self.forward: Callable[[Iterable[str]], None] | None = None  # to the other processes
 
-    def ring(self, topics: Iterable[str]) -> None:
+    def notify(self, topics: Iterable[str]) -> None:
         topics = set(topics)
-        self.ring_here(topics)
-        if topics and self.tell_others:
-            self.tell_others(topics)
+        self.notify_local(topics)
+        if topics and self.forward:
+            self.forward(topics)
 
-    def ring_here(self, topics: Iterable[str]) -> None:
-        if len(self._rung) > MOST_REMEMBERED:
+    def notify_local(self, topics: Iterable[str]) -> None:
+        if len(self._last) > MOST_REMEMBERED:
             self._forget()
         for topic in topics:
-            self.rings += 1
-            self._rung[topic] = self.rings
+            self.sequence += 1
+            self._last[topic] = self.sequence
             for waiter in self._waiting.get(topic, ()):
                 waiter.set()
 
-    def ring_all_here(self) -> None:
-        """Everything may have rung while this process did not hear the others: every waiter looks at once."""
-        self.rings += 1
+    def notify_all_local(self) -> None:
+        """Wake every waiter: this process may have missed notifications of any topic."""
+        self.sequence += 1
         self._forget()
         for waiters in self._waiting.values():
             for waiter in waiters:
                 waiter.set()
 
-    def rang(self, topics: Iterable[str], since: int) -> bool:
-        return any(self._rung.get(topic, self._forgotten) > since for topic in topics)
+    def notified_since(self, topics: Iterable[str], since: int) -> bool:
+        return any(self._last.get(topic, self._forgotten) > since for topic in topics)
 
     def _forget(self) -> None:
-        self._rung.clear()
-        self._forgotten = self.rings
+        self._last.clear()
+        self._forgotten = self.sequence
 
     async def wait(self, *topics: str, timeout_s: float, since: int | None = None) -> None:
-        """Until one of them rings, at most `timeout_s`; at once if one rang after `since`, during the caller's look."""
-        if since is not None and self.rang(topics, since):
+        """Wait until a topic is notified, at most `timeout_s`. Return at once if one was notified after `since`."""
+        if since is not None and self.notified_since(topics, since):
             return
         waiter = asyncio.Event()
         for topic in topics:

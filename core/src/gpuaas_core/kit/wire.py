@@ -1,4 +1,4 @@
-"""What goes over the wire: strict inputs (unknown fields refused), plain outputs, cursor pages."""
+"""Wire formats: strict inputs (unknown fields are rejected), plain outputs, cursor pages."""
 
 import base64
 import json
@@ -14,28 +14,28 @@ MOST_LEVELS = 60
 TOO_DEEP = f"The body is nested more than {MOST_LEVELS} levels deep."
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
-# Patterns a person can meet, and the sentence that stands for each: nobody should have to read a regular expression.
+# Patterns of inputs, and the sentence that errors show instead of the regular expression.
 PATTERNS: dict[str, str] = {}
 
 
-def said(pattern: str, sentence: str) -> str:
-    """The pattern, once its sentence is known: what does not fit is refused in those words."""
+def describe_pattern(pattern: str, sentence: str) -> str:
+    """Register the sentence that errors show for this pattern; returns the pattern."""
     PATTERNS[pattern] = sentence
     return pattern
 
 
-_SLUG = said(
+_SLUG = describe_pattern(
     r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$",
     "3 to 40 lower-case letters, digits and dashes, starting with a letter and not ending with a dash",
 )
-_TITLE = said(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
+_TITLE = describe_pattern(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
 Slug = Annotated[str, StringConstraints(pattern=_SLUG)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=_TITLE)]
-Whole = Annotated[int, Strict()]  # true is no number, "7" neither
+Whole = Annotated[int, Strict()]  # neither true nor "7" is accepted
 YesNo = Annotated[bool, Strict()]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 Moment = Annotated[str, BeforeValidator(lambda value: rfc3339(value) if isinstance(value, int) else value)]
-# Controllers report what machines said; a NUL in it is no reason to lose the report, and no store keeps one in text.
+# Controllers report output of hosts; databases cannot store a NUL in text, and a NUL must not lose the report.
 Keepable = AfterValidator(lambda value: value.replace("\0", "\N{REPLACEMENT CHARACTER}"))
 Sentence = Annotated[str, StringConstraints(max_length=2000), Keepable]
 
@@ -49,7 +49,7 @@ class View(BaseModel):
 
 
 class ActionView(View):
-    """What may be done with a thing now, and why not."""
+    """Whether an action is possible now, and why not."""
 
     action: str
     allowed: bool
@@ -63,20 +63,20 @@ class Page(View, Generic[T]):
 
 
 def read_json(body: bytes) -> Any:
-    """JSON as everybody behind us can keep it: no NaN, no half characters, no name twice, no endless nesting."""
+    """JSON that can be stored and repeated: no NaN, no lone surrogates, no duplicate names, bounded nesting."""
     if not body:
         return None
     try:
         value = json.loads(body, object_pairs_hook=_refuse_doubles)
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        raise MalformedBody(f"The body is not JSON from line {error.lineno}, column {error.colno} on.") from error
+        raise MalformedBody(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.") from error
     except RecursionError as error:
         raise MalformedBody(TOO_DEEP) from error
     except ValueError as error:
         raise MalformedBody(
-            "The body is not JSON that can be kept: it has NaN, Infinity, a number of thousands of digits, half a"
-            " character, or is not UTF-8 (RFC 8259, sections 6 and 8.1)."
+            "The body is not interoperable JSON: it has NaN, Infinity, a number with thousands of digits, a lone"
+            " surrogate, or is not UTF-8 (RFC 8259, sections 6 and 8.1)."
         ) from error
     if _deeper(value, MOST_LEVELS):
         raise MalformedBody(TOO_DEEP)
@@ -88,7 +88,7 @@ def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in members if names.count(name) > 1)
-        raise MalformedBody(f"An object of the body has {twice[:40]!r} twice.")
+        raise MalformedBody(f"An object of the body has the name {twice[:40]!r} twice.")
     return members
 
 
@@ -96,7 +96,7 @@ def _deeper(value: Any, levels: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     inside = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_deeper(one, levels - 1) for one in inside)
+    return levels == 0 or any(_deeper(item, levels - 1) for item in inside)
 
 
 def counted(number: int, noun: str) -> str:

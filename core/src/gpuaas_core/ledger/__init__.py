@@ -1,1 +1,1 @@
-"""What happened: events, audit rows, request ids already seen. Written in the same transaction as the change itself."""
+"""Events, audit rows, and request ids already seen. Written in the same transaction as the change itself."""

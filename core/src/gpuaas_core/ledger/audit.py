@@ -1,6 +1,6 @@
-"""Audit rows: who did what under which permission, allowed or denied. No row, no effect: same transaction.
+"""Audit rows: who did what under which permission, allowed or denied. Written in the transaction of the change.
 
-Rows are only ever added, each linked to the one before it (`chain.py`).
+Rows are append-only, each linked to the previous (`chain.py`).
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ from .events import PLATFORM
 from .heads import advance
 from .tables import audit, event_heads
 
-# Of a change across a boundary: the caller was answered as if there were nothing, and is not shown this row either.
-NOT_VISIBLE = "what it was aimed at is not visible to the caller"
-NO_SEQUENCE = 2**62  # beyond every sequence and still a number the store can compare
+# A change across a boundary: the caller got a 404, and is not shown this row either.
+NOT_VISIBLE = "the resource is not visible to the caller"
+NO_SEQUENCE = 2**62  # above every sequence, and within the database's integer range
 
 # Part of every change, so built once.
 _ADD = insert(audit)
@@ -35,13 +35,13 @@ class Entry:
     tenant_id: str | None
     project_id: str | None
     resource_id: str | None
-    via: str | None = None  # id of the delegation or break-glass that gave the right
-    on_behalf_of: str | None = None  # who lent it; the actor stays the actor
+    via: str | None = None  # id of the delegation or break-glass that granted the permission
+    on_behalf_of: str | None = None  # who granted it; the actor stays the actor
 
 
 @dataclass
 class Filter:
-    """Which rows a reader wants; what is None does not matter. `permission` is the beginning of a key."""
+    """A filter of rows; None matches anything. `permission` is a prefix of a key."""
 
     actor: str | None = None
     permission: str | None = None
@@ -76,14 +76,14 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
 
 
 def by_operator(tx: Connection, permission: str, reason: str, now: int, tenant_id: str | None = None) -> None:
-    """What was done on the platform's own machine, past the API."""
+    """Records what was done on the platform's own host, not through the API."""
     entry = Entry("operator", "operator", permission, "allowed", reason, tenant_id, None, None)
     seen = correlate(None, None)
     append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
 
 
 def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
-    """The trail is no longer covered by any checkpoint, and says why. By the operator, on the platform's machine."""
+    """Reset the anchored position, and record why. By the operator, on the platform's host."""
     by_operator(tx, "ledger.audit.restart", reason, now, tenant_id)
     tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(audit_anchored=0))
 
@@ -91,18 +91,18 @@ def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
 def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
     newest = min(sequence, NO_SEQUENCE)
     query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest, *_matching(only))
-    return _shown(tx.execute(query.order_by(audit.c.sequence).limit(limit)))
+    return _views(tx.execute(query.order_by(audit.c.sequence).limit(limit)))
 
 
 def before(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
-    """Newest first; 0 begins at the end of the trail."""
+    """Newest first; 0 starts at the end of the trail."""
     query = select(audit).where(audit.c.tenant_id == tenant_id, *_matching(only))
     if sequence:
         query = query.where(audit.c.sequence < min(sequence, NO_SEQUENCE))
-    return _shown(tx.execute(query.order_by(audit.c.sequence.desc()).limit(limit)))
+    return _views(tx.execute(query.order_by(audit.c.sequence.desc()).limit(limit)))
 
 
-def _shown(rows: Iterable[Row[Any]]) -> list[dict[str, Any]]:
+def _views(rows: Iterable[Row[Any]]) -> list[dict[str, Any]]:
     return [dict(row._mapping) | {"at": rfc3339(row.at)} for row in rows]
 
 

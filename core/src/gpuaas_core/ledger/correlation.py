@@ -1,4 +1,4 @@
-"""Correlation and trace ids: accepted when well formed, made otherwise, carried on every line, row and answer."""
+"""Correlation and trace ids: accepted if well formed, otherwise generated; on every log line, row and answer."""
 
 import re
 import secrets

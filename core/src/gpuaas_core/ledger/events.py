@@ -1,7 +1,8 @@
-"""Events: the row is the record. Dense per-tenant sequence, taken under the tenant's counter row as the last write.
+"""Events: the row is the record. The sequence is dense per tenant, taken under the tenant's counter row as the last
+write.
 
-There is no other way to emit: `Context.emit` collects, `append` writes, both inside the caller's transaction.
-The table of types below is what `contracts/asyncapi.json` is generated from.
+Events are only emitted this way: `Context.emit` collects, `append` writes, both inside the caller's transaction. The
+table of types below is what `contracts/asyncapi.json` is generated from.
 """
 
 import secrets
@@ -16,11 +17,11 @@ from ..kit.problems import Problem
 from .heads import advance
 from .tables import event_heads, events, store_facts
 
-PLATFORM = "platform"  # the stream of what belongs to no tenant
+PLATFORM = "platform"  # the stream of events without a tenant
 
 TYPES: dict[str, str] = {}
 
-# What every event names, null where there is none: enough to tell whose incident it is without another question.
+# In every event, null where it does not apply: enough to attribute an incident without another query.
 IDENTIFIERS = (
     "correlation_id",
     "org_id",
@@ -50,26 +51,26 @@ class Pending:
 
 
 class CursorExpired(Problem):
-    status, code, title = 410, "cursor_expired", "The events after this cursor are no longer kept"
-    way_out = "List the resources again and follow the stream from the `event_sequence` of that list."
+    status, code, title = 410, "cursor_expired", "Event cursor expired"
+    way_out = "List the resources again and continue the stream from the `event_sequence` of that list."
 
 
 class CursorEpochChanged(Problem):
-    status, code, title = 410, "cursor_epoch_changed", "The store was restored since this cursor was given"
-    way_out = "List the resources again and follow the stream from the `event_sequence` of that list."
+    status, code, title = 410, "cursor_epoch_changed", "Event cursor is from before a restore"
+    way_out = "List the resources again and continue the stream from the `event_sequence` of that list."
 
 
 class CursorInvalid(Problem):
-    status, code, title = 400, "event_cursor_invalid", "The event cursor is not one of ours"
-    way_out = "Use the `id:` of a stream event, a sequence number, or 0 for everything kept."
+    status, code, title = 400, "event_cursor_invalid", "Invalid event cursor"
+    way_out = "Use the `id:` of a stream event, a sequence number, or 0 for all stored events."
 
 
 def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace_id: str, now: int) -> None:
     by_tenant: dict[str, list[Pending]] = {}
-    for one in pending:
-        if one.type not in TYPES:
-            raise RuntimeError(f"event type {one.type!r} is not declared")
-        by_tenant.setdefault(one.tenant_id, []).append(one)
+    for event in pending:
+        if event.type not in TYPES:
+            raise RuntimeError(f"event type {event.type!r} is not declared")
+        by_tenant.setdefault(event.tenant_id, []).append(event)
     for tenant_id, batch in sorted(by_tenant.items()):
         last, *_ = advance(tx, tenant_id, events=len(batch))
         rows = [
@@ -77,15 +78,15 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
                 "tenant_id": tenant_id,
                 "sequence": last - len(batch) + 1 + position,
                 "id": new_id("evt"),
-                "type": one.type,
-                "project_id": one.project_id,
-                "subject": one.subject,
+                "type": event.type,
+                "project_id": event.project_id,
+                "subject": event.subject,
                 "correlation_id": correlation_id,
                 "trace_id": trace_id,
                 "at": now,
-                "data": one.data,
+                "data": event.data,
             }
-            for position, one in enumerate(batch)
+            for position, event in enumerate(batch)
         ]
         tx.execute(insert(events), rows)
 
@@ -99,7 +100,7 @@ def store_epoch(tx: Connection) -> str:
 
 
 def renew_store_epoch(tx: Connection) -> None:
-    """The past is another one now: no cursor of before can be continued."""
+    """After a restore: cursors issued before it become invalid."""
     tx.execute(update(store_facts).where(store_facts.c.name == "epoch").values(value=secrets.token_hex(4)))
 
 
@@ -109,21 +110,21 @@ def ensure_store_epoch(tx: Connection) -> None:
 
 
 def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
-    """A sequence number or `epoch.sequence`; refuses what can no longer be continued without a hole."""
+    """A sequence number or `epoch.sequence`; rejects cursors that cannot be continued without a gap."""
     if not after:
         return 0
     epoch, _, number = after.rpartition(".")
     if not (number.isascii() and number.isdigit()) or len(number) > 18:
         raise CursorInvalid(f"{after[:60]!r} is not an event cursor.")
     if epoch and epoch != store_epoch(tx):
-        raise CursorEpochChanged("This cursor belongs to another life of the store.")
+        raise CursorEpochChanged("The cursor is from before the database was restored.")
     sequence = int(number)
     first = select(events.c.sequence).where(events.c.tenant_id == tenant_id).order_by(events.c.sequence).limit(1)
     oldest = tx.execute(first).scalar()
     if sequence and oldest and sequence < oldest - 1:
-        raise CursorExpired(f"Events up to {oldest - 1} are no longer kept; the cursor stands at {sequence}.")
+        raise CursorExpired(f"Events up to {oldest - 1} are no longer stored; the cursor is at {sequence}.")
     if sequence > head(tx, tenant_id):
-        raise CursorEpochChanged(f"The stream has not reached {sequence} yet; the cursor is from another store.")
+        raise CursorEpochChanged(f"The stream has not reached {sequence} yet; the cursor is from another database.")
     return sequence
 
 

@@ -1,4 +1,4 @@
-"""The counter row of a tenant: the last lock a transaction takes, so numbers are dense and become visible in order."""
+"""The counter row of a tenant: the last lock of a transaction, so numbers are dense and become visible in order."""
 
 import functools
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from .tables import event_heads
 
 
 def advance(tx: Connection, tenant_id: str, *, events: int = 0, audits: int = 0) -> tuple[int, int, str]:
-    """Moves the counters on; returns them and the newest audit hash. The row is made when it is the first, also when
-    two come first."""
+    """Advance the counters; returns them and the newest audit hash. The first call creates the row, also if two are
+    concurrent."""
     by = {"tenant_id": tenant_id, "sequence": events, "audit_sequence": audits}
     row = tx.execute(_moving(tx.dialect.name), by).one()
     return row.sequence, row.audit_sequence, row.audit_hash
@@ -20,7 +20,7 @@ def advance(tx: Connection, tenant_id: str, *, events: int = 0, audits: int = 0)
 
 @functools.cache
 def _moving(dialect: str) -> Any:
-    """Part of every change, so built once per kind of store."""
+    """Part of every change, so built once per database dialect."""
     t = event_heads.c
     first = insert_of(dialect, event_heads)
     new = first.excluded
@@ -30,7 +30,7 @@ def _moving(dialect: str) -> Any:
 
 
 def hold(tx: Connection, tenant_ids: Iterable[str]) -> None:
-    """Who writes to several streams takes their rows in one order, or two such writers could wait for each other."""
+    """A transaction that writes to several streams locks their rows in one order, to avoid deadlocks."""
     wanted = sorted(set(tenant_ids))
     if len(wanted) > 1:
         for tenant_id in wanted:

@@ -23,17 +23,17 @@ _SAME = select(seen_requests).where(*(column == bindparam(column.name) for colum
 
 
 class KeyMissing(Problem):
-    status, code, title = 400, "idempotency_key_missing", "The Idempotency-Key header is missing or malformed"
+    status, code, title = 400, "idempotency_key_missing", "Idempotency-Key missing or malformed"
     way_out = "Send an Idempotency-Key of 16 to 255 letters, digits or ._:- and keep it when you retry."
 
 
 class KeyReused(Problem):
-    status, code, title = 422, "idempotency_key_reused", "This Idempotency-Key was used for another request"
+    status, code, title = 422, "idempotency_key_reused", "Idempotency-Key already used for another request"
     way_out = "Use a new key for a new request; keep the old key only to repeat exactly the same one."
 
 
 class KeyInFlight(Problem):
-    status, code, title = 409, "idempotency_in_flight", "The same request is still being worked on"
+    status, code, title = 409, "idempotency_in_flight", "The same request is still in progress"
     way_out = "Wait for `retry_after_s` and send the same request with the same Idempotency-Key again."
     retryable = True
 
@@ -52,7 +52,7 @@ def fingerprint(path: str, query: str, body: Any) -> str:
 
 
 def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
-    """The stored answer, or None and the key is ours: the same request elsewhere waits here until we are done."""
+    """The stored answer, or None and the key is ours: a concurrent repeat waits here until we are done."""
     try:
         hold_name(tx, f"request\n{request.principal_id}\n{request.route}\n{request.scope_id}\n{request.key}")
     except OperationalError as error:
@@ -65,7 +65,7 @@ def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
 def _seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
     row = tx.execute(_SAME, vars(request)).first()
     if row is not None and row.fingerprint != request.fingerprint:
-        raise KeyReused(f"The key {request.key!r} already belongs to a request with another content.")
+        raise KeyReused(f"The key {request.key!r} was already used for a different request.")
     return row
 
 
@@ -79,7 +79,7 @@ def remember(
     now: int,
     kept_for: str | None = None,
 ) -> None:
-    """`kept_for`: the operation or batch that was asked for; the answer is kept as long as that."""
+    """`kept_for`: the requested operation or batch; the answer is kept as long as that exists."""
     columns = {"status": status, "body": body, "location": location, "at": now, "kept_for": kept_for}
     tx.execute(insert(seen_requests), vars(request) | columns)
 
@@ -90,5 +90,5 @@ def forget_old(tx: Connection, now: int) -> int:
 
 
 def forget(tx: Connection, kept_for: list[str]) -> int:
-    """What was kept for these is gone."""
+    """Delete the answers kept for these operations or batches."""
     return tx.execute(delete(seen_requests).where(seen_requests.c.kept_for.in_(kept_for))).rowcount

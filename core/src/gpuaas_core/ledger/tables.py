@@ -58,7 +58,7 @@ audit = Table(
     Column("correlation_id", String(128), nullable=False),
     Column("trace_id", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
-    Column("via", String(40)),  # the delegation or break-glass that gave the right
+    Column("via", String(40)),  # the delegation or break-glass that granted the permission
     Column("on_behalf_of", String(40)),
     Index("ix_audit_correlation", "correlation_id"),
 )
@@ -75,7 +75,7 @@ seen_requests = Table(
     Column("body", Text, nullable=False),
     Column("location", Text),
     Column("at", BigInteger, nullable=False),
-    Column("kept_for", String(40)),  # the operation or batch that lives longer than the usual days
+    Column("kept_for", String(40)),  # the operation or batch that outlives the usual retention
     Index("ix_seen_requests_kept_for", "kept_for"),
     Index(
         "ix_seen_requests_old", "at", sqlite_where=text("kept_for is null"), postgresql_where=text("kept_for is null")

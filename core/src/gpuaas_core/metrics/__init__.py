@@ -1,1 +1,1 @@
-"""Numbers for Prometheus, served on an address of their own."""
+"""Prometheus metrics, served on an address of their own."""

@@ -1,4 +1,4 @@
-"""Counters that live in this process: requests by route, and how long the store takes to commit."""
+"""Counters of this process: requests by route, and the duration of commits."""
 
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -10,22 +10,22 @@ WRITE_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 
 
 class RequestMetrics:
-    """One histogram tells both: `_count` is the number of requests. The route is the template, never the address."""
+    """One histogram: `_count` is the number of requests. The route is the template, never the path."""
 
     def __init__(self, registry: CollectorRegistry, db: Database) -> None:
-        words = ("method", "route", "status")
+        labels = ("method", "route", "status")
         self._requests = Histogram(
-            "gpuaas_request_seconds", "Requests by route and status", words, buckets=REQUEST_S, registry=registry
+            "gpuaas_request_seconds", "Requests by route and status", labels, buckets=REQUEST_S, registry=registry
         )
         writes = Histogram(
             "gpuaas_store_write_seconds",
-            "One write transaction, waiting for the writer not included",
+            "Duration of a write transaction, without the wait for the writer",
             buckets=WRITE_S,
             registry=registry,
         )
         db.on_write = writes.observe
 
     def __call__(self, seen: Seen) -> None:
-        route = seen.route or "none"  # what matched no route is one row, or a scanner would make thousands
+        route = seen.route or "none"  # one series for unmatched paths, or a scanner would create thousands
         method = seen.method if seen.method in ("GET", "POST") else "other"
         self._requests.labels(method, route, str(seen.status)).observe(seen.ms / 1000)

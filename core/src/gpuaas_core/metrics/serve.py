@@ -1,4 +1,4 @@
-"""`GET /metrics` on an address of its own: numbers of all tenants are for the operator, not for the API's callers."""
+"""`GET /metrics` on an address of its own: metrics of all tenants are for the operator, not for the API's callers."""
 
 from typing import Any
 
@@ -22,4 +22,4 @@ class Metrics:
         elif scope["type"] == "http":
             headers = [(b"content-type", b"text/plain; charset=utf-8")]
             await send({"type": "http.response.start", "status": 404, "headers": headers})
-            await send({"type": "http.response.body", "body": b"There is only GET /metrics here.\n"})
+            await send({"type": "http.response.body", "body": b"Only GET /metrics is served here.\n"})

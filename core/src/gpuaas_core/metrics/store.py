@@ -1,4 +1,4 @@
-"""What the store says when Prometheus asks: read at that moment, so it is right after a restart, too."""
+"""Metrics read from the database at scrape time, so they are correct after a restart."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,20 +25,20 @@ class StoreMetrics(Collector):
         yield from self._db.read_now(self._read)
 
     def describe(self) -> list[Metric]:
-        return []  # asked at registration: the store need not be there yet
+        return []  # called at registration, when the database may not exist yet
 
     def _read(self, tx: Connection) -> list[Metric]:
         now, o = self._clock(), operations.c
         oldest = tx.execute(select(func.min(o.created_at)).where(o.status == "queued", o.not_before <= now)).scalar()
         live = select(func.count()).where(o.status == "running", o.lease_expires_at > now)
         return [
-            _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, _counted(tx, o.status)),
-            _one("gpuaas_queue_age_seconds", "Age of the oldest operation that waits", (now - (oldest or now)) / 1000),
-            _by("gpuaas_stuck_operations", "Operations that stand still", "reason", STUCK, _stuck(tx)),
-            _one("gpuaas_live_claims", "Operations a controller holds right now", tx.execute(live).scalar_one()),
-            _by("gpuaas_nodes", "Machines by state", "state", NODE.moves, _counted(tx, nodes.c.state)),
+            _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, _count_by(tx, o.status)),
+            _single("gpuaas_queue_age_seconds", "Age of the oldest queued operation", (now - (oldest or now)) / 1000),
+            _by("gpuaas_stuck_operations", "Operations marked as stuck, by reason", "reason", STUCK, _stuck(tx)),
+            _single("gpuaas_live_claims", "Operations claimed by a controller", tx.execute(live).scalar_one()),
+            _by("gpuaas_nodes", "Nodes by state", "state", NODE.moves, _count_by(tx, nodes.c.state)),
             _heads(tx),
-            _one("gpuaas_fanout_waiting_events", "Events that wait for the broker", lag(tx, now)),
+            _single("gpuaas_fanout_waiting_events", "Events not yet sent to the broker", lag(tx, now)),
         ]
 
 
@@ -48,19 +48,19 @@ def _stuck(tx: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in tx.execute(live)}
 
 
-def _counted(tx: Connection, column: Any) -> dict[str, int]:
+def _count_by(tx: Connection, column: Any) -> dict[str, int]:
     return {row[0]: row[1] for row in tx.execute(select(column, func.count()).group_by(column))}
 
 
 def _by(name: str, help: str, label: str, known: Any, counted: dict[str, int]) -> Metric:
-    """Every state is there, also with 0: an alert on a series that does not exist never fires."""
+    """Every state has a series, also with 0: an alert on a missing series never fires."""
     family = GaugeMetricFamily(name, help, labels=[label])
     for state in known:
         family.add_metric([state], counted.get(state, 0))
     return family
 
 
-def _one(name: str, help: str, value: float) -> Metric:
+def _single(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 

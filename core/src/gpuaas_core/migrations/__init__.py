@@ -1,1 +1,1 @@
-"""The store's schema, step by step (Alembic)."""
+"""The database schema, step by step (Alembic)."""

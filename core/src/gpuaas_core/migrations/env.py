@@ -1,4 +1,4 @@
-"""Alembic's entry: the connection is handed in by `migrate`, so there is no ini file to drift."""
+"""Alembic's entry point: `migrate` passes the connection, so there is no ini file."""
 
 from alembic import context
 

@@ -1,6 +1,6 @@
-"""Bring a store to a schema, newest by default. One process at a time, whole or not at all, on both databases.
+"""Migrate a database to a schema, by default the newest. One process at a time, atomically, on both databases.
 
-SQLite: under BEGIN IMMEDIATE. PostgreSQL: under an advisory lock; who comes second finds nothing left to do.
+SQLite: under BEGIN IMMEDIATE. PostgreSQL: under an advisory lock; a second process finds nothing left to do.
 """
 
 import contextlib
@@ -53,11 +53,13 @@ def _alone(url: str) -> Iterator[Connection]:
 def _check_encoding(connection: Connection) -> None:
     encoding = connection.execute(text("show server_encoding")).scalar_one()
     if encoding != "UTF8":
-        raise RuntimeError(f"the database has the encoding {encoding}: make it with ENCODING 'UTF8' (operator's guide)")
+        raise RuntimeError(
+            f"the database has the encoding {encoding}: create it with ENCODING 'UTF8' (operator's guide)"
+        )
 
 
 def _transactional_ddl(engine: Engine) -> None:
-    """SQLite can roll a schema change back when the driver does not commit behind our back."""
+    """SQLite can roll back a schema change if the driver does not commit implicitly."""
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:

@@ -50,7 +50,7 @@ def waits_for_app(app_slug: str) -> str:
 
 
 def wake(ctx: Context, operation: OperationRow) -> None:
-    ctx.ring(waits_at(operation.scope_id), waits_for_app(operation.app_slug))
+    ctx.notify(waits_at(operation.scope_id), waits_for_app(operation.app_slug))
 
 
 def queue(

@@ -4,10 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, said
+from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, describe_pattern
 
-_CODE = said(r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter")
-_HOLDER = said(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-")
+_CODE = describe_pattern(
+    r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter"
+)
+_HOLDER = describe_pattern(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-")
 Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 Detail = dict[str, Any]
 

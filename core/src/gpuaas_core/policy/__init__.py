@@ -1,1 +1,1 @@
-"""What may be deployed where: overlays that only narrow, one evaluator, and the modes an instance runs in."""
+"""What may be deployed where: overlays that only restrict, one evaluator, and the modes an instance runs in."""

@@ -1,9 +1,9 @@
-"""The one evaluator of overlays: a pure function of (overlays, field, value) to a ruling with its reason and rule ids.
+"""The evaluator of overlays: a pure function of (overlays, field, value) to a ruling with its reason and rule ids.
 
-Overlays stand at the platform, a tenant, a project and an entitlement. Each names values per field, as an allow-list
-(`only`), a deny-list (`deny`), or both. All of them must agree: whatever one of them refuses is refused, so a lower
-level can only narrow, the order never matters, and nothing lifts a deny of the platform. Values are compared whole,
-never by prefix. An overlay that cannot be read refuses everything; so does a value that is missing or malformed.
+Overlays belong to the platform, a tenant, a project or an entitlement. Each lists values per field, as an allow-list
+(`only`), a deny-list (`deny`), or both. All of them must allow a value: one refusal is enough, so a lower
+level can only restrict, the order never matters, and nothing overrides a deny of the platform. Values are compared
+exactly, never by prefix. An unreadable overlay refuses everything; so does a missing or malformed value.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..access.evaluate import PLATFORM, Place
 
-# Field to the word for one of its values.
+# Field to the noun for one of its values.
 FIELDS: dict[str, str] = {
     "apps": "app",
     "regions": "region",
@@ -25,23 +25,28 @@ FIELDS: dict[str, str] = {
     "tenant_boundary_modes": "tenant boundary mode",
     "runtime_backends": "runtime backend",
 }
-LEVELS = ("platform", "tenant", "project", "entitlement")  # widest first: the widest that refuses speaks
-NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")  # lower case only: nothing is allowed by another spelling
-NEEDS_ENABLING = "platform_managed"  # the one mode that is off until the platform enables it, app by app
+LEVELS = (
+    "platform",
+    "tenant",
+    "project",
+    "entitlement",
+)  # widest first: the widest level that refuses gives the reason
+NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")  # lower case only, so a value has one spelling
+NEEDS_ENABLING = "platform_managed"  # the only mode that a platform policy must enable per app
 
 
 @dataclass(frozen=True)
 class Overlay:
     id: str
     place: Place
-    rules: Any  # as it was stored: field to {"only": […], "deny": […]}
+    rules: Any  # as stored: field to {"only": […], "deny": […]}
     enables: Any = None  # platform only: {"platform_managed": [apps]}
     name: str = ""
     reason: str = ""
 
     @cached_property
     def sound(self) -> bool:
-        """Looked at once: an overlay is asked about many values, and never changes."""
+        """Computed once: an overlay is immutable and is evaluated for many values."""
         return _sound(self)
 
 
@@ -49,13 +54,13 @@ class Overlay:
 class Ruling:
     allowed: bool
     reason: str
-    level: str | None = None  # where it was decided; None: nobody restricts it
-    matched: tuple[str, ...] = ()  # ids of all overlays that refuse; where allowed, of those that name the value
+    level: str | None = None  # the deciding level; None: no overlay restricts it
+    matched: tuple[str, ...] = ()  # ids of the overlays that refuse, or that list the allowed value
 
 
 @dataclass(frozen=True)
 class Effective:
-    """A field after all overlays. `others` is the answer for every value that no overlay names."""
+    """A field after all overlays. `others` is the ruling for every value that no overlay lists."""
 
     only: frozenset[str] | None  # None: no overlay has an allow-list
     denied: frozenset[str]
@@ -73,7 +78,7 @@ def judge(overlays: Iterable[Overlay], field: str, value: Any) -> Ruling:
 
 
 def judge_mode(overlays: Iterable[Overlay], app: str, mode: Any) -> Ruling:
-    """An operating mode for one app. What must be enabled first is refused until a platform policy does."""
+    """An operating mode for one app. A mode that needs enabling is refused until a platform policy enables it."""
     known = list(overlays)
     ruling = judge(known, "operating_modes", mode)
     if not ruling.allowed or mode != NEEDS_ENABLING:
@@ -90,7 +95,7 @@ def allowed(overlays: Iterable[Overlay], field: str, values: Iterable[str]) -> f
 
 
 def effective(overlays: Sequence[Overlay], field: str, known: Iterable[str] = ()) -> Effective:
-    """Every value somebody names (and the `known` ones), each with where it was narrowed."""
+    """Every value an overlay lists (and the `known` ones), each with its ruling."""
     rules = [o.rules[field] for o in overlays if readable(o) and field in o.rules]
     lists = [frozenset(rule["only"]) for rule in rules if "only" in rule]
     denied = frozenset(value for rule in rules for value in rule.get("deny", ()))
@@ -146,9 +151,9 @@ def _ruling(overlays: Iterable[Overlay], field: str, value: str | None, what: st
 
 
 def _objection(overlay: Overlay, field: str, value: str | None) -> str | None:
-    """Why this overlay refuses the value (None: a value it does not name), or None if it lets it pass."""
+    """Why this overlay refuses the value (None: any unlisted value), or None if it allows it."""
     if not readable(overlay):
-        return "is denied because nobody can read"
+        return "is denied because of the unreadable rules of"
     rule = overlay.rules.get(field, {})
     if value in rule.get("deny", ()):
         return "is denied by"

@@ -1,4 +1,4 @@
-"""Policies as overlays, and what they say about a project. Other rooms ask `overlays_for` and `require`."""
+"""Policies as overlays, and their rulings for a project. Other rooms call `overlays_for` and `require`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -26,23 +26,23 @@ def overlays_at(tx: Connection, places: Iterable[Place]) -> list[Overlay]:
 
 
 def overlays_for(tx: Connection, scope: Scope, app_slug: str | None = None) -> list[Overlay]:
-    """All that stand above a project: the platform's, its tenant's, its own, and those of its entitlement to an app."""
+    """All overlays that apply to a project: the platform's, its tenant's, its own, and its entitlement's to an app."""
     own = [entitlement_place(scope.project_id, app_slug)] if scope.project_id and app_slug else []
     return overlays_at(tx, [*scope.chain, *own])
 
 
 def overlay_of(row: Row[Any]) -> Overlay:
-    place, enables = (row.scope_kind, row.scope_id), _parsed(row.enables)
-    return Overlay(row.id, place, _parsed(row.rules), enables, row.name, row.reason)
+    place, enables = (row.scope_kind, row.scope_id), _parse(row.enables)
+    return Overlay(row.id, place, _parse(row.rules), enables, row.name, row.reason)
 
 
 def require(overlays: Sequence[Overlay], field: str, value: Any, of: str = "") -> None:
-    """Nothing, or the refusal with its reason and the ids of the policies that refuse."""
+    """Raise unless the value is allowed, with the reason and the ids of the policies that refuse."""
     ruling = judge(overlays, field, value)
     if not ruling.allowed:
-        told = {"field": field, "value": value, "level": ruling.level, "matched": list(ruling.matched)}
+        ruled = {"field": field, "value": value, "level": ruling.level, "matched": list(ruling.matched)}
         sentence = f"{of}: {ruling.reason}." if of else f"{ruling.reason[0].upper()}{ruling.reason[1:]}."
-        raise PolicyDenied(sentence, extra={"policy": told})
+        raise PolicyDenied(sentence, extra={"policy": ruled})
 
 
 def policies_at(place: Place) -> Select[Any]:
@@ -57,16 +57,16 @@ def policy_row(tx: Connection, place: Place, name: str, *, lock: bool = False) -
 def get_policy(tx: Connection, place: Place, name: str) -> schemas.PolicyView:
     row = policy_row(tx, place, name)
     if row is None:
-        raise NotFound(f"There is no policy {name!r} here.")
+        raise NotFound(f"Policy {name!r} not found.")
     return policy_view(row)
 
 
 def policy_view(row: Row[Any]) -> schemas.PolicyView:
     overlay = overlay_of(row)
     sound = readable(overlay)
-    said = {"rules": overlay.rules if sound else None, "enables": overlay.enables if sound else None}
+    contents = {"rules": overlay.rules if sound else None, "enables": overlay.enables if sound else None}
     return schemas.PolicyView.model_validate(
-        dict(row._mapping) | said | {"readable": sound, "etag": f"{row.id}.{row.revision}"}
+        dict(row._mapping) | contents | {"readable": sound, "etag": f"{row.id}.{row.revision}"}
     )
 
 
@@ -90,13 +90,13 @@ def explain(tx: Connection, scope: Scope, field: str, value: str, app_slug: str 
 
 
 def _field(overlays: list[Overlay], field: str) -> schemas.FieldView:
-    found = effective(overlays, field, VOCABULARY.get(field, ()))
+    field_rules = effective(overlays, field, VOCABULARY.get(field, ()))
     return schemas.FieldView(
         field=field,
-        only=None if found.only is None else sorted(found.only),
-        denied=sorted(found.denied),
-        values=[_ruling(field, value, ruling) for value, ruling in found.values.items()],
-        others=_ruling(field, None, found.others),
+        only=None if field_rules.only is None else sorted(field_rules.only),
+        denied=sorted(field_rules.denied),
+        values=[_ruling(field, value, ruling) for value, ruling in field_rules.values.items()],
+        others=_ruling(field, None, field_rules.others),
     )
 
 
@@ -104,8 +104,8 @@ def _ruling(field: str, value: str | None, ruling: Ruling) -> schemas.RulingView
     return schemas.RulingView.model_validate(vars(ruling) | {"field": field, "value": value})
 
 
-def _parsed(text: str | None) -> Any:
-    """What cannot be parsed stays text, which no overlay's rules are: so it refuses."""
+def _parse(text: str | None) -> Any:
+    """Unparsable rules stay text, which the evaluator treats as unreadable, so the overlay refuses everything."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: policies of the platform, a tenant, a project, and what they come to."""
+"""Routes: policies of the platform, a tenant and a project, and the effective policy."""
 
 from typing import Annotated, Any
 
@@ -13,15 +13,15 @@ from .evaluate import FIELDS
 from .tables import policies
 
 router = APIRouter(prefix="/v1", tags=["policy"])
-Name = Annotated[Slug, Path(description="what the policy is called at its place")]
-AppSlug = Annotated[str | None, Query(max_length=40, description="with what its entitlement adds")]
+Name = Annotated[Slug, Path(description="the policy's name, unique within its platform, tenant or project")]
+AppSlug = Annotated[str | None, Query(max_length=40, description="include the policy of the entitlement to this app")]
 Field = Annotated[str, Query(max_length=40, description=f"one of: {', '.join(FIELDS)}")]
 Value = Annotated[str, Query(max_length=63)]
 
 
 @router.put("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.set"))
 async def set_platform_policy(call: Caller, policy_name: Name, body: schemas.SetPlatformPolicy, seen: Seen) -> Response:
-    """Narrows what may be deployed everywhere; nothing lifts what it denies."""
+    """Restrict what may be deployed anywhere; no other policy overrides a deny."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -48,7 +48,7 @@ async def remove_platform_policy(call: Caller, policy_name: Name, seen: Seen) ->
 async def set_tenant_policy(
     call: Caller, tenant_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
-    """Narrows what may be deployed in every project of the tenant."""
+    """Restrict what may be deployed in every project of the tenant."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -85,7 +85,7 @@ async def remove_tenant_policy(call: Caller, tenant_id: str, policy_name: Name, 
 async def set_project_policy(
     call: Caller, project_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
-    """Narrows what may be deployed in one project."""
+    """Restrict what may be deployed in one project."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -116,7 +116,7 @@ async def remove_project_policy(call: Caller, project_id: str, policy_name: Name
 
 @router.get("/projects/{project_id}/policy/effective", **needs("policy.project.read", "project"))
 async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug = None) -> schemas.EffectiveView:
-    """What all levels together leave, and for each value where it was narrowed."""
+    """The combined policy of all levels, with the deciding level of each value."""
     return await call.read(lambda ctx: reads.effective_view(ctx.tx, ctx.scope, app_slug))
 
 
@@ -124,7 +124,7 @@ async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug 
 async def explain_policy(
     call: Caller, project_id: str, field: Field, value: Value, app_slug: AppSlug = None
 ) -> schemas.RulingView:
-    """Whether one value is allowed here, and which policy decided."""
+    """Whether a value is allowed in the project, and which policy decided."""
     return await call.read(lambda ctx: reads.explain(ctx.tx, ctx.scope, field, value, app_slug))
 
 

@@ -1,13 +1,13 @@
-"""What policy takes in and shows."""
+"""Requests and responses of policy."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from ..kit.wire import Input, Keepable, Moment, Slug, View, said
+from ..kit.wire import Input, Keepable, Moment, Slug, View, describe_pattern
 from .evaluate import NEEDS_ENABLING
 
-_NAME = said(
+_NAME = describe_pattern(
     r"^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$",
     "1 to 63 lower-case letters, digits and ._-, not beginning or ending with one of ._-",
 )
@@ -19,15 +19,15 @@ Reason = Annotated[str, StringConstraints(max_length=400), Keepable]
 
 
 class Rule(Input):
-    """Names only, compared whole. An empty `only` allows nothing; what is in both lists is denied."""
+    """Names are compared exactly. An empty `only` allows nothing; a name in both lists is denied."""
 
-    only: list[Name] | None = Field(None, max_length=200, description="nothing but these")
-    deny: list[Name] | None = Field(None, max_length=200, description="never these, whatever anybody allows")
+    only: list[Name] | None = Field(None, max_length=200, description="allow only these")
+    deny: list[Name] | None = Field(None, max_length=200, description="deny these, regardless of other policies")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Rule":
         if self.only is None and self.deny is None:
-            raise ValueError("a rule has `only`, `deny` or both")
+            raise ValueError("a rule needs `only`, `deny` or both")
         return self
 
 
@@ -47,7 +47,7 @@ class BoundaryRule(Rule):
 
 
 class Rules(Input):
-    """Per field what is allowed; a field left out is not restricted here."""
+    """Rules per field; an omitted field is not restricted by this policy."""
 
     apps: Rule | None = None
     regions: Rule | None = None
@@ -64,7 +64,7 @@ class Rules(Input):
 
 class SetPolicy(Input):
     rules: Rules = Field(default_factory=Rules)
-    reason: Reason = Field("", description="why; everybody it refuses is told")
+    reason: Reason = Field("", description="why; shown in every refusal")
 
 
 class Enables(Input):
@@ -72,7 +72,7 @@ class Enables(Input):
 
 
 class SetPlatformPolicy(SetPolicy):
-    enables: Enables | None = Field(None, description="the one thing a policy opens, and only the platform's")
+    enables: Enables | None = Field(None, description="modes that only a platform policy can enable")
 
 
 class PolicyView(View):
@@ -80,11 +80,11 @@ class PolicyView(View):
     name: str
     scope_kind: str
     scope_id: str
-    rules: dict[str, Any] | None = Field(description="None: it cannot be read, and therefore refuses everything")
+    rules: dict[str, Any] | None = Field(description="null: unreadable, so the policy refuses everything")
     enables: dict[str, Any] | None
     reason: str
     readable: bool
-    etag: str = Field(description="send it as If-Match to change or remove exactly this state")
+    etag: str = Field(description="send it as If-Match to change or remove this revision")
     updated_by: str
     created_at: Moment
     updated_at: Moment
@@ -92,16 +92,16 @@ class PolicyView(View):
 
 class RulingView(View):
     field: str
-    value: str | None = Field(description="None: every value that no policy names")
+    value: str | None = Field(description="null: every value that no policy lists")
     allowed: bool
     reason: str
-    level: str | None = Field(description="where it was decided; None: nobody restricts it")
-    matched: list[str] = Field(description="ids of the policies that refuse, or that name the allowed value")
+    level: str | None = Field(description="the deciding level; null: no policy restricts it")
+    matched: list[str] = Field(description="ids of the policies that refuse, or that list the allowed value")
 
 
 class FieldView(View):
     field: str
-    only: list[str] | None = Field(description="what the allow-lists leave; None: there is none")
+    only: list[str] | None = Field(description="the intersection of all allow-lists; null: there is no allow-list")
     denied: list[str]
     values: list[RulingView]
     others: RulingView
@@ -112,4 +112,4 @@ class EffectiveView(View):
     app_slug: str | None
     fields: list[FieldView]
     enables: dict[str, list[str]] = Field(description=f"apps for which the platform enables {NEEDS_ENABLING}")
-    policies: list[str] = Field(description="ids of the policies that were looked at")
+    policies: list[str] = Field(description="ids of the policies that were evaluated")

@@ -1,4 +1,4 @@
-"""Set and remove policies. Whoever changes one says which state of it they saw."""
+"""Set and remove policies. A change names the revision it is based on (If-Match)."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ declare(
         f"policy.{level}.{verb}": f"A policy of {'the' if level == 'platform' else 'a'} {level} {what}."
         for level in ("platform", "tenant", "project")
         for verb, what in {
-            "set": "is in force, new or changed",
-            "removed": "is no longer in force",
+            "set": "was created or changed",
+            "removed": "was removed",
         }.items()
     }
 )
@@ -34,7 +34,7 @@ def set_policy(ctx: Context, name: str, body: schemas.SetPolicy, seen: Precondit
     seen.check(policy_view(row).etag if row else None)
     kept = write(ctx, place, name, row, body)
     ctx.resource_id = kept.id
-    ctx.emit(f"policy.{place[0]}.set", kept.id, {"name": name} | _said(body) | {"revision": kept.revision})
+    ctx.emit(f"policy.{place[0]}.set", kept.id, {"name": name} | _contents(body) | {"revision": kept.revision})
     return policy_view(kept)
 
 
@@ -42,20 +42,20 @@ def remove_policy(ctx: Context, name: str, seen: Preconditions) -> schemas.Polic
     place = ctx.scope.chain[0]
     row = policy_row(ctx.tx, place, name, lock=True)
     if row is None:
-        raise NotFound(f"There is no policy {name!r} here.")
-    gone = policy_view(row)
-    seen.check(gone.etag)
+        raise NotFound(f"Policy {name!r} not found.")
+    removed = policy_view(row)
+    seen.check(removed.etag)
     ctx.resource_id = row.id
     ctx.tx.execute(delete(policies).where(policies.c.id == row.id))
     ctx.emit(f"policy.{place[0]}.removed", row.id, {"name": name})
-    return gone
+    return removed
 
 
 def write(ctx: Context, place: Place, name: str, row: Row[Any] | None, body: schemas.SetPolicy) -> Row[Any]:
-    said = _said(body)
+    contents = _contents(body)
     change = {
-        "rules": canonical(said["rules"]),
-        "enables": canonical(said["enables"]) if said.get("enables") else None,
+        "rules": canonical(contents["rules"]),
+        "enables": canonical(contents["enables"]) if contents.get("enables") else None,
         "reason": body.reason,
         "updated_by": ctx.principal.id,
         "updated_at": ctx.now,
@@ -68,9 +68,9 @@ def write(ctx: Context, place: Place, name: str, row: Row[Any] | None, body: sch
         with ctx.tx.begin_nested():
             return ctx.tx.execute(insert(policies).values(**key, **change, revision=1).returning(policies)).one()
     except IntegrityError as error:
-        raise PreconditionFailed(f"Somebody made the policy {name!r} a moment ago.") from error
+        raise PreconditionFailed(f"The policy {name!r} was created by a concurrent request.") from error
 
 
-def _said(body: schemas.SetPolicy) -> dict[str, Any]:
+def _contents(body: schemas.SetPolicy) -> dict[str, Any]:
     enables = body.enables.model_dump() if isinstance(body, schemas.SetPlatformPolicy) and body.enables else None
     return {"rules": body.rules.stored(), "reason": body.reason} | ({"enables": enables} if enables else {})

@@ -1,4 +1,7 @@
-"""The table of policies: named overlays, each at one place. Rules are kept as text and read by `reads.py` alone."""
+"""The table of policies: named overlays of a platform, tenant, project or entitlement.
+
+Only `reads.py` parses the rules.
+"""
 
 from sqlalchemy import BigInteger, Column, Integer, String, Table, Text, UniqueConstraint
 

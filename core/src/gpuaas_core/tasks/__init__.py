@@ -1,1 +1,1 @@
-"""Tasks: the few things the platform may ask a machine's agent to do, typed, signed and reported on."""
+"""Tasks: typed, signed requests of the platform to a node's agent, with reported results."""

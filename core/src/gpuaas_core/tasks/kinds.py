@@ -1,7 +1,7 @@
-"""The kinds of tasks: one table. What is not in it cannot be asked for, and no machine does it.
+"""The kinds of tasks: one table. Other tasks cannot be queued, and no agent runs them.
 
-`contracts/node-tasks.json` is this table; the agent ships its own copy of that file and checks every task against it
-again. `arguments` is what the machine is told, `asked` what a caller gives where that is something else.
+`contracts/node-tasks.json` is generated from this table; the agent ships its own copy of that file and validates every
+task against it. `arguments` is the schema of what the node receives, `asked` of what a caller sends if that differs.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ PATH = {
     "pattern": rf"^/(?:{_PLACES}|etc/systemd/system/{_UNIT})$",
 }
 UNIT = {"type": "string", "maxLength": 80, "pattern": rf"^{_UNIT}$"}
-MODE = {"type": "string", "pattern": r"^0[0-7][0-7][0-5]$"}  # never writable by everybody, no set-uid
+MODE = {"type": "string", "pattern": r"^0[0-7][0-7][0-5]$"}  # never world-writable, no set-uid
 OWNER = {"type": "string", "pattern": r"^[a-z_][a-z0-9_-]{0,31}$"}
 SHA256 = {"type": "string", "pattern": r"^[0-9a-f]{64}$"}
 ID = {"type": "string", "pattern": r"^[a-z]{2,6}_[0-9a-z]{1,33}$"}
@@ -30,8 +30,8 @@ ACTIONS = ["start", "stop", "restart", "reload", "enable", "disable"]
 PROBES = ["units", "processes", "ports", "disk"]
 MOST_TEXT = 64 * 1024
 MOST_BYTES = 16 * 2**30
-WAITS_S = 600  # for its machine, beyond the time the work itself may take
-WIPE_WAITS_S = 7 * 24 * 3600  # a machine that was away is wiped before anybody else gets it
+WAITS_S = 600  # time in the queue, beyond the time limit of the work
+WIPE_WAITS_S = 7 * 24 * 3600  # a node that was offline is wiped before it is allocated again
 WIPE = "wipe"
 
 
@@ -48,7 +48,7 @@ def _size(most: int) -> dict[str, Any]:
 class Kind:
     says: str
     arguments: dict[str, Any]
-    idempotent: bool  # may be done again after it was interrupted
+    idempotent: bool  # may be repeated after an interruption
     time_limit_s: int
     output_limit: int  # bytes of evidence
     asked_by: str = CONTROLLER
@@ -60,14 +60,14 @@ _OWNED = {"owner": OWNER, "group": OWNER}
 
 KINDS: dict[str, Kind] = {
     "write_file": Kind(
-        "Writes a file whole, with its mode and owner, below one of the places tasks may touch.",
+        "Writes a file atomically, with its mode and owner, below one of the directories tasks may change.",
         _object(_OWNED, path=PATH, content={"type": "string", "maxLength": MOST_TEXT}, mode=MODE),
         idempotent=True,
         time_limit_s=30,
         output_limit=4096,
     ),
     "fetch_artifact": Kind(
-        "Fetches a registered artifact through the platform; the file gets its name only if size and digest are right.",
+        "Fetches a registered artifact through the platform; it is stored only if size and digest match.",
         _object(delivery=ID, sha256=SHA256, size=_size(MOST_BYTES), path=PATH, mode=MODE),
         idempotent=True,
         time_limit_s=1800,
@@ -75,14 +75,14 @@ KINDS: dict[str, Kind] = {
         asked=_object(artifact_id=ID, path=PATH, mode=MODE),
     ),
     "run_unit": Kind(
-        "Has the machine's service manager act on a unit whose name begins with gpuaas-.",
+        "Starts, stops or restarts a systemd unit whose name begins with gpuaas-.",
         _object(unit=UNIT, action={"type": "string", "enum": ACTIONS}),
         idempotent=False,
         time_limit_s=120,
         output_limit=16384,
     ),
     "collect_evidence": Kind(
-        "Looks at units, processes, listening ports, disks or the digest of files; changes nothing.",
+        "Reads units, processes, listening ports, disks or file digests; changes nothing.",
         _object(
             {"files": {"type": "array", "items": PATH, "maxItems": 20}},
             what={
@@ -97,7 +97,7 @@ KINDS: dict[str, Kind] = {
         output_limit=65536,
     ),
     WIPE: Kind(
-        "Ends sessions, and removes the units and files that tasks left of an allocation; it takes no more tasks then.",
+        "Ends sessions, removes the units and files of an allocation's tasks, and rejects further tasks for it.",
         _object(),
         idempotent=True,
         time_limit_s=300,
@@ -106,7 +106,7 @@ KINDS: dict[str, Kind] = {
         waits_s=WIPE_WAITS_S,
     ),
     "upgrade_agent": Kind(
-        "Tries another version of the agent, and takes it once the platform has heard it, or stays as it is.",
+        "Starts another version of the agent, keeps it once it has reported to the platform, and otherwise rolls back.",
         _object(sha256=SHA256, size=_size(64 * 2**20), version=VERSION),
         idempotent=True,
         time_limit_s=300,
@@ -150,20 +150,20 @@ def contract() -> dict[str, Any]:
 
 
 def asked_for(name: str, arguments: dict[str, Any], by: str) -> Kind:
-    """The kind, if this caller may ask for it with these arguments."""
+    """The kind, if this caller may queue it with these arguments."""
     kind = KINDS.get(name)
     if kind is None or kind.asked_by != by:
-        known = ", ".join(sorted(one for one, kind in KINDS.items() if kind.asked_by == by))
-        raise TaskKindUnknown(f"{name[:60]!r} is not one of: {known}.")
+        known = ", ".join(sorted(known_name for known_name, kind in KINDS.items() if kind.asked_by == by))
+        raise TaskKindUnknown(f"{name[:60]!r} is not a known task kind. Known: {known}.")
     check(kind.asked or kind.arguments, arguments)
     return kind
 
 
 def check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    found = sorted(validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
-    if found:
-        errors = [{"pointer": _pointer(error.path), "message": message(error)[:300]} for error in found[:20]]
-        raise TaskInvalid("The arguments do not fit the kind of task.", errors=errors)
+    errors = sorted(validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
+    if errors:
+        details = [{"pointer": _pointer(error.path), "message": message(error)[:300]} for error in errors[:20]]
+        raise TaskInvalid("The arguments do not match the schema of the task kind.", errors=details)
 
 
 def _pointer(path: Any) -> str:

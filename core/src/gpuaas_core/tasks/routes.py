@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: tasks as a machine's agent takes them, and as operators see them."""
+"""Routes: tasks as a node's agent fetches them, and as operators see them."""
 
 from typing import Annotated, Any
 
@@ -19,11 +19,11 @@ _READ = needs("capacity.task.read", "node")
 @router.post(
     "/claim",
     response_model=schemas.LeasedTask,
-    responses={204: {"description": "nothing to do within `wait_s`"}},
+    responses={204: {"description": "no task within `wait_s`"}},
     **_REPORT,
 )
 async def claim_task(call: Caller, node_id: str, body: schemas.ClaimTask) -> Response:
-    """Long poll of the machine that holds no task. Nothing is handed to a caller who has hung up meanwhile."""
+    """Long poll by a node without a task. Nothing is leased to a caller that has disconnected."""
     deadline = call.now + body.wait_s * 1000
     if not await call.read(lambda ctx: wiping.knows_tasks(ctx.tx, node_id)):
         await call.write(lambda ctx: wiping.note_agent(ctx, node_id), repeats=False, audited=False)
@@ -42,13 +42,13 @@ async def claim_task(call: Caller, node_id: str, body: schemas.ClaimTask) -> Res
 
 @router.post("/{task_id}/renew", response_model=schemas.TaskLeaseView, **_REPORT)
 async def renew_task(call: Caller, node_id: str, task_id: str, body: schemas.RenewTask) -> Response:
-    """The machine begins, or goes on with, what it was handed."""
+    """The node starts or continues its leased task."""
     return await call.write(lambda ctx: service.renew(ctx, node_id, task_id, body), repeats=False, audited=False)
 
 
 @router.post("/{task_id}/result", response_model=schemas.TaskView, **_REPORT)
 async def report_task(call: Caller, node_id: str, task_id: str, body: schemas.ReportTask) -> Response:
-    """How it ended. Safe to send again and again: one attempt ends once."""
+    """Report the result. Safe to repeat: an attempt ends once."""
     return await call.write(lambda ctx: view(service.report(ctx, node_id, task_id, body)), repeats=False)
 
 
@@ -71,13 +71,13 @@ async def get_node_task(call: Caller, node_id: str, task_id: str) -> schemas.Tas
 
 @beside.post("/wipe", response_model=schemas.WipeView, **needs("capacity.node.wipe", "node"))
 async def wipe_node(call: Caller, node_id: str, body: schemas.WipeNode) -> Response:
-    """The way out of a failed wipe: again, or somebody did it by hand. Then the machine is free."""
+    """Resolve a failed wipe: repeat it, or confirm that an operator cleaned the node by hand. Then the node is free."""
     return await call.write(lambda ctx: wiping.again(ctx, node_id, body))
 
 
 @beside.post("/upgrade-agent", response_model=schemas.TaskView, **needs("capacity.node.upgrade", "node"))
 async def upgrade_agent(call: Caller, node_id: str) -> Response:
-    """To the version this platform gives to machines. The machine tries it, and keeps the present one if it fails."""
+    """Upgrade the agent to the version this platform ships. The node tests it and rolls back if it fails."""
     return await call.write(lambda ctx: view(upgrading.ask(ctx, node_id)), status=202)
 
 

@@ -1,4 +1,4 @@
-"""What tasks look like on the wire."""
+"""Requests and responses of tasks."""
 
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,7 @@ class ClaimTask(Input):
 
 
 class SignedTask(View):
-    """Everything the machine is told is in `payload`; it acts on nothing that this signature does not cover."""
+    """The node acts only on `payload`, and only if this signature covers it."""
 
     payload: str
     key_id: str
@@ -56,11 +56,11 @@ class AskTask(Input):
     claim_epoch: Whole = Field(ge=1, le=2**53)
     allocation_id: Id
     kind: Annotated[str, StringConstraints(max_length=40)]
-    arguments: dict[str, Any] = Field(description="as contracts/node-tasks.json says for the kind; never a secret")
+    arguments: dict[str, Any] = Field(description="see contracts/node-tasks.json for the kind's schema; never a secret")
 
 
 class WipeNode(Input):
-    by_hand: YesNo = Field(False, description="somebody has cleaned the machine; it is not asked to do anything")
+    by_hand: YesNo = Field(False, description="an operator has cleaned the node; no wipe task is queued")
     reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
 
 
@@ -82,9 +82,9 @@ class TaskView(View):
     epoch: int
     idempotent: bool
     state: str
-    attempt: int = Field(description="how often it was handed to the machine")
+    attempt: int = Field(description="how often it was leased to the node")
     message: str
-    evidence: dict[str, Any] = Field(description="what the machine says it did or saw")
+    evidence: dict[str, Any] = Field(description="what the node reported")
     asked_by: str
     correlation_id: str
     deadline_at: Moment

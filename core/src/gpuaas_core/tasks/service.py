@@ -1,7 +1,8 @@
-"""Queue tasks, hand them to their machine under a lease, hear how they ended.
+"""Queue tasks, lease them to their node, record how they ended.
 
-A machine does one task at a time and asks for the next when it holds none; so what it asks past was lost on the way to
-it. Reports carry (task, attempt, epoch): the same one twice changes nothing, one of an earlier attempt is refused.
+A node runs one task at a time and requests the next when it holds none; so a task leased before that request was lost
+in transit. Reports carry (task, attempt, epoch): a repeated report changes nothing, one of an earlier attempt is
+rejected.
 """
 
 from collections.abc import Sequence
@@ -29,14 +30,14 @@ from .tables import node_tasks
 
 declare(
     {
-        "capacity.task.queued": "A machine is to do something; or what it began is to be done again.",
-        "capacity.task.running": "A machine begins a task.",
-        "capacity.task.succeeded": "A machine did a task, with evidence.",
-        "capacity.task.failed": "A machine could not do a task.",
-        "capacity.task.refused": "A machine refused a task: it did not fit what the machine may be told.",
-        "capacity.task.interrupted": "A machine was interrupted in a task that is not done twice by itself.",
-        "capacity.task.expired": "Nobody knows whether a task was done: its time is over.",
-        "capacity.task.canceled": "A task was taken back before a machine began it.",
+        "capacity.task.queued": "A task was queued for a node, or queued again.",
+        "capacity.task.running": "A node started a task.",
+        "capacity.task.succeeded": "A node completed a task, with evidence.",
+        "capacity.task.failed": "A task failed on a node.",
+        "capacity.task.refused": "A node rejected a task that it could not validate.",
+        "capacity.task.interrupted": "A task that is not repeated automatically was interrupted on a node.",
+        "capacity.task.expired": "A task expired; its result is unknown.",
+        "capacity.task.canceled": "A task was canceled before a node started it.",
     }
 )
 
@@ -60,10 +61,10 @@ def queue(
     epoch: int = 0,
     task_id: str | None = None,
 ) -> Row[Any]:
-    """The caller has checked who asks for what (`kinds.asked_for`)."""
+    """The caller has validated the request (`kinds.asked_for`)."""
     live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.ended_at.is_(None))
     if ctx.tx.execute(live).scalar_one() >= MOST_WAITING:
-        raise TooManyTasks(f"{MOST_WAITING} tasks wait for the machine {node.name!r} already.")
+        raise TooManyTasks(f"The node {node.name!r} already has {MOST_WAITING} queued tasks.")
     row = {
         "id": task_id or new_id("task"),
         "tenant_id": node.tenant_id,
@@ -86,7 +87,7 @@ def queue(
     }
     made = ctx.tx.execute(insert(node_tasks).values(**row).returning(node_tasks)).one()
     _tell(ctx, made)
-    ctx.ring(f"tasks:{node.id}")
+    ctx.notify(f"tasks:{node.id}")
     return made
 
 
@@ -101,12 +102,12 @@ def next_due(ctx: Context, node_id: str) -> int | None:
 
 
 def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:
-    """The oldest task that waits. Its document is signed anew for each attempt."""
+    """Lease the oldest queued task. Its document is signed for each attempt."""
     query = select(node_tasks).where(_to_do(ctx, node_id)).order_by(node_tasks.c.id).with_for_update(skip_locked=True)
     for row in ctx.tx.execute(query.limit(MOST_WAITING)).all():
         row = row if row.state == QUEUED else _move(ctx, row, "lapse")
         if row.attempt >= MOST_ATTEMPTS:
-            _end(ctx, row, "give_up", f"It was handed out {row.attempt} times and never ended.")
+            _end(ctx, row, "give_up", f"The task was leased {row.attempt} times without a result.")
             continue
         leased = _move(ctx, row, "lease", attempt=row.attempt + 1, lease_expires_at=ctx.now + LEASE_S * 1000)
         ctx.resource_id = leased.id
@@ -121,48 +122,48 @@ def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:
 
 
 def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> schemas.TaskLeaseView:
-    """The first renewal is the machine's word that it begins."""
+    """The first renewal is the node's report that it starts."""
     row = _held(ctx, node_id, task_id, body)
     change: dict[str, Any] = {"lease_expires_at": ctx.now + LEASE_S * 1000}
     _move(ctx, row, "renew", **change | ({"started_at": ctx.now} if row.started_at is None else {}))
     if row.state != RUNNING:
-        ctx.note(ctx.entry("allowed", ctx.reason))  # it begins; going on is no act
+        ctx.note(ctx.entry("allowed", ctx.reason))  # audited at the start only, not at renewals
     return schemas.TaskLeaseView(lease_expires_in_s=LEASE_S)
 
 
 def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -> Row[Any]:
     if task_of_node(ctx.tx, node_id, task_id).kind == WIPE:
-        node_row(ctx.tx, node_id, lock=True)  # the order of locks: a machine before its tasks
+        node_row(ctx.tx, node_id, lock=True)  # lock order: a node before its tasks
     row = task_of_node(ctx.tx, node_id, task_id, lock=True)
     ctx.resource_id = task_id
     if TASK.terminal(row.state) and (row.attempt, row.epoch, row.state) == (body.attempt, body.epoch, body.outcome):
-        return row  # told again: the answer was lost
+        return row  # a repeated report: its first answer was lost
     row = _held(ctx, node_id, task_id, body)
     return _end(ctx, row, REPORTED[body.outcome], body.message, body.evidence)
 
 
 def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
-    """What a former claim asked for and no machine has begun is taken back; with no epoch, all of the operation."""
+    """Cancel the tasks of earlier claims that no node has started; without an epoch, all of the operation."""
     t = node_tasks.c
     mine = [t.operation_id == operation_id, t.state.in_(WAITING)] + ([] if epoch is None else [t.epoch < epoch])
     rows = ctx.tx.execute(select(node_tasks).where(*mine).order_by(t.id).with_for_update()).all()
-    take_back(ctx, rows, "Whoever asked for it no longer holds the operation.")
+    take_back(ctx, rows, "The controller that requested it no longer holds the operation.")
 
 
 def take_back(ctx: Context, rows: Sequence[Row[Any]], why: str) -> None:
-    """Of tasks that no machine has begun."""
+    """Cancel tasks that no node has started."""
     for row in rows:
         _end(ctx, row, "cancel", why)
 
 
 def expire_due(ctx: Context) -> int:
-    """Called by housekeeping: whatever was not done in time is not done any more."""
+    """Called by housekeeping: end tasks whose time limit has passed."""
     due = select(node_tasks).where(node_tasks.c.ended_at.is_(None), node_tasks.c.deadline_at <= ctx.now)
     rows = ctx.tx.execute(due.order_by(node_tasks.c.id).limit(AT_ONCE).with_for_update(skip_locked=True)).all()
     for row in rows:
-        begun = "It was begun, and how it ended is unknown." if row.state == RUNNING else "No machine began it."
-        _end(ctx, row, "expire", f"Its time is over. {begun}")
-        ctx.note_own(_scope(row), row.id, "its time is over")
+        begun = "It was started; its result is unknown." if row.state == RUNNING else "No node started it."
+        _end(ctx, row, "expire", f"The task expired. {begun}")
+        ctx.note_own(_scope(row), row.id, "the task expired")
     return len(rows)
 
 
@@ -171,9 +172,9 @@ def forget_old(tx: Connection, now: int) -> int:
 
 
 def _to_do(ctx: Context, node_id: str) -> Any:
-    """Waiting; handed out without having been begun; begun, abandoned, and harmless to do again.
+    """Queued; leased but not started; or started, abandoned, and idempotent.
 
-    A wipe comes after the machine has forgotten the allocation: otherwise its holder could come back behind it.
+    A wipe waits until the node has dropped the allocation from its trust: otherwise its holder could log in after it.
     """
     t, a, n = node_tasks.c, allocations.c, nodes.c
     abandoned = and_(t.state == RUNNING, t.idempotent, t.lease_expires_at <= ctx.now)
@@ -192,7 +193,7 @@ def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> 
 
 
 def _payload(ctx: Context, row: Row[Any]) -> str:
-    said = {
+    payload = {
         "task_id": row.id,
         "node_id": row.node_id,
         "allocation_id": row.allocation_id,
@@ -204,12 +205,12 @@ def _payload(ctx: Context, row: Row[Any]) -> str:
         "not_before": ctx.now // 1000 - BACKDATED_S,
         "expires_at": row.deadline_at // 1000,
     }
-    return canonical(said)
+    return canonical(payload)
 
 
 def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[str, Any] | None = None) -> Row[Any]:
     ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
-    ctx.ring(f"task:{row.id}")
+    ctx.notify(f"task:{row.id}")
     moved = _move(ctx, row, action, **ended)
     ended_fetch(ctx, moved)
     if row.kind == WIPE and action != "cancel":

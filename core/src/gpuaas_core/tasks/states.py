@@ -1,14 +1,14 @@
-"""The life of a task.
+"""The lifecycle of a task.
 
-Handed out it is `leased`; it is `running` once the machine renewed the lease, and only then does the machine begin. So
-a lease that lapses before that is handed out again, whatever the kind; later only if the kind is idempotent.
+A task given to a node is `leased`; it is `running` once the node renewed the lease, and only then does the node start.
+So a lease that expires before that is given out again for any kind; later only if the kind is idempotent.
 """
 
 from ..kit.lifecycle import Lifecycle
 
 QUEUED, LEASED, RUNNING = "queued", "leased", "running"
 LIVE = (QUEUED, LEASED, RUNNING)
-WAITING = (QUEUED, LEASED)  # nothing has happened on the machine yet
+WAITING = (QUEUED, LEASED)  # nothing has happened on the node yet
 
 TASK = Lifecycle(
     "task",
@@ -33,5 +33,5 @@ TASK = Lifecycle(
     },
 )
 
-# What a machine reports, and the move it is.
+# A node's reported result to the lifecycle action.
 REPORTED = {"succeeded": "succeed", "failed": "fail", "refused": "refuse", "interrupted": "interrupt"}

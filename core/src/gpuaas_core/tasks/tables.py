@@ -1,4 +1,4 @@
-"""The one table of tasks. `arguments` and `evidence` never hold a secret: machines get those another way."""
+"""The table of tasks. `arguments` and `evidence` never hold a secret: nodes get secrets another way."""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text, text
 

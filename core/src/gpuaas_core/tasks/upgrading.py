@@ -1,4 +1,4 @@
-"""A machine's agent is asked to become the version that this platform gives to machines."""
+"""Queues a task that upgrades a node's agent to the version this platform ships."""
 
 from typing import Any
 
@@ -18,6 +18,6 @@ def ask(ctx: Context, node_id: str) -> Row[Any]:
     node, wanted = node_row(ctx.tx, node_id), agent_package.package()
     ctx.resource_id = node_id
     if not knows_tasks(ctx.tx, node_id):
-        raise AgentTooOld(f"The agent of {node.name!r} has never asked for a task.")
-    said = {"version": wanted.version, "sha256": wanted.sha256, "size": len(wanted.archive)}
-    return service.queue(ctx, node, UPGRADE, said)
+        raise AgentTooOld(f"The agent of {node.name!r} has never requested a task.")
+    arguments = {"version": wanted.version, "sha256": wanted.sha256, "size": len(wanted.archive)}
+    return service.queue(ctx, node, UPGRADE, arguments)

@@ -1,7 +1,7 @@
-"""A machine that is given back is wiped before anybody else gets it.
+"""A released node is wiped before it is allocated again.
 
-Machines whose agent never asked for tasks are free as soon as they no longer trust the allocation, as they always were.
-A wipe that failed keeps the machine held, and `again` is the way out.
+Nodes whose agent never requested tasks are free as soon as they no longer trust the allocation.
+A failed wipe keeps the node held until `again` is called.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from .tables import node_tasks
 
 
 def release(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Gives an allocation back; the caller has made sure that nothing is on it."""
+    """Release an allocation; the caller has checked that nothing uses it."""
     row = allocating.release_allocation(ctx, project_id, allocation_id)
     node = node_row(ctx.tx, row.node_id)
     if node.tasks_at is not None:
@@ -34,12 +34,12 @@ def again(ctx: Context, node_id: str, body: schemas.WipeNode) -> schemas.WipeVie
     leaving = hold_leaving(ctx.tx, node_id)
     ctx.resource_id = node_id
     if leaving is None:
-        raise NothingToWipe(f"No allocation of {node.name!r} waits for a wipe.")
+        raise NothingToWipe(f"The node {node.name!r} has no allocation with a pending wipe.")
     live = _live(ctx.tx, leaving.id)
     if any(task.state == RUNNING for task in live) or (live and not body.by_hand):
-        raise WipeUnderWay(f"{node.name!r} is being wiped already ({live[0].id}).")
+        raise WipeUnderWay(f"The node {node.name!r} is already being wiped ({live[0].id}).")
     if body.by_hand:
-        service.take_back(ctx, live, "Somebody has cleaned the machine by hand.")
+        service.take_back(ctx, live, "An operator cleaned the node by hand.")
         allocating.wiped(ctx, node, leaving, clean=True, reason=body.reason)
         return schemas.WipeView(node_id=node_id, allocation_id=leaving.id, wipe="done", task_id=None)
     allocating.await_wipe(ctx, leaving.id)

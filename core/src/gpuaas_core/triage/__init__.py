@@ -1,1 +1,1 @@
-"""Triage: one correlation id leads to everything that is known of it, in order, with a verdict and a way out."""
+"""Triage: a timeline of everything recorded under one correlation id, with a verdict and what to do."""

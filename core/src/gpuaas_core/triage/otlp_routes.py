@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out for any OTLP exporter: its endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
+"""Routes for any OTLP exporter: the endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from . import otlp_rows, otlp_wire, service
 router = APIRouter(prefix="/v1/projects/{project_id}/otlp/v1", tags=["triage"])
 
 
-def _takes(signal: otlp_wire.Signal) -> dict[str, Any]:
-    """The contract of a body the framework does not read: what the standard says, not more."""
+def _accepts(signal: otlp_wire.Signal) -> dict[str, Any]:
+    """The OpenAPI description of a body the framework does not parse, as the OTLP standard defines it."""
     name = signal.request.DESCRIPTOR.name
-    answer = {"description": f"{signal.response.DESCRIPTOR.name}: what was rejected and why, or nothing"}
+    answer = {"description": f"{signal.response.DESCRIPTOR.name}: the number of rejected items and why, or empty"}
     kinds = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object", "title": name}}}
     marks = needs("ledger.telemetry.write", "project", keyed=False)
     marks["openapi_extra"]["requestBody"] = {"required": True, "description": f"OTLP {name}", "content": kinds}
@@ -24,18 +24,18 @@ def _takes(signal: otlp_wire.Signal) -> dict[str, Any]:
     return marks | {"responses": {200: answer | {"content": content}}, "response_class": Response}
 
 
-@router.post("/traces", **_takes(otlp_wire.TRACES))
+@router.post("/traces", **_accepts(otlp_wire.TRACES))
 async def receive_traces(call: Caller, project_id: str) -> Response:
-    """Spans of any OpenTelemetry SDK or collector.
+    """Receive spans of any OpenTelemetry SDK or collector.
 
-    Triage shows those that name `gpuaas.correlation_id`, and the others of the same trace.
+    Triage shows spans with a `gpuaas.correlation_id` attribute, and the other spans of the same trace.
     """
     return await _receive(call, otlp_wire.TRACES, otlp_rows.spans_of, service.keep_spans)
 
 
-@router.post("/logs", **_takes(otlp_wire.LOGS))
+@router.post("/logs", **_accepts(otlp_wire.LOGS))
 async def receive_logs(call: Caller, project_id: str) -> Response:
-    """Log records of any OpenTelemetry SDK or collector."""
+    """Receive log records of any OpenTelemetry SDK or collector."""
 
     def lines(request: Any) -> otlp_rows.Received:
         return otlp_rows.lines_of(request, call.now)
@@ -49,7 +49,7 @@ async def _receive(
     rows_of: Callable[[Any], otlp_rows.Received],
     keep: Callable[[Context, list[dict[str, Any]]], None],
 ) -> Response:
-    """Read beside the other requests (a full batch takes a while), kept in one transaction, answered in kind."""
+    """Parsed in a thread (a full batch takes a while), stored in one transaction, answered in the same encoding."""
     headers = call.request.headers
     kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
     body = await call.request.body()

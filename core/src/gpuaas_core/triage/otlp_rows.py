@@ -1,7 +1,7 @@
-"""From OTLP messages to rows of `spans` and `log_lines`. What does not fit is cut, or counted as rejected.
+"""Converts OTLP messages to rows of `spans` and `log_lines`. What does not fit is truncated or counted as rejected.
 
-A row is found by the correlation id it names (`gpuaas.correlation_id`, on itself or its resource), or else by its trace
-id, when triage meets the same trace elsewhere in what the reader may see.
+A row is found by its correlation id (`gpuaas.correlation_id`, on itself or its resource), otherwise by its trace
+id, if another row of the same trace that the reader may see has the correlation id.
 """
 
 import base64
@@ -15,7 +15,7 @@ from ..kit.wire import canonical
 from .schemas import MOST_FIELDS, MOST_MESSAGE
 
 MOST_ROWS = 1000  # in one request; exporters send 512 by default
-UNSAID = ""  # the correlation id of a row that names none
+NO_CORRELATION = ""  # the correlation id of a row without one
 _CORRELATION = re.compile(r"[A-Za-z0-9._:-]{8,128}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _PLAUSIBLE = range(946_684_800_000, 4_102_444_800_000)  # milliseconds: this century
@@ -34,10 +34,10 @@ class Received:
 
     @property
     def why(self) -> str:
-        return "; ".join(f"{count} not kept: {reason}" for reason, count in self.reasons.items())
+        return "; ".join(f"{count} rejected: {reason}" for reason, count in self.reasons.items())
 
     def take(self, row: dict[str, Any] | str) -> None:
-        """A row, or why there is none."""
+        """A row, or the reason for its rejection."""
         reason = row if isinstance(row, str) else ""
         if not reason and len(self.rows) >= MOST_ROWS:
             reason = f"more than {MOST_ROWS} in one request"
@@ -85,7 +85,7 @@ def _span(span: Any, shared: dict[str, Any]) -> dict[str, Any] | str:
         "status": "error" if error else "ok",
         "started_at": started,
         "ended_at": max(started, ended),
-        "attributes": _fitting(_named(shared) | own),
+        "attributes": _fitting(_identity(shared) | own),
     } | _ids(own, shared)
 
 
@@ -93,39 +93,39 @@ def _line(record: Any, shared: dict[str, Any], now: int) -> dict[str, Any] | str
     own = _attributes(record.attributes)
     ids = _ids(own, shared)
     trace_id = record.trace_id.hex() if len(record.trace_id) == 16 and any(record.trace_id) else None
-    if ids["correlation_id"] == UNSAID and trace_id is None:
+    if ids["correlation_id"] == NO_CORRELATION and trace_id is None:
         return "neither gpuaas.correlation_id nor a trace id"
     at = (record.time_unix_nano or record.observed_time_unix_nano) // 1_000_000
     return {
         "at": at if at in _PLAUSIBLE else now,
         "level": next((level for least, level in _LEVELS if record.severity_number >= least), "info"),
         "source": "controller",
-        "message": _cut(_words(record) or _text(record.severity_text) or "(no message)"),
+        "message": _cut(_body(record) or _text(record.severity_text) or "(no message)"),
         "trace_id": trace_id,
-        "fields": _fitting(_named(shared) | own),
+        "fields": _fitting(_identity(shared) | own),
     } | ids
 
 
-def _words(record: Any) -> str:
-    said = _value(record.body)
-    return said if isinstance(said, str) else "" if said is None else canonical(said)
+def _body(record: Any) -> str:
+    body = _value(record.body)
+    return body if isinstance(body, str) else "" if body is None else canonical(body)
 
 
 def _ids(own: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    said, operation = (_said(name, own, shared) for name in ("correlation_id", "operation_id"))
+    correlation, operation = (_attribute(name, own, shared) for name in ("correlation_id", "operation_id"))
     return {
-        "correlation_id": said if _CORRELATION.fullmatch(said) else UNSAID,
+        "correlation_id": correlation if _CORRELATION.fullmatch(correlation) else NO_CORRELATION,
         "operation_id": operation if _ID.fullmatch(operation) else None,
     }
 
 
-def _said(name: str, *places: dict[str, Any]) -> str:
-    found = (place.get(spelled) for place in places for spelled in (f"gpuaas.{name}", name))
-    return next((value for value in found if isinstance(value, str)), "")
+def _attribute(name: str, *places: dict[str, Any]) -> str:
+    values = (place.get(spelled) for place in places for spelled in (f"gpuaas.{name}", name))
+    return next((value for value in values if isinstance(value, str)), "")
 
 
-def _named(shared: dict[str, Any]) -> dict[str, Any]:
-    """Of the resource only who it is; the rest is the same on every row."""
+def _identity(shared: dict[str, Any]) -> dict[str, Any]:
+    """The identity of the resource; its other attributes are the same on every row."""
     return {name: shared[name] for name in ("service.name", "host.name") if name in shared}
 
 
@@ -142,23 +142,23 @@ def _value(value: Any) -> Any:
     if kind == "double_value":
         return value.double_value if math.isfinite(value.double_value) else str(value.double_value)
     if kind == "array_value":
-        return [_value(one) for one in value.array_value.values]
+        return [_value(item) for item in value.array_value.values]
     if kind == "kvlist_value":
         return _attributes(value.kvlist_value.values)
     return getattr(value, kind) if kind in ("bool_value", "int_value") else None
 
 
-def _text(words: str) -> str:
-    """No store keeps a NUL in text."""
-    return words.replace("\0", "\N{REPLACEMENT CHARACTER}")
+def _text(text: str) -> str:
+    """Databases cannot store a NUL in text."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def _cut(words: str) -> str:
-    return words.encode()[:MOST_MESSAGE].decode(errors="ignore")
+def _cut(text: str) -> str:
+    return text.encode()[:MOST_MESSAGE].decode(errors="ignore")
 
 
 def _fitting(attributes: dict[str, Any]) -> dict[str, Any]:
-    """As many as there is room for, and how many were left out."""
+    """As many attributes as fit, and how many were dropped."""
     kept, room = {}, MOST_FIELDS - 40
     for name, value in attributes.items():
         room -= len(canonical({name: value}).encode())

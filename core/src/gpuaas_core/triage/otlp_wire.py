@@ -1,7 +1,7 @@
-"""OTLP/HTTP as bytes: protobuf or JSON, gzip or not, never more than 4 MiB of it, and the answer the standard asks for.
+"""OTLP/HTTP encoding: protobuf or JSON, gzip or not, at most 4 MiB, and the response the standard requires.
 
-Read with the protocol's own published messages (opentelemetry-proto): they and protobuf are 2 MB and follow the
-standard, which a reader of our own would have to do by hand.
+Parsed with the protocol's published messages (opentelemetry-proto): with protobuf they are 2 MB and follow the
+standard, which a parser of our own would have to do by hand.
 """
 
 import base64
@@ -29,8 +29,8 @@ HEX = {"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_
 
 
 class ContentNotSupported(Problem):
-    status, code, title = 415, "content_not_supported", "This kind of content cannot be read here"
-    way_out = "Send application/x-protobuf or application/json, as it is or with Content-Encoding: gzip."
+    status, code, title = 415, "content_not_supported", "Content type not supported"
+    way_out = "Send application/x-protobuf or application/json, uncompressed or with Content-Encoding: gzip."
 
 
 class Outcome(Protocol):
@@ -42,7 +42,7 @@ class Outcome(Protocol):
 
 @dataclass(frozen=True)
 class Signal:
-    """Traces or logs: what comes, what is answered, and what the answer calls the rejected ones."""
+    """Traces or logs: the request, the response, and the response's name for rejected items."""
 
     request: type[Message]
     response: type[Message]
@@ -71,7 +71,7 @@ _HOW = "Send what an OTLP/HTTP exporter sends: the message named in `detail`, as
 
 
 def encode(signal: Signal, outcome: Outcome, content_type: str) -> tuple[bytes, str]:
-    """In the kind of the request. Nothing rejected: an empty message; otherwise how many, and why."""
+    """In the encoding of the request. Nothing rejected: an empty message; otherwise how many, and why."""
     message: Any = signal.response()
     if outcome.rejected:
         setattr(message.partial_success, signal.rejected, outcome.rejected)
@@ -85,25 +85,27 @@ def encode(signal: Signal, outcome: Outcome, content_type: str) -> tuple[bytes, 
 def _kind(content_type: str) -> str:
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in (PROTOBUF, JSON):
-        raise ContentNotSupported(f"The content type {kind[:80]!r} is not one of OTLP over HTTP.")
+        raise ContentNotSupported(f"The content type {kind[:80]!r} is not supported by OTLP over HTTP.")
     return kind
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
-    """A small body may unpack to anything: it is unpacked only as far as we are willing to hold."""
+    """A small body may decompress to any size, so decompression stops at the limit."""
     if encoding.strip().lower() in ("", "identity"):
         return body
     if encoding.strip().lower() != "gzip":
-        raise ContentNotSupported(f"The content encoding {encoding[:80]!r} is not known here.")
+        raise ContentNotSupported(f"The content encoding {encoding[:80]!r} is not supported.")
     reader = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         unpacked = reader.decompress(body, MOST_UNPACKED + 1)
     except zlib.error as error:
-        raise MalformedBody("The body says it is gzip, and is not.", way_out=_HOW) from error
+        raise MalformedBody("The body is not gzip, although Content-Encoding says so.", way_out=_HOW) from error
     if len(unpacked) > MOST_UNPACKED:
-        raise BodyTooLarge(f"Unpacked, a body may have at most {MOST_UNPACKED} bytes.", way_out="Send smaller batches.")
+        raise BodyTooLarge(
+            f"A decompressed body may have at most {MOST_UNPACKED} bytes.", way_out="Send smaller batches."
+        )
     if not reader.eof:
-        raise MalformedBody("The gzip body ends too early.", way_out=_HOW)
+        raise MalformedBody("The gzip body is truncated.", way_out=_HOW)
     return unpacked
 
 
@@ -115,12 +117,12 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _binary_ids(value: Any) -> Any:
-    """OTLP's JSON has ids in hex where protobuf's JSON has base64."""
+    """OTLP's JSON encodes ids in hex where protobuf's JSON uses base64."""
     if isinstance(value, list):
-        return [_binary_ids(one) for one in value]
+        return [_binary_ids(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: _base64(one) if name in HEX else _binary_ids(one) for name, one in value.items()}
+    return {name: _base64(item) if name in HEX else _binary_ids(item) for name, item in value.items()}
 
 
 def _base64(value: Any) -> Any:

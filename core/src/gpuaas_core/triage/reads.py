@@ -1,7 +1,7 @@
-"""Everything known under one correlation id that this caller may see, as entries in the order of time.
+"""Everything recorded under one correlation id that this caller may see, as entries in time order.
 
-Each row is shown to whoever may read its project's (or tenant's) events, and to whoever caused it. Audit rows need the
-right to read the audit trail, unless they are one's own.
+A row is shown to callers who may read its project's (or tenant's) events, and to the caller that caused it. Audit rows
+need the permission to read the audit trail, unless the caller is their actor.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,43 +20,43 @@ from ..ledger.tables import audit, events
 from ..operations.tables import operations
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas, verdict
-from .otlp_rows import UNSAID
+from .otlp_rows import NO_CORRELATION
 from .tables import log_lines, spans
 
 MOST = 500  # of each kind
 MOST_TRACES = 50
 ORDER = ("request", "decision", "operation", "event", "span", "step", "command", "log", "ended")
-REPORTS = "apps.operation.work"  # allowed reports of controllers: their events tell the same
+REPORTS = "apps.operation.work"  # allowed reports of controllers are left out: their events have the same content
 
 
 def timeline(ctx: Context, correlation_id: str) -> schemas.TriageView:
     sight = _Sight(ctx)
-    found = sight.only(_operations(ctx, correlation_id), "apps.instance.read", "requested_by")
+    operations = sight.only(_operations(ctx, correlation_id), "apps.instance.read", "requested_by")
     lines, truncated = _newest(ctx, log_lines, log_lines.c.at, correlation_id)
     lines = sight.only(lines, "ledger.event.read", "principal_id")
     decisions = sight.only(_decisions(ctx, correlation_id), "ledger.audit.read", "actor_id", hidden=_hidden)
-    happened = sight.only(_events(ctx, correlation_id, found), "ledger.event.read")
+    happened = sight.only(_events(ctx, correlation_id, operations), "ledger.event.read")
     stretches = sight.only(_newest(ctx, spans, spans.c.started_at, correlation_id)[0], "ledger.event.read")
     traces = _traces([*lines, *decisions, *happened, *stretches])
     lines += sight.only(_traced(ctx, log_lines, log_lines.c.at, traces), "ledger.event.read")
     stretches += sight.only(_traced(ctx, spans, spans.c.started_at, traces), "ledger.event.read")
     entries = [_line_entry(row) for row in lines] + [_decision_entry(row) for row in decisions]
     entries += [_event_entry(row) for row in happened] + [_span_entry(row) for row in stretches]
-    entries += [entry for row in found for entry in _operation_entries(row)]
+    entries += [entry for row in operations for entry in _operation_entries(row)]
     if not entries:
         raise NotFound(UNSEEN)
     entries.sort(key=lambda entry: (entry[0], ORDER.index(entry[1])))
     return schemas.TriageView(
         correlation_id=correlation_id,
         trace_ids=traces,
-        verdict=verdict.of(found, lines, decisions),
+        verdict=verdict.of(operations, lines, decisions),
         timeline=[entry[2] for entry in entries],
         truncated=truncated,
     )
 
 
 class _Sight:
-    """What the caller may see, asked once per place and key."""
+    """What the caller may see; each scope and permission is checked once."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -69,7 +69,7 @@ class _Sight:
         cause: str | None = None,
         hidden: Callable[[Row[Any]], bool] = lambda _row: False,
     ) -> list[Row[Any]]:
-        """`hidden`: rows that are shown to those who hold the key, and not to their cause."""
+        """`hidden`: rows shown only to holders of the permission, not to the caller that caused them."""
 
         def shown(row: Row[Any]) -> bool:
             own = self._own(row, cause) and not hidden(row)
@@ -94,7 +94,7 @@ class _Sight:
 
 
 def _hidden(row: Row[Any]) -> bool:
-    """The caller was answered as if there were nothing: seeing the row would tell it otherwise."""
+    """The caller got a 404: showing it the row would reveal that the resource exists."""
     return row.reason.startswith(NOT_VISIBLE)
 
 
@@ -122,13 +122,13 @@ def _traces(rows: list[Row[Any]]) -> list[str]:
 
 
 def _traced(ctx: Context, table: Any, moment: Any, traces: list[str]) -> list[Row[Any]]:
-    """What names no correlation id, of a trace that does."""
-    query = select(table).where(table.c.trace_id.in_(traces), table.c.correlation_id == UNSAID)
+    """Rows without a correlation id, of a trace that has one."""
+    query = select(table).where(table.c.trace_id.in_(traces), table.c.correlation_id == NO_CORRELATION)
     return list(ctx.tx.execute(query.order_by(moment.desc(), table.c.id.desc()).limit(MOST)))[::-1] if traces else []
 
 
 def _decisions(ctx: Context, correlation_id: str) -> list[Row[Any]]:
-    """Denials all, and what was allowed to others than reporting controllers."""
+    """All denials, and what was allowed, except reports of controllers."""
     telling = or_(audit.c.outcome != "allowed", audit.c.permission != REPORTS)
     query = select(audit).where(audit.c.correlation_id == correlation_id, telling)
     return list(
@@ -136,12 +136,12 @@ def _decisions(ctx: Context, correlation_id: str) -> list[Row[Any]]:
     )[::-1]
 
 
-def _events(ctx: Context, correlation_id: str, found: list[Row[Any]]) -> list[Row[Any]]:
-    """Those under the id, and those of its operations: a claim is made under the claimer's own id."""
-    mine = [events.c.correlation_id == correlation_id]
-    for row in found:
-        mine.append((events.c.project_id == row.project_id) & (events.c.subject == row.id))
-    query = select(events).where(or_(*mine))
+def _events(ctx: Context, correlation_id: str, operations: list[Row[Any]]) -> list[Row[Any]]:
+    """Events with the correlation id, and events of its operations: a claim has the claiming controller's own id."""
+    matches = [events.c.correlation_id == correlation_id]
+    for row in operations:
+        matches.append((events.c.project_id == row.project_id) & (events.c.subject == row.id))
+    query = select(events).where(or_(*matches))
     return list(
         ctx.tx.execute(query.order_by(events.c.at.desc(), events.c.sequence.desc(), events.c.tenant_id).limit(MOST))
     )[::-1]
@@ -159,56 +159,56 @@ def _line_entry(row: Row[Any]) -> Entry:
     more = {"operation_id": row.operation_id, "detail": row.fields}
     if row.source == "core":
         problem = row.fields.get("problem") or {}
-        words = f"{row.message}: {problem['detail']}" if problem else row.message
-        return _entry(row.at, "request", "core", f"{words} (by {row.principal_id})", row.level, **more)
+        sentence = f"{row.message}: {problem['detail']}" if problem else row.message
+        return _entry(row.at, "request", "core", f"{sentence} (by {row.principal_id})", row.level, **more)
     kind = row.fields.get("kind")
     kind = kind if kind in ("step", "command") else "log"
     return _entry(row.at, kind, "host" if kind == "command" else "controller", row.message, row.level, **more)
 
 
 def _decision_entry(row: Row[Any]) -> Entry:
-    words = f"{row.actor_id} was {row.outcome} {row.permission}: {row.reason or 'no reason given'}"
+    sentence = f"{row.actor_id} was {row.outcome} {row.permission}: {row.reason or 'no reason given'}"
     level = "info" if row.outcome == "allowed" else "warning"
     detail = {"permission": row.permission, "outcome": row.outcome, "resource_id": row.resource_id}
-    return _entry(row.at, "decision", "core", words, level, detail=detail)
+    return _entry(row.at, "decision", "core", sentence, level, detail=detail)
 
 
 def _event_entry(row: Row[Any]) -> Entry:
-    said = row.data
-    name = said.get("instance_name") or said.get("name") or row.subject
-    count = f" {said['step']}/{said['of']}" if said.get("of") else ""
-    words = _words(row.type, said)
+    data = row.data
+    name = data.get("instance_name") or data.get("name") or row.subject
+    count = f" {data['step']}/{data['of']}" if data.get("of") else ""
+    summary = _summary(row.type, data)
     detail = {"type": row.type, "sequence": row.sequence, "subject": row.subject}
     level = "error" if row.type.endswith((".failed", ".needs_attention")) else "info"
-    sentence = f"{row.type} {name}{count}" + (f": {words}" if words else "")
-    return _entry(row.at, "event", "core", sentence, level, operation_id=said.get("operation_id"), detail=detail)
+    sentence = f"{row.type} {name}{count}" + (f": {summary}" if summary else "")
+    return _entry(row.at, "event", "core", sentence, level, operation_id=data.get("operation_id"), detail=detail)
 
 
-def _words(type: str, said: dict[str, Any]) -> str:
-    if type == "apps.operation.claimed":  # its message is still the one of the time before
-        return f"a controller took it (claim {said.get('claim_epoch')})"
+def _summary(type: str, data: dict[str, Any]) -> str:
+    if type == "apps.operation.claimed":  # its message still describes the time before the claim
+        return f"claimed by a controller (claim epoch {data.get('claim_epoch')})"
     if type.startswith("apps.member."):
-        return f"{said.get('component_key')} is {said.get('state') or 'planned'}"
-    return said.get("message") or said.get("state") or said.get("component_key") or ""
+        return f"{data.get('component_key')} is {data.get('state') or 'planned'}"
+    return data.get("message") or data.get("state") or data.get("component_key") or ""
 
 
 def _span_entry(row: Row[Any]) -> Entry:
     took = row.ended_at - row.started_at
     detail = {"trace_id": row.trace_id, "span_id": row.span_id, "parent_id": row.parent_id} | row.attributes
     level = "error" if row.status == "error" else "info"
-    words = f"{row.name} took {took} ms" + (", with an error" if level == "error" else "")
-    return _entry(row.started_at, "span", "controller", words, level, operation_id=row.operation_id, detail=detail)
+    sentence = f"{row.name} took {took} ms" + (", with an error" if level == "error" else "")
+    return _entry(row.started_at, "span", "controller", sentence, level, operation_id=row.operation_id, detail=detail)
 
 
 def _operation_entries(row: Row[Any]) -> list[Entry]:
     about = f"{row.kind} of {row.instance_name} ({row.app_slug} {row.version})"
     again = f", a retry of {row.retry_of}" if row.retry_of else ""
-    asked = f"Operation {row.id} was asked for: {about}{again}"
-    entries = [_entry(row.created_at, "operation", "core", asked, operation_id=row.id)]
+    requested = f"Operation {row.id} was requested: {about}{again}"
+    entries = [_entry(row.created_at, "operation", "core", requested, operation_id=row.id)]
     if row.finished_at:
         error = row.error or {}
-        words = f"Operation {row.id} {verdict.ended(row.status)}"
-        words += f": {error['message']} ({error['code']}) What to do: {error['way_out']}" if error else ""
+        sentence = f"Operation {row.id} {verdict.ended(row.status)}"
+        sentence += f": {error['message']} ({error['code']}) What to do: {error['way_out']}" if error else ""
         level = "info" if row.status in ("succeeded", "superseded") else "error"
-        entries.append(_entry(row.finished_at, "ended", "core", words, level, operation_id=row.id, detail=error))
+        entries.append(_entry(row.finished_at, "ended", "core", sentence, level, operation_id=row.id, detail=error))
     return entries

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: telemetry of controllers, and the timeline of a correlation id."""
+"""Routes: telemetry of controllers, and the timeline of a correlation id."""
 
 from typing import Annotated
 
@@ -18,11 +18,11 @@ CorrelationId = Annotated[str, Path(max_length=128)]
     **needs("ledger.telemetry.write", "project"),
 )
 async def send_telemetry(call: Caller, project_id: str, body: schemas.Telemetry) -> Response:
-    """Log lines and spans of a controller, kept for a week and shown by triage. Sent twice, they are kept twice."""
+    """Store log lines and spans of a controller for a week; triage shows them. Repeated requests store duplicates."""
     return await call.write(lambda ctx: service.keep(ctx, body), status=202, repeats=False, audited=False)
 
 
 @router.get("/triage/{correlation_id}", **needs("ledger.triage.read"))
 async def read_triage(call: Caller, correlation_id: CorrelationId) -> schemas.TriageView:
-    """One timeline of everything under the id that the caller may see, and a verdict: what, why, what to do."""
+    """A timeline of everything under the id that the caller may see, with a verdict: what, why, what to do."""
     return await call.read(lambda ctx: reads.timeline(ctx, correlation_id))

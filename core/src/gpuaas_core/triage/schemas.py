@@ -1,23 +1,23 @@
-"""What controllers tell, and what triage shows."""
+"""Requests of controllers, and responses of triage."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from ..kit.wire import Id, Input, Moment, View, canonical, said
+from ..kit.wire import Id, Input, Moment, View, canonical, describe_pattern
 
 MOST_MESSAGE = 8 * 1024
 MOST_FIELDS = 4 * 1024
 MOST_ROWS = 200
 
-_MOMENT = said(
+_MOMENT = describe_pattern(
     r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-][0-2][0-9]:[0-5][0-9])$",
     "a moment like 2026-11-15T12:00:00.000Z",
 )
-_CORRELATION = said(r"^[A-Za-z0-9._:-]{8,128}$", "8 to 128 letters, digits and ._:-")
-_TRACE = said(r"^[0-9a-f]{32}$", "32 lower-case hexadecimal digits")
-_SPAN = said(r"^[0-9a-f]{16}$", "16 lower-case hexadecimal digits")
+_CORRELATION = describe_pattern(r"^[A-Za-z0-9._:-]{8,128}$", "8 to 128 letters, digits and ._:-")
+_TRACE = describe_pattern(r"^[0-9a-f]{32}$", "32 lower-case hexadecimal digits")
+_SPAN = describe_pattern(r"^[0-9a-f]{16}$", "16 lower-case hexadecimal digits")
 
 
 def _real_moment(text: str) -> str:
@@ -46,7 +46,7 @@ Small = Annotated[dict[str, Any], AfterValidator(_small)]
 
 
 class Line(Input):
-    """One log line. `fields.kind` may say what it is: `step` (of a controller) or `command` (on a host)."""
+    """One log line. `fields.kind` may be `step` (of a controller) or `command` (on a host)."""
 
     at: When
     level: Literal["debug", "info", "warning", "error"] = "info"
@@ -58,7 +58,7 @@ class Line(Input):
 
 
 class Span(Input):
-    """One stretch of work, as in OpenTelemetry."""
+    """A span, as in OpenTelemetry."""
 
     trace_id: TraceId
     span_id: SpanId
@@ -105,4 +105,4 @@ class TriageView(View):
     trace_ids: list[str]
     verdict: VerdictView
     timeline: list[EntryView]
-    truncated: bool = Field(description="older log lines were left out")
+    truncated: bool = Field(description="older log lines were omitted")

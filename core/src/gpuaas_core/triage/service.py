@@ -1,4 +1,4 @@
-"""Keeping what was received, and forgetting it after a week."""
+"""Stores received telemetry, and deletes it after a week."""
 
 from datetime import datetime
 from typing import Any
@@ -30,13 +30,13 @@ def keep_spans(ctx: Context, rows: list[dict[str, Any]]) -> None:
 
 
 def _owner(ctx: Context) -> dict[str, Any]:
-    """A row belongs to the project it was sent for: whoever may not see the project never sees the row."""
+    """A row belongs to the project it was sent for: callers who may not see the project never see the row."""
     where = {"tenant_id": ctx.scope.tenant_id, "project_id": ctx.scope.project_id}
     return where | {"principal_id": ctx.principal.id, "received_at": ctx.now}
 
 
 def add_lines(tx: Connection, rows: list[dict[str, Any]]) -> None:
-    """In the order given."""
+    """In the given order."""
     if rows:
         tx.execute(insert(log_lines), [{"id": new_id("log")} | row for row in rows])
 

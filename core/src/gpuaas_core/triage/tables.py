@@ -1,4 +1,4 @@
-"""Log lines and spans, kept for a week: the core's own of requests, and what controllers send."""
+"""Log lines and spans, kept for a week: the core's own about requests, and those of controllers."""
 
 from sqlalchemy import JSON, BigInteger, Column, Index, String, Table, Text
 

@@ -1,4 +1,4 @@
-"""The verdict: what happened, why, and what to do about it, from the newest thing that ended badly."""
+"""The verdict: what happened, why, and what to do about it, from the newest failure."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .schemas import VerdictView
 
 
 def of(operations: list[Row[Any]], lines: list[Row[Any]], decisions: list[Row[Any]]) -> VerdictView:
-    """An operation says most; then a refused request, as it was answered; then a denial, which is kept for good."""
+    """An operation first; then a failed request, as it was answered; then a denial of the audit trail."""
     if operations:
         return _of_operation(operations[-1])
     refused = [row for row in lines if row.source == "core" and row.fields.get("problem")]
@@ -40,10 +40,12 @@ def _of_operation(row: Row[Any]) -> VerdictView:
 
 
 def ended(status: str) -> str:
-    return {"canceled": "was canceled", "superseded": "gave way to a newer one"}.get(status, status.replace("_", " "))
+    return {"canceled": "was canceled", "superseded": "was superseded by a newer one"}.get(
+        status, status.replace("_", " ")
+    )
 
 
 def _of_request(row: Row[Any]) -> VerdictView:
-    said, problem = row.fields, row.fields["problem"]
-    what = f"{said['method']} {said['path']} was answered {said['status']}."
+    fields, problem = row.fields, row.fields["problem"]
+    what = f"{fields['method']} {fields['path']} was answered with {fields['status']}."
     return VerdictView(what=what, why=problem["detail"], way_out=problem["way_out"], code=problem["code"])

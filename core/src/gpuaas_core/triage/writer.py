@@ -1,7 +1,7 @@
-"""The core's own log lines of requests: collected in memory, written in batches beside the work.
+"""The core's own log lines about requests: collected in memory, written in batches in the background.
 
-A request never waits for its line and never fails because of it. What was not written when the process dies is lost,
-and so is what does not fit while the store is slow; both are said in docs/limits.md. The audit row is the record.
+A request never waits for its line and never fails because of it. Unwritten lines are lost when the process dies,
+or dropped while the database is slow (docs/limits.md). The audit row is the record.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = structlog.get_logger("gpuaas.triage")
 MOST_WAITING = 5_000
 BATCH = 500
 EVERY_S = 0.5
-# Reports that come all the time and leave events of their own; their failures are kept like all others.
+# Frequent reports with events of their own: only their failures are logged.
 QUIET = {"apps.operation.work", "ledger.telemetry.write", "capacity.node.report", "public"}
 
 
@@ -57,7 +57,7 @@ class RequestLines:
             try:
                 await self._db.write(lambda tx, rows=rows, at=received: add_lines(tx, [row | at for row in rows]))
             except Exception as error:
-                log.error("request lines were lost", lines=len(rows), exc_info=error)
+                log.error("dropped request log lines", lines=len(rows), exc_info=error)
                 return
 
 
@@ -76,7 +76,7 @@ def _row(seen: Seen) -> dict[str, Any]:
         "at": seen.at,
         "level": level,
         "source": "core",
-        "message": f"{seen.method} {seen.path[:300]} was answered {seen.status} in {seen.ms:.0f} ms",
+        "message": f"{seen.method} {seen.path[:300]} was answered with {seen.status} in {seen.ms:.0f} ms",
         "correlation_id": seen.correlation.correlation_id,
         "trace_id": seen.correlation.trace_id,
         "tenant_id": seen.tenant_id,

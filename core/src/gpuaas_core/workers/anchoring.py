@@ -1,6 +1,6 @@
 """Writes checkpoints of the audit chains: no row stays uncovered for more than five minutes or a thousand rows.
 
-Before it signs, it walks the rows since the last checkpoint: what does not follow from there is reported, not signed.
+Before signing, it verifies the rows since the last checkpoint: a broken chain is reported, not signed.
 If the core dies between a commit and its checkpoint nothing is lost; the next round covers it.
 """
 
@@ -29,14 +29,14 @@ def anchoring(platform: Platform) -> AbstractAsyncContextManager[None]:
 
 
 def anchor_due(platform: Platform, *, everything: bool = False) -> list[str]:
-    """The tenants that got a checkpoint."""
+    """Returns the tenants that got a checkpoint."""
     now = platform.clock()
     waiting = platform.db.read_now(lambda tx: _waiting(tx, now, everything=everything))
     return [tenant_id for tenant_id in waiting if _anchor(platform, tenant_id, now)]
 
 
 def _waiting(tx: Connection, now: int, *, everything: bool) -> list[str]:
-    """Rows beyond the newest checkpoint: too many, or the first of them too old (or, by a bad clock, of the future)."""
+    """Tenants with too many or too old rows beyond the newest checkpoint (or, by a wrong clock, of the future)."""
     h = event_heads.c
     first = (audit.c.tenant_id == h.tenant_id) & (audit.c.sequence == h.audit_anchored + 1)
     query = select(h.tenant_id, h.audit_sequence - h.audit_anchored, audit.c.at)
@@ -56,7 +56,7 @@ def _anchor(platform: Platform, tenant_id: str, now: int) -> bool:
         sequence, digest = platform.db.read_now(lambda tx: _follow(tx, tenant_id, *start))
         written = sequence > start[0] and checkpoints.append(platform.vault, tenant_id, sequence, digest, now)
     except BadCheckpoint as error:
-        log.error("audit trail not signed: run `gpuaas-core audit verify`", tenant_id=tenant_id, reason=str(error))
+        log.error("audit checkpoint not signed: run `gpuaas-core audit verify`", tenant_id=tenant_id, reason=str(error))
         return False
     platform.db.write_now(lambda tx: _mark(tx, tenant_id, sequence))
     if written:
@@ -65,20 +65,20 @@ def _anchor(platform: Platform, tenant_id: str, now: int) -> bool:
 
 
 def _follow(tx: Connection, tenant_id: str, last: int, digest: str) -> tuple[int, str]:
-    """The end of the chain, reached row by row from the last checkpoint, so that no rewritten row is ever signed."""
+    """The end of the chain, verified row by row from the last checkpoint, so that no rewritten row is ever signed."""
     anchored = select(audit.c.hash).where(audit.c.tenant_id == tenant_id, audit.c.sequence == last)
     if last and tx.execute(anchored).scalar() != digest:
-        raise BadCheckpoint(f"Row {last} is not the one the newest checkpoint saw.")
+        raise BadCheckpoint(f"Row {last} does not match the newest checkpoint.")
     query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > last).order_by(audit.c.sequence)
     for row in tx.execute(query):
         following = link(digest, row._asdict())
         if row.sequence != last + 1 or row.hash != following:
-            raise BadCheckpoint(f"Row {last + 1} is missing or not as it was written.")
+            raise BadCheckpoint(f"Row {last + 1} is missing or was changed.")
         last, digest = row.sequence, following
     return last, digest
 
 
 def _mark(tx: Connection, tenant_id: str, sequence: int) -> None:
-    """Only ever forward, and after the file is safe on disk."""
+    """Only forward, and after the file is durable."""
     behind = (event_heads.c.tenant_id == tenant_id) & (event_heads.c.audit_anchored < sequence)
     tx.execute(update(event_heads).where(behind).values(audit_anchored=sequence))

@@ -1,8 +1,8 @@
-"""Hands events on to NATS JetStream (GPUAAS_CORE_NATS). A convenience for readers; the events table stays the record.
+"""Forwards events to NATS JetStream (GPUAAS_CORE_NATS). A convenience for readers; the events table stays the record.
 
-The position is kept after the broker has acknowledged, so an event may be handed on twice, with the same id, and never
-not at all. One event is acknowledged before the next of its tenant is sent: so they stay in order, whatever fails.
-While the broker is away events wait in their table and nobody else notices.
+The position is stored after the broker's acknowledgement, so an event may be sent twice, with the same id, but is never
+lost. An event is acknowledged before the next of its tenant is sent, so they stay in order.
+While the broker is unreachable events wait in their table.
 """
 
 import asyncio
@@ -23,11 +23,16 @@ from ..ledger import events
 
 log = structlog.get_logger("gpuaas.fanout")
 STREAM, SUBJECTS = "gpuaas-events", "gpuaas.events"
-TWICE_WITHIN_S = 600  # the broker forgets doubles of one id that come within this time
+TWICE_WITHIN_S = 600  # the broker drops duplicates of an id within this time
 BATCH = 100
 LOOK_EVERY_S = 0.25
 ACK_S = 5.0
-PATIENCE_S = (0.5, 1.0, 2.0, 5.0)  # after the first failure, the second …; the last while somebody else hands on
+PATIENCE_S = (
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+)  # after the first failure, the second …; the last also while another replica has the lease
 
 
 class Fanout:
@@ -52,25 +57,25 @@ class Fanout:
                 if await self._mine():
                     await self._hand_on()
             except Exception as error:
-                self._complain(error)
+                self._log_failure(error)
             await asyncio.sleep(PATIENCE_S[min(self._failures, len(PATIENCE_S)) - 1])
 
-    def _complain(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         self._failures += 1
-        if self._failures == 1:  # said once, not every second: the metrics show how long it lasts
-            log.warning("the broker cannot be reached, events wait", reason=str(error) or type(error).__name__)
+        if self._failures == 1:  # logged once, not every second: the metrics show the duration
+            log.warning("cannot reach the broker; events are queued", reason=str(error) or type(error).__name__)
 
     async def _mine(self) -> bool:
         now = self._platform.clock()
         return await self._platform.db.write(lambda tx: fanout.take_lease(tx, self._me, now))
 
     async def _hand_on(self) -> None:
-        """Until the broker goes away (an exception) or somebody else has the lease."""
+        """Until the broker is lost (an exception) or another replica has the lease."""
         broker = await nats.connect(self._url, connect_timeout=3, allow_reconnect=False, error_cb=_quiet)
         try:
             stream = broker.jetstream(timeout=ACK_S)
             await _ensure(stream)
-            log.info("handing events on", stream=STREAM, after_failures=self._failures)
+            log.info("forwarding events", stream=STREAM, after_failures=self._failures)
             self._failures = 0
             while await self._mine():
                 for waiting in await self._platform.db.read(fanout.waiting):
@@ -85,7 +90,7 @@ class Fanout:
         tenant_id, last = waiting.tenant_id, waiting.position
         batch = await self._platform.db.read(lambda tx: events.after(tx, tenant_id, last, project_id=None, limit=BATCH))
         if batch and batch[0]["sequence"] > last + 1:
-            log.error("events were forgotten before they were handed on", tenant_id=tenant_id, after=last)
+            log.error("events expired before they were forwarded", tenant_id=tenant_id, after=last)
         sent = last
         try:
             for event in batch:
@@ -109,7 +114,7 @@ def _headers(event: dict[str, Any]) -> dict[str, str]:
 
 
 async def _ensure(stream: JetStreamContext) -> None:
-    """A stream the operator made stays as it is."""
+    """An existing stream, created by the operator, is not changed."""
     try:
         await stream.stream_info(STREAM)
     except NotFoundError:
@@ -117,4 +122,4 @@ async def _ensure(stream: JetStreamContext) -> None:
 
 
 async def _quiet(_error: Exception) -> None:
-    """The loop above tells it."""
+    """Errors are logged by the loop."""

@@ -71,7 +71,7 @@ def cleanup(platform: Platform) -> AbstractAsyncContextManager[None]:
 
 
 async def _in_thread(platform: Platform, work: Callable[[Platform, int], set[str]]) -> None:
-    platform.wakeups.ring(await asyncio.to_thread(work, platform, platform.clock()))
+    platform.wakeups.notify(await asyncio.to_thread(work, platform, platform.clock()))
 
 
 def tidy(platform: Platform, now: int) -> None:
@@ -106,7 +106,7 @@ def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[in
             if done < AT_ONCE:
                 break
     except Exception as error:
-        log.error("housekeeping duty failed, trying again", duty=name, exc_info=error)
+        log.error("housekeeping duty failed; retrying", duty=name, exc_info=error)
     return topics
 
 

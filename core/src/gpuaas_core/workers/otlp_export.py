@@ -1,7 +1,7 @@
 """Sends the core's own spans (one per request) and log lines to any OTLP/HTTP endpoint (GPUAAS_CORE_OTLP_ENDPOINT).
 
-A request only puts its span into a bounded queue: it never waits for the endpoint and never fails with it. What does
-not fit, and what the endpoint does not take after some attempts, is dropped and counted.
+A request only puts its span into a bounded queue: it never waits for the endpoint and never fails with it. Items beyond
+the queue's limit, and items the endpoint rejects or does not accept in time, are dropped and counted.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ BATCH = 500
 EVERY_S = 1.0
 TIMEOUT_S = 10.0
 PATIENCE_S = (0.5, 1.0, 2.0, 4.0, 8.0)  # between attempts for one batch; then it is dropped
-WORTH_REPEATING = {429, 502, 503, 504}  # as the protocol says
-RECEIVER = "/otlp/v1/"  # what comes in as telemetry does not go out again: two cores would feed each other for ever
+WORTH_REPEATING = {429, 502, 503, 504}  # per the protocol
+RECEIVER = "/otlp/v1/"  # received telemetry is not exported: two cores would feed each other for ever
 SEVERITY = {"debug": 5, "info": 9, "warning": 13, "error": 17, "critical": 21}
 
 
-class NotTaken(Exception):
-    """The endpoint refused for good."""
+class Rejected(Exception):
+    """The endpoint rejected the batch permanently."""
 
 
 class OtlpExport(Collector):
@@ -54,17 +54,17 @@ class OtlpExport(Collector):
         if RECEIVER not in seen.path:
             self._put("traces", _span(seen))
 
-    def line(self, _logger: Any, _method: str, said: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        """Stands among the processors of the log and lets everything through."""
-        if RECEIVER not in str(said.get("path", "")):
-            self._put("logs", _record(said))
-        return said
+    def line(self, _logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """A log processor that passes everything on unchanged."""
+        if RECEIVER not in str(entry.get("path", "")):
+            self._put("logs", _record(entry))
+        return entry
 
-    def _put(self, signal: str, one: Any) -> None:
+    def _put(self, signal: str, item: Any) -> None:
         if len(self._waiting[signal]) >= MOST_WAITING:
             self.dropped[signal] += 1
         else:
-            self._waiting[signal].append(one)
+            self._waiting[signal].append(item)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -98,18 +98,18 @@ class OtlpExport(Collector):
                 except OSError as error:
                     if pause is None:
                         raise
-                    log.debug("the OTLP endpoint does not answer", reason=str(error))
+                    log.debug("the OTLP endpoint does not respond", reason=str(error))
                     await asyncio.sleep(pause)
-        except (OSError, NotTaken) as error:
-            log.warning("telemetry was dropped", signal=signal, items=len(batch), reason=str(error))
+        except (OSError, Rejected) as error:
+            log.warning("dropped telemetry", signal=signal, items=len(batch), reason=str(error))
         finally:
             (self.sent if kept else self.dropped)[signal] += len(batch)
 
     async def _last(self, signal: str) -> None:
-        """On the way out: one attempt, briefly."""
+        """At shutdown: one short attempt."""
         batch = self._batch(signal)
         if batch:
-            with contextlib.suppress(OSError, NotTaken):
+            with contextlib.suppress(OSError, Rejected):
                 await asyncio.to_thread(self._post, signal, REQUESTS[signal](batch), 2.0)
 
     def _post(self, signal: str, body: bytes, timeout: float) -> None:
@@ -121,7 +121,7 @@ class OtlpExport(Collector):
         except urllib.error.HTTPError as error:
             error.close()
             if error.code not in WORTH_REPEATING:
-                raise NotTaken(f"answered {error.code}") from None
+                raise Rejected(f"answered {error.code}") from None
             raise
 
     def collect(self) -> Iterator[Metric]:
@@ -159,15 +159,17 @@ def _span(seen: Seen) -> Span:
     return span
 
 
-def _record(said: MutableMapping[str, Any]) -> LogRecord:
-    level = str(said.get("level", "info"))
+def _record(entry: MutableMapping[str, Any]) -> LogRecord:
+    level = str(entry.get("level", "info"))
     record = LogRecord(time_unix_nano=system_clock() * 1_000_000, severity_number=SEVERITY.get(level, 9))  # type: ignore[arg-type] - numbers are fine
     record.severity_text = level
-    record.body.string_value = str(said.get("event", ""))
-    trace = str(said.get("trace_id", ""))
+    record.body.string_value = str(entry.get("event", ""))
+    trace = str(entry.get("trace_id", ""))
     record.trace_id = bytes.fromhex(trace) if len(trace) == 32 else b""
-    _add(record.attributes, {"gpuaas.correlation_id": said.get("correlation_id")})
-    left = {name: value for name, value in said.items() if name not in ("event", "level", "trace_id", "correlation_id")}
+    _add(record.attributes, {"gpuaas.correlation_id": entry.get("correlation_id")})
+    left = {
+        name: value for name, value in entry.items() if name not in ("event", "level", "trace_id", "correlation_id")
+    }
     _add(record.attributes, {name: value if isinstance(value, int) else str(value) for name, value in left.items()})
     return record
 
@@ -176,11 +178,11 @@ def _add(attributes: Any, values: dict[str, Any]) -> None:
     for name, value in values.items():
         if value is None:
             continue
-        one = attributes.add(key=name)
+        attribute = attributes.add(key=name)
         if isinstance(value, int):
-            one.value.int_value = value
+            attribute.value.int_value = value
         else:
-            one.value.string_value = value.encode(errors="replace").decode()[:8192]
+            attribute.value.string_value = value.encode(errors="replace").decode()[:8192]
 
 
 def _traces(batch: list[Span]) -> bytes:

@@ -1,4 +1,4 @@
-"""Every second: revoke grants whose reason is gone, continue rotations of authorities, renew host certificates.
+"""Every second: revoke grants whose reason no longer holds, continue rotations of authorities, renew host certificates.
 
 A loop of its own: a key provider that does not answer must not stop housekeeping.
 """
@@ -28,11 +28,14 @@ def trust_keeping(platform: Platform) -> AbstractAsyncContextManager[None]:
 
 
 async def _round(platform: Platform) -> None:
-    platform.wakeups.ring(await asyncio.to_thread(keep, platform))
+    platform.wakeups.notify(await asyncio.to_thread(keep, platform))
 
 
 def keep(platform: Platform) -> set[str]:
-    """One round; returns whom to wake. A transaction each, where something is to be done; what needs the vault last."""
+    """One round; returns the topics to wake.
+
+    One transaction per step with work to do; steps that need the vault come last.
+    """
     now, vault = platform.clock(), platform.vault
     parts: list[tuple[Callable[[Connection], object], Callable[[Context], object]]] = [
         (lambda tx: access.any_stale(tx, now), access.revoke_stale),
@@ -42,12 +45,12 @@ def keep(platform: Platform) -> set[str]:
     topics: set[str] = set()
     for due, act in parts:
         if platform.db.read_now(due):
-            topics |= platform.db.write_now(lambda tx, act=act: _done(tx, act, now))
+            topics |= platform.db.write_now(lambda tx, act=act: _run(tx, act, now))
     return topics
 
 
-def _done(tx: Connection, act: Callable[[Context], object], now: int) -> set[str]:
-    if not try_name(tx, "trust_keeping"):  # another core is at it
+def _run(tx: Connection, act: Callable[[Context], object], now: int) -> set[str]:
+    if not try_name(tx, "trust_keeping"):  # another replica holds the lock
         return set()
     ctx = Context(tx, ITSELF, Scope(), "platform.trust_keeping", correlate(None, None), now)
     act(ctx)

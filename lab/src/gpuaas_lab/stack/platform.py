@@ -46,7 +46,7 @@ class Stack:
         self.wait_ready(timeout)
 
     def run_core(self, **settings: str) -> None:
-        """The supervisor starts it anew when the settings are others than before."""
+        """The supervisor restarts it if the settings changed."""
         self.folder.want(Service("core", [program("gpuaas-core"), "serve"], self.core_env | settings))
 
     @property
@@ -69,8 +69,8 @@ class Stack:
             "boss": (BOSS, self.credentials.tenant_admin_password),
         }
         email, password = person[who]
-        with Client(self.api, Bearer()) as nobody:
-            return nobody.sign_in(email, password).access_token
+        with Client(self.api, Bearer()) as anonymous:
+            return anonymous.sign_in(email, password).access_token
 
     def start_controller(
         self,
@@ -81,8 +81,8 @@ class Stack:
     ) -> None:
         """A Slurm controller, its own process with its own state, in its own network namespace if `prefix` says so."""
         flags = [word for path in identities for word in ("--identity", str(path))]
-        said = {"GPUAAS_SLURM_STATE": str(self.root / name)} | (env or {})
-        self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, "--holder", name], said))
+        variables = {"GPUAAS_SLURM_STATE": str(self.root / name)} | (env or {})
+        self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, "--holder", name], variables))
 
     def wait_ready(self, timeout: float = 180) -> None:
         with Client(self.api, Bearer()) as client:

@@ -27,8 +27,8 @@ class Demo:
 
 
 def signed_in(api: str, email: str, password: str) -> Client:
-    with Client(api, Bearer()) as nobody:
-        token = nobody.sign_in(email, password).access_token
+    with Client(api, Bearer()) as anonymous:
+        token = anonymous.sign_in(email, password).access_token
     return Client(api, Bearer(token))
 
 

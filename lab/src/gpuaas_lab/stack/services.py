@@ -49,7 +49,7 @@ class Folder:
         (self.pids / f"{name}.json").unlink(missing_ok=True)
 
     def process(self, name: str) -> Process | None:
-        """The live process of a service, or of the supervisor itself; never somebody else's reused id."""
+        """The live process of a service, or of the supervisor itself; never a reused process id."""
         try:
             process = Process(**json.loads((self.pids / f"{name}.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):

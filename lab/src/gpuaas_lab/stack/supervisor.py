@@ -1,6 +1,6 @@
 """A small supervisor: starts what the services folder wants, restarts what dies, stops what is no longer wanted.
 
-Children are told by the kernel to die with it (PDEATHSIG), so killing the supervisor leaves nothing behind.
+The kernel kills its children with it (PDEATHSIG), so killing the supervisor leaves no process behind.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""`make up`: from nothing to a running Slurm cluster and a job's output, said as it happens. Repeating it is quick."""
+"""`make up`: from nothing to a running Slurm cluster and a job's output, with progress. Repeating it is quick."""
 
 import os
 import shutil
@@ -142,7 +142,7 @@ def _farewell(stack: Stack, next_steps: str) -> None:
     out.print(
         f"[bold]GPUaaS is up.[/bold] The API is at {stack.api}/v1\n\n"
         f"  console      {_console(stack.api)}\n"
-        f"  login        {BOSS} / {password}   (everybody: {stack.root}/credentials.json)\n"
+        f"  login        {BOSS} / {password}   (all users: {stack.root}/credentials.json)\n"
         f"  in a shell   {environment} GPUAAS_PROJECT=research\n"
         "  then         gpuaas whoami · gpuaas catalog · gpuaas instance list · gpuaas events --follow\n"
         f"{next_steps}"

@@ -52,7 +52,7 @@ class AccessGrantView(msgspec.Struct, kw_only=True):
 
 
 class ActionView(msgspec.Struct, kw_only=True):
-    """What may be done with a thing now, and why not."""
+    """Whether an action is possible now, and why not."""
 
     action: str
     allowed: bool
@@ -163,7 +163,7 @@ class AskTask(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AuditBreak(msgspec.Struct, kw_only=True):
-    """The first place where the trail is not what was written."""
+    """The first break of the trail."""
 
     sequence: int
     sentence: str
@@ -526,7 +526,7 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Credential(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How the core is let in: `basic` (username, password), `bearer` (token) or `s3` (a key pair and its region)."""
+    """How the core authenticates: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
 
     kind: str
     username: str | None = None
@@ -798,7 +798,7 @@ class EventList(msgspec.Struct, kw_only=True):
 
 
 class EventView(msgspec.Struct, kw_only=True):
-    """A CloudEvent. `sequence` is dense per tenant: the next one is this one plus one."""
+    """A CloudEvent. `sequence` is dense per tenant."""
 
     specversion: str
     id: str
@@ -1024,7 +1024,7 @@ class LeasedTask(msgspec.Struct, kw_only=True):
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One log line. `fields.kind` may say what it is: `step` (of a controller) or `command` (on a host)."""
+    """One log line. `fields.kind` may be `step` (of a controller) or `command` (on a host)."""
 
     at: str
     level: str = "info"
@@ -1321,7 +1321,7 @@ class ProgressView(msgspec.Struct, kw_only=True):
 
 
 class ProjectArtifactView(msgspec.Struct, kw_only=True):
-    """With what policy, the source and the artifact itself say about using it in the project."""
+    """With what policy, the source and the artifact's state say about its use in the project."""
 
     id: str
     tier: str
@@ -1481,7 +1481,7 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """By id, or by name and version: the tenant's own before the platform's."""
+    """By id, or by name and version; the tenant's own artifact takes precedence over the platform's."""
 
     artifact_id: str | None = None
     name: str | None = None
@@ -1524,14 +1524,14 @@ class RotateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Names only, compared whole. An empty `only` allows nothing; what is in both lists is denied."""
+    """Names are compared exactly. An empty `only` allows nothing; a name in both lists is denied."""
 
     only: list[str] | None = None
     deny: list[str] | None = None
 
 
 class Rules(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Per field what is allowed; a field left out is not restricted here."""
+    """Rules per field; an omitted field is not restricted by this policy."""
 
     apps: Rule | None = None
     regions: Rule | None = None
@@ -1651,7 +1651,7 @@ class SignInWaysView(msgspec.Struct, kw_only=True):
 
 
 class SignedTask(msgspec.Struct, kw_only=True):
-    """Everything the machine is told is in `payload`; it acts on nothing that this signature does not cover."""
+    """The node acts only on `payload`, and only if this signature covers it."""
 
     payload: str
     key_id: str
@@ -1688,7 +1688,7 @@ class SourceView(msgspec.Struct, kw_only=True):
 
 
 class Span(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One stretch of work, as in OpenTelemetry."""
+    """A span, as in OpenTelemetry."""
 
     trace_id: str
     span_id: str
@@ -1798,7 +1798,7 @@ class TrustApplied(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class TrustView(msgspec.Struct, kw_only=True):
-    """What the host must trust now: who may log in (principals per login user) and how it proves itself."""
+    """What the host must trust now: which principals may log in per login user, and its own host certificate."""
 
     generation: int
     user_ca_public_keys: list[str]
@@ -1858,7 +1858,7 @@ class VersionView(msgspec.Struct, kw_only=True):
 
 
 class Want(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A kind of machine; what is left out may be anything that policy allows."""
+    """A kind of node; omitted fields match anything that policy allows."""
 
     sku: str | None = None
     region: str | None = None

@@ -1,4 +1,4 @@
-"""One file per kind. What is not in this table is not done, whoever signed it."""
+"""One module per kind. A kind that is not in this table is never run, whatever its signature."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Looks, and says what it saw. Of processes only the name is told: arguments are where secrets hide."""
+"""Reads the host's state. Of processes only the name is reported: arguments may contain secrets."""
 
 import hashlib
 import os

@@ -11,31 +11,31 @@ from gpuaas_agent.tasks.work import Work
 
 
 def act(work: Work) -> dict[str, Any]:
-    said = work.arguments
+    arguments = work.arguments
     with work.step("fetch"):
-        work.ledger.note(file=said["path"])
+        work.ledger.note(file=arguments["path"])
         with (
-            paths.folder_of(work.places.root, said["path"], lambda made: work.ledger.note(folder=made)) as (
+            paths.folder_of(work.places.root, arguments["path"], lambda made: work.ledger.note(folder=made)) as (
                 folder,
                 name,
             ),
-            paths.new_file(folder, name, int(said["mode"], 8), owned_by(None, None)) as file,
+            paths.new_file(folder, name, int(arguments["mode"], 8), owned_by(None, None)) as file,
         ):
             receive(work, file)
-    return {"path": said["path"], "size": said["size"], "sha256": said["sha256"]}
+    return {"path": arguments["path"], "size": arguments["size"], "sha256": arguments["sha256"]}
 
 
 def receive(work: Work, file: int) -> None:
     """Into an open file; raises unless it is exactly what was announced."""
-    said, digest, size = work.arguments, hashlib.sha256(), 0
-    for chunk in work.api.download(f"/v1/nodes/{work.task.node_id}/deliveries/{said['delivery']}"):
+    arguments, digest, size = work.arguments, hashlib.sha256(), 0
+    for chunk in work.api.download(f"/v1/nodes/{work.task.node_id}/deliveries/{arguments['delivery']}"):
         work.checkpoint()
         size += len(chunk)
-        if size > said["size"]:
-            raise TaskFailed(f"More than the announced {said['size']} bytes arrived; nothing was kept.")
+        if size > arguments["size"]:
+            raise TaskFailed(f"More than the announced {arguments['size']} bytes arrived; nothing was kept.")
         digest.update(chunk)
         left = memoryview(chunk)
         while left:
             left = left[os.write(file, left) :]
-    if size != said["size"] or digest.hexdigest() != said["sha256"]:
+    if size != arguments["size"] or digest.hexdigest() != arguments["sha256"]:
         raise TaskFailed(f"{size} bytes with another digest than announced arrived; nothing was kept.")

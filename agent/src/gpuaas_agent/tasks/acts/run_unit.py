@@ -16,8 +16,8 @@ def act(work: Work) -> dict[str, Any]:
         with work.step("daemon-reload"):
             work.must([SYSTEMCTL, "daemon-reload"])
     with work.step(f"{action} {unit}"):
-        said = work.must([SYSTEMCTL, "--no-ask-password", action, "--", unit])
-    return {"unit": unit, "action": action, "said": said[-2000:], "is": shown(work, unit)}
+        output = work.must([SYSTEMCTL, "--no-ask-password", action, "--", unit])
+    return {"unit": unit, "action": action, "said": output[-2000:], "is": shown(work, unit)}
 
 
 def shown(work: Work, unit: str) -> dict[str, str]:

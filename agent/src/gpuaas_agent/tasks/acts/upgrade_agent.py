@@ -19,8 +19,8 @@ STARTS_WITHIN_S = 60
 
 
 def act(work: Work) -> dict[str, Any]:
-    said = work.arguments
-    release = upgrade.release_of(said["version"], said["sha256"])
+    arguments = work.arguments
+    release = upgrade.release_of(arguments["version"], arguments["sha256"])
     if upgrade.running(work.places) == release:
         return {"release": release}
     _say_if_tried(work, release)
@@ -49,12 +49,12 @@ def _stage(work: Work, archive: bytes) -> None:
 
 
 def _fetched(work: Work) -> bytes:
-    said, archive = work.arguments, bytearray()
-    for chunk in work.api.download(f"/v1/agent/{said['version']}"):
+    arguments, archive = work.arguments, bytearray()
+    for chunk in work.api.download(f"/v1/agent/{arguments['version']}"):
         work.checkpoint()
         archive += chunk
-        if len(archive) > said["size"]:
-            raise TaskFailed(f"More than the announced {said['size']} bytes arrived; nothing was kept.")
-    if len(archive) != said["size"] or hashlib.sha256(archive).hexdigest() != said["sha256"]:
+        if len(archive) > arguments["size"]:
+            raise TaskFailed(f"More than the announced {arguments['size']} bytes arrived; nothing was kept.")
+    if len(archive) != arguments["size"] or hashlib.sha256(archive).hexdigest() != arguments["sha256"]:
         raise TaskFailed(f"{len(archive)} bytes with another digest than announced arrived; nothing was kept.")
     return bytes(archive)

@@ -36,7 +36,7 @@ def act(work: Work) -> dict[str, Any]:
         with work.step("daemon-reload"):
             work.must([SYSTEMCTL, "daemon-reload"])
     if left:
-        raise TaskFailed(f"This could not be taken away: {', '.join(left)[:1500]}")
+        raise TaskFailed(f"Could not remove: {', '.join(left)[:1500]}")
     done = {"units": work.ledger.units, "files": work.ledger.files, "sessions": ended}
     if work.task.allocation_id:
         work.memory.close(work.task.allocation_id)
@@ -45,7 +45,7 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def end_sessions(root: Path) -> int:
-    """Whoever logged in came through sshd: everything below its listener ends, the listener stays.
+    """Logins come through sshd: every process below its listener is ended, the listener stays.
 
     So does what left its login behind and lives on in that login's scope, where the host's systemd keeps scopes.
     """
@@ -77,8 +77,8 @@ def _scopes(root: Path) -> set[str]:
     found: set[str] = set()
     for path in (root / "run/systemd/sessions").glob("*"):
         with suppress(OSError, UnicodeDecodeError):
-            said = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
-            found |= {said["SCOPE"]} if said.get("SERVICE") == LISTENER and "SCOPE" in said else set()
+            properties = dict(line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
+            found |= {properties["SCOPE"]} if properties.get("SERVICE") == LISTENER and "SCOPE" in properties else set()
     return found
 
 
@@ -112,6 +112,6 @@ def _gone(work: Work, path: str) -> bool:
 
 
 def _remove_empty(work: Work, path: str) -> None:
-    """Only what tasks made, and only if nobody else put something there."""
+    """Only folders that tasks created, and only if they are empty."""
     with suppress(OSError, TaskFailed), paths.folder_of(work.places.root, path) as (folder, name):
         os.rmdir(name, dir_fd=folder)

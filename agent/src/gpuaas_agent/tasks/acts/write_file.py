@@ -1,4 +1,4 @@
-"""A file, whole, with its mode and owner."""
+"""Writes a file atomically, with its mode and owner."""
 
 import grp
 import hashlib
@@ -12,22 +12,22 @@ from gpuaas_agent.tasks.work import Work
 
 
 def act(work: Work) -> dict[str, Any]:
-    said = work.arguments
-    data = said["content"].encode()
-    owner = owned_by(said.get("owner"), said.get("group"))
+    arguments = work.arguments
+    data = arguments["content"].encode()
+    owner = owned_by(arguments.get("owner"), arguments.get("group"))
     with work.step("write"):
-        work.ledger.note(file=said["path"])
+        work.ledger.note(file=arguments["path"])
         with (
-            paths.folder_of(work.places.root, said["path"], lambda made: work.ledger.note(folder=made)) as (
+            paths.folder_of(work.places.root, arguments["path"], lambda made: work.ledger.note(folder=made)) as (
                 folder,
                 name,
             ),
-            paths.new_file(folder, name, int(said["mode"], 8), owner) as file,
+            paths.new_file(folder, name, int(arguments["mode"], 8), owner) as file,
         ):
             left = memoryview(data)
             while left:
                 left = left[os.write(file, left) :]
-    return {"path": said["path"], "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return {"path": arguments["path"], "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def owned_by(owner: str | None, group: str | None) -> tuple[int, int]:
@@ -35,4 +35,4 @@ def owned_by(owner: str | None, group: str | None) -> tuple[int, int]:
         user = pwd.getpwnam(owner) if owner else pwd.getpwuid(os.geteuid())
         return user.pw_uid, grp.getgrnam(group).gr_gid if group else user.pw_gid
     except KeyError as error:
-        raise TaskFailed(f"This machine has no such user or group: {owner or ''} {group or ''}".strip()) from error
+        raise TaskFailed(f"No such user or group on this host: {owner or ''} {group or ''}".strip()) from error

@@ -1,4 +1,4 @@
-"""Who holds the master key: a file of our own, an OpenBao or Vault server, or an HSM. One port, one contract suite.
+"""Holders of the master key: a key file, an OpenBao or Vault server, or an HSM. One interface, one test suite.
 
 A holder wraps and unwraps data keys and does nothing else, so the master key of a server or an HSM never leaves it.
 """
@@ -20,5 +20,5 @@ OPENERS: dict[str, Callable[[Mapping[str, str], Path], Holder]] = {
 
 def open_holder(kind: str, environment: Mapping[str, str], data_dir: Path) -> Holder:
     if kind not in OPENERS:
-        raise RuntimeError(f"GPUAAS_CORE_CUSTODY is {kind!r}; it can be " + ", ".join(OPENERS))
+        raise RuntimeError(f"GPUAAS_CORE_CUSTODY is {kind!r}; it must be one of " + ", ".join(OPENERS))
     return OPENERS[kind](environment, data_dir)

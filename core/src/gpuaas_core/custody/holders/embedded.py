@@ -37,14 +37,14 @@ class Embedded:
 
     @classmethod
     def in_file(cls, path: Path) -> "Embedded":
-        """Opens the key file, making it at the first start."""
+        """Open the key file; create it at the first start."""
         if not path.exists():
             _write(path, {1: os.urandom(32)}, replace=False)
         return cls(_read(path), path)
 
     @property
     def first_key(self) -> bytes:
-        """What the first release used for everything, on a store as old as that."""
+        """The key that the first release used for everything, on a database of that release."""
         return self._keys[min(self._keys)]
 
     def current(self) -> str:
@@ -58,7 +58,7 @@ class Embedded:
         try:
             return AESGCM(self._key(version)).decrypt(wrapped[:12], wrapped[12:], bound_to.encode())
         except (InvalidTag, ValueError) as error:
-            raise CustodyFailed("A data key does not open with the present master key.") from error
+            raise CustodyFailed("A data key cannot be unwrapped with the current master key.") from error
 
     def rotate(self) -> str:
         path = self._own_file("rotated")
@@ -70,15 +70,15 @@ class Embedded:
     def retire(self, used: set[str]) -> list[str]:
         path = self._own_file("shortened")
         self._keys = _read(path)
-        gone = [v for v in sorted(self._keys) if str(v) not in used and v != max(self._keys)]
-        self._keys = {v: key for v, key in self._keys.items() if v not in gone}
-        if gone:
+        retired = [v for v in sorted(self._keys) if str(v) not in used and v != max(self._keys)]
+        self._keys = {v: key for v, key in self._keys.items() if v not in retired}
+        if retired:
             _write(path, self._keys, replace=True)
-        return [str(v) for v in gone]
+        return [str(v) for v in retired]
 
     def _key(self, version: str) -> bytes:
         if version not in map(str, self._keys) and self._path:
-            self._keys = _read(self._path)  # another core has rotated meanwhile
+            self._keys = _read(self._path)  # another core may have rotated the key
         for known, key in self._keys.items():
             if str(known) == version:
                 return key
@@ -86,14 +86,14 @@ class Embedded:
 
     def _own_file(self, done: str) -> Path:
         if self._path is None:
-            raise RuntimeError(f"a master key from {INLINE} is {done} where it is kept, then the core started again")
+            raise RuntimeError(f"a master key from {INLINE} must be {done} where it is stored; then restart the core")
         return self._path
 
 
 def _read(path: Path) -> dict[int, bytes]:
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & 0o077:
-        raise RuntimeError(f"{path} can be read by others (mode {mode:o}): chmod 600 it and start again")
+        raise RuntimeError(f"{path} is readable by other users (mode {mode:o}). Run `chmod 600` on it and start again")
     return _parse(path.read_text(), str(path))
 
 
@@ -120,7 +120,7 @@ def _write(path: Path, keys: dict[int, bytes], *, replace: bool) -> None:
     if replace:
         os.replace(draft, path)
     else:
-        with contextlib.suppress(FileExistsError):  # of two cores starting at once the first one's key stays
+        with contextlib.suppress(FileExistsError):  # two cores starting at once: the first one's key is kept
             os.link(draft, path)
         os.unlink(draft)
     folder = os.open(path.parent, os.O_RDONLY)

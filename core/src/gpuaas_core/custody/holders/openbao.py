@@ -1,7 +1,8 @@
-"""The master key in an OpenBao or Vault server (transit engine): it wraps and unwraps there, and is never seen here.
+"""The master key in an OpenBao or Vault server (transit engine): it wraps and unwraps there and never leaves the
+server.
 
-The core signs in with an AppRole or a token from a file. While the server is away every request that needs a key
-fails fast and says so; what is cached goes on for the cache's time.
+The core signs in with an AppRole or a token from a file. While the server is unreachable every request that needs a
+key fails fast with an explanation; cached data keys are used until they expire.
 """
 
 import base64
@@ -15,7 +16,7 @@ from .port import CustodyFailed, CustodyUnavailable
 
 T = TypeVar("T")
 TIMEOUT_S = 3
-REST_S = 1.0  # after a failure, how long nobody else waits for the same answer
+REST_S = 1.0  # after a failure, further requests fail immediately for this long
 
 
 class OpenBao:
@@ -81,7 +82,7 @@ class OpenBao:
         return self.current()
 
     def retire(self, used: set[str]) -> list[str]:
-        """The server keeps old versions but no longer decrypts with them."""
+        """The server keeps old versions but refuses to decrypt with them."""
         about = self._ask(self._about)
         before, lowest = int(about["min_decryption_version"]), min(map(int, used | {str(about["latest_version"])}))
         if lowest <= before:
@@ -96,32 +97,34 @@ class OpenBao:
 
     def _ask(self, fn: Callable[[], T]) -> T:
         if time.monotonic() < self._away_until:
-            raise CustodyUnavailable(f"{self._address} did not answer a moment ago.")
+            raise CustodyUnavailable(f"{self._address} did not respond a moment ago.")
         try:
             return self._signed_in(fn)
         except (CustodyFailed, CustodyUnavailable):
             raise
-        except Exception as error:  # whatever the client and its transport raise: down, sealed, refused, wrong answer
+        except Exception as error:  # down, sealed, forbidden, invalid response: the client raises many types
             return self._refused(error)
 
     def _signed_in(self, fn: Callable[[], T]) -> T:
-        import hvac.exceptions as said
+        import hvac.exceptions as exceptions
 
         with self._lock:
             if not self._client.token:
                 self._sign_in(self._client)
         try:
             return fn()
-        except said.Forbidden:  # the token is over, or the policy does not let us: signing in again tells which
+        except exceptions.Forbidden:  # the token expired or the policy forbids it: signing in again tells which
             with self._lock:
                 self._sign_in(self._client)
             return fn()
 
     def _refused(self, error: Exception) -> Any:
-        import hvac.exceptions as said
+        import hvac.exceptions as exceptions
 
-        if isinstance(error, said.InvalidRequest):
-            raise CustodyFailed("The custody server does not open this data key.") from error
+        if isinstance(error, exceptions.InvalidRequest):
+            raise CustodyFailed("The custody server cannot unwrap this data key.") from error
         self._away_until = time.monotonic() + REST_S
-        reason = "refused us" if isinstance(error, said.Forbidden) else "does not answer, or is sealed"
+        reason = (
+            "rejected the credentials" if isinstance(error, exceptions.Forbidden) else "does not respond or is sealed"
+        )
         raise CustodyUnavailable(f"The custody server at {self._address} {reason}.") from error

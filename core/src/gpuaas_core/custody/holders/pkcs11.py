@@ -1,4 +1,4 @@
-"""The master key in an HSM (PKCS#11): made there, not extractable, one object per version.
+"""The master key in an HSM (PKCS#11): generated there, not extractable, one object per version.
 
 Sessions are not shared between threads by the standard, so one lock serialises the calls; data keys are cached above.
 """
@@ -64,10 +64,10 @@ class Pkcs11:
     def retire(self, used: set[str]) -> list[str]:
         def here() -> list[str]:
             known = self._versions()
-            gone = [v for v in sorted(known) if str(v) not in used and v != max(known)]
-            for version in gone:
+            retired = [v for v in sorted(known) if str(v) not in used and v != max(known)]
+            for version in retired:
                 known[version].destroy()
-            return [str(version) for version in gone]
+            return [str(version) for version in retired]
 
         return self._ask(here)
 
@@ -85,37 +85,42 @@ class Pkcs11:
     def _versions(self) -> dict[int, Any]:
         import pkcs11
 
-        found: dict[int, Any] = {}
+        versions: dict[int, Any] = {}
         wanted = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.SECRET_KEY}
-        for one in self._session.get_objects(wanted):
-            name, _, version = str(one.label).rpartition("/")
+        for key in self._session.get_objects(wanted):
+            name, _, version = str(key.label).rpartition("/")
             if name == self._label and version.isdigit():
-                found[int(version)] = one
-        return found
+                versions[int(version)] = key
+        return versions
 
     def _name(self, version: int) -> str:
         return f"{self._label}/{version}"
 
-    def _opened(self) -> Any:
-        import pkcs11.exceptions as said
+    def _open_session(self) -> Any:
+        import pkcs11.exceptions as exceptions
 
         token = self._library.get_token(token_label=self._token)
         try:
             return token.open(user_pin=self._pin, rw=True)
-        except said.UserAlreadyLoggedIn:  # signing in counts for the whole process
+        except exceptions.UserAlreadyLoggedIn:  # a login is valid for the whole process
             return token.open(rw=True)
 
     def _ask(self, fn: Callable[[], T]) -> T:
-        import pkcs11.exceptions as said
+        import pkcs11.exceptions as exceptions
 
-        wrong = (said.EncryptedDataInvalid, said.EncryptedDataLenRange, said.DataInvalid, said.FunctionFailed)
+        wrong = (
+            exceptions.EncryptedDataInvalid,
+            exceptions.EncryptedDataLenRange,
+            exceptions.DataInvalid,
+            exceptions.FunctionFailed,
+        )
         with self._lock:
             try:
                 if self._session is None:
-                    self._session = self._opened()
+                    self._session = self._open_session()
                 return fn()
-            except (*wrong, said.GeneralError) as error:
-                raise CustodyFailed("The HSM does not open this data key.") from error
-            except said.PKCS11Error as error:
+            except (*wrong, exceptions.GeneralError) as error:
+                raise CustodyFailed("The HSM cannot unwrap this data key.") from error
+            except exceptions.PKCS11Error as error:
                 self._session = None
-                raise CustodyUnavailable(f"The HSM does not answer: {type(error).__name__}.") from error
+                raise CustodyUnavailable(f"The HSM does not respond: {type(error).__name__}.") from error

@@ -1,4 +1,4 @@
-"""What every holder of the master key can do, and how it says that it cannot."""
+"""The interface of every holder of the master key, and its errors."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ from ...kit.problems import Problem
 
 
 class CustodyUnavailable(Problem):
-    status, code, title = 503, "custody_unavailable", "The key custody does not answer"
+    status, code, title = 503, "custody_unavailable", "Key custody not reachable"
     retryable = True
-    way_out = "Try again in a moment; if it stays, the platform operator looks at `gpuaas-core custody status`."
+    way_out = "Retry in a moment. If it keeps failing, the platform operator checks `gpuaas-core custody status`."
 
 
 class CustodyFailed(Problem):
-    status, code, title = 503, "custody_failed", "The key custody cannot open this secret"
-    way_out = "The platform operator must bring back the master key that belongs to this store."
+    status, code, title = 503, "custody_failed", "Key custody cannot open this secret"
+    way_out = "The platform operator must restore the master key that belongs to this database."
 
 
 class Holder(Protocol):
@@ -21,19 +21,19 @@ class Holder(Protocol):
     def kind(self) -> str: ...
 
     def current(self) -> str:
-        """The version of the master key that wraps from now on."""
+        """The version of the master key that wraps new data keys."""
         ...
 
     def wrap(self, key: bytes, bound_to: str) -> tuple[str, bytes]:
-        """The version that wrapped, and the wrapped key."""
+        """The master key's version, and the wrapped key."""
         ...
 
     def unwrap(self, version: str, wrapped: bytes, bound_to: str) -> bytes: ...
 
     def rotate(self) -> str:
-        """Makes a new version the current one; older ones still unwrap."""
+        """Create a new current version; older versions still unwrap."""
         ...
 
     def retire(self, used: set[str]) -> list[str]:
-        """Forgets versions that wrap nothing any more; says which."""
+        """Delete versions that wrap no data key; returns them."""
         ...

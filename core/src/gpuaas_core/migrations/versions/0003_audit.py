@@ -1,7 +1,7 @@
 """Audit rows are chained: each row's hash covers its fields and the hash before it.
 
-Rows that exist are chained here, in order, as they are found. That does not prove what they were before; from this
-moment on they cannot change unseen. The way of hashing is written out once more, so that this file stays what it was.
+Existing rows are chained here, in order. That does not prove what they were before; from now on a change is
+detected. The hash function is repeated here, so that this migration never changes.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ def _chain(tx: sa.Connection, tenant_id: str) -> None:
 
 
 def _link(previous: str, row: dict[str, object]) -> str:
-    said = {name: value for name, value in row.items() if value is not None}
-    text = json.dumps({"previous": previous, "row": said}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    fields = {name: value for name, value in row.items() if value is not None}
+    text = json.dumps({"previous": previous, "row": fields}, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

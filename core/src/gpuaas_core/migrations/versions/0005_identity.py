@@ -113,9 +113,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What the two columns said is lost, and the hash of the rows that used them no longer fits.
+    """The contents of the two columns are lost, and the hashes of rows that used them no longer match.
 
-    Refused by the store while an address has accounts in several tenants: they must be told apart first.
+    Fails while an e-mail address has accounts in several tenants: rename those first.
     """
     for column in ("on_behalf_of", "via"):
         op.drop_column("audit", column)

@@ -1,4 +1,4 @@
-"""Signals: spans and lines found by their trace, and how far events were handed on to a broker."""
+"""Signals: spans and lines found by their trace, and how far events were forwarded to a broker."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Instances, members and operations in full: versions, batches, deadlines, what is stuck, what was given up."""
+"""Instances, members and operations in full: versions, batches, deadlines, stuck marks, orphan records."""
 
 import sqlalchemy as sa
 from alembic import op

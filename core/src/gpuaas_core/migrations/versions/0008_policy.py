@@ -1,4 +1,4 @@
-"""Catalog and policy: the life of app versions, overlays, entitlements that expire, regions and SKUs."""
+"""Catalog and policy: the lifecycle of app versions, overlays, entitlements that expire, regions and SKUs."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Custody: data keys, wrapped by whoever holds the master key."""
+"""Custody: data keys, wrapped by the holder of the master key."""
 
 import sqlalchemy as sa
 from alembic import op

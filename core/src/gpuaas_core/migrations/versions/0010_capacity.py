@@ -1,4 +1,4 @@
-"""Capacity: what people decide about machines, regions, SKUs, pools, quotas and leases."""
+"""Capacity: administrators' decisions about nodes, regions, SKUs, pools, quotas and leases."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -78,7 +78,7 @@ def _create_tables() -> None:
 
 
 def _count_what_is_held() -> None:
-    """GPUs as each machine told of itself: there were no SKUs that promised any."""
+    """GPUs as reported by each node: there were no SKUs with GPU counts."""
     store = op.get_bind()
     allocations = sa.table("allocations", *map(sa.column, ("id", "project_id", "node_id", "state", "gpus")))
     nodes = sa.table("nodes", sa.column("id"), sa.column("facts", sa.JSON()))

@@ -1,4 +1,4 @@
-"""Tasks of machines, and what is known of wipes."""
+"""Tasks of nodes, and the state of wipes."""
 
 import sqlalchemy as sa
 from alembic import op

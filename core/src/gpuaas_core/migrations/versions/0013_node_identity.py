@@ -1,4 +1,4 @@
-"""Keys of machines follow each other by generation; a node can be invited back with a new identity."""
+"""Keys of nodes have generations; a node can be readmitted with a new identity."""
 
 import base64
 import hashlib

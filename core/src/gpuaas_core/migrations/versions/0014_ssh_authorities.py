@@ -78,7 +78,7 @@ def _grant_columns() -> list[sa.Column[Any]]:
 
 
 def _taken_out() -> list[dict[str, Any]]:
-    """All rows (two per tenant); the table is made anew, because SQLite cannot change a primary key."""
+    """All rows (two per tenant); the table is created again, because SQLite cannot change a primary key."""
     rows = op.get_bind().execute(sa.text("select * from ssh_authorities")).all()
     return [dict(row._mapping) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Access grants say what they are for: an operation, or a look at a running instance between operations."""
+"""Access grants have a purpose: an operation, or an observation of a running instance."""
 
 import sqlalchemy as sa
 from alembic import op

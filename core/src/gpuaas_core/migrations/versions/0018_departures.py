@@ -1,4 +1,4 @@
-"""Departure certificates: what was proven when an instance or a member left a machine."""
+"""Departure certificates: evidence of the removal of an instance or a member from a node."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,6 +1,6 @@
-"""People get onto machines: their certificates name a member and say when the last session ends.
+"""SSH access of people to nodes: their certificates name a member and the end of the last session.
 
-Machines are told their trust anew, because those that are held already must learn which people may come.
+Nodes get their trust again, because held ones need the principals of people.
 """
 
 import sqlalchemy as sa

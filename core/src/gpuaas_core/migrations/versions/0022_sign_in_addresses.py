@@ -1,4 +1,4 @@
-"""From where accounts signed in before; and the projects of a tenant in the order of their ids."""
+"""Addresses that accounts signed in from; and an index of a tenant's projects by id."""
 
 import sqlalchemy as sa
 from alembic import op
