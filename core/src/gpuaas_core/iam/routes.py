@@ -1,6 +1,6 @@
 """Routes of role bindings, roles, deny rules, project members and explanations."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -22,7 +22,9 @@ Permission = Annotated[str, Query(max_length=80, description="a key of contracts
 )
 async def create_binding(call: Caller, tenant_id: str, body: schemas.CreateBinding) -> Response:
     """The caller must have every permission of the role it binds."""
-    return await call.write(lambda ctx: _binding(bindings.create_binding(ctx, tenant_id, body)), status=201)
+    return await call.write(
+        lambda ctx: schemas.BindingView.model_validate(bindings.create_binding(ctx, tenant_id, body)), status=201
+    )
 
 
 @router.get("/tenants/{tenant_id}/role-bindings", **needs("iam.binding.read", "tenant"))
@@ -30,7 +32,9 @@ async def list_bindings(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.BindingView]:
     query = bindings.bindings_in(tenant_id)
-    return await call.read(lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, _binding))
+    return await call.read(
+        lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, schemas.BindingView.model_validate)
+    )
 
 
 @router.post(
@@ -40,7 +44,9 @@ async def list_bindings(
 )
 async def remove_binding(call: Caller, tenant_id: str, binding_id: str) -> Response:
     """The principal loses the role on its next request."""
-    return await call.write(lambda ctx: _binding(bindings.remove_binding(ctx, tenant_id, binding_id)))
+    return await call.write(
+        lambda ctx: schemas.BindingView.model_validate(bindings.remove_binding(ctx, tenant_id, binding_id))
+    )
 
 
 @router.get("/projects/{project_id}/members", **needs("iam.member.read", "project"))
@@ -133,7 +139,3 @@ async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
 )
 async def remove_deny(call: Caller, tenant_id: str, rule_id: str) -> Response:
     return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.remove_deny(ctx, rule_id)))
-
-
-def _binding(row: Any) -> schemas.BindingView:
-    return schemas.BindingView.model_validate(row)

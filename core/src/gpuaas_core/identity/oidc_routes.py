@@ -141,7 +141,7 @@ async def _finish(
         return schemas.ConsoleSessionView(principal_id=user.id, csrf_token=None)
 
     await call.write(enter, repeats=False)
-    return _response(call, attempt, issued)
+    return _response(call, attempt.cli_port, issued)
 
 
 @router.post("/auth/oidc/token", response_model=schemas.TokenView, **public())
@@ -171,12 +171,12 @@ async def _claims(call: Call, row: Any, state: str, code: str) -> dict[str, Any]
     return await issuers.claims(row.issuer, row.client_id, token, oidc.nonce_of(call.vault, state))
 
 
-def _response(call: Call, attempt: Any, issued: dict[str, str]) -> Response:
+def _response(call: Call, cli_port: int | None, issued: dict[str, str]) -> Response:
     if token := issued.get("token"):
         response: Response = RedirectResponse("/", 303)
         console.give(response, call.request, call.vault, token, sessions.USER_TOKEN_S)
-    elif attempt.cli_port:
-        response = RedirectResponse(f"http://127.0.0.1:{attempt.cli_port}/?{urlencode({'code': issued['code']})}", 303)
+    elif cli_port:
+        response = RedirectResponse(f"http://127.0.0.1:{cli_port}/?{urlencode({'code': issued['code']})}", 303)
     else:
         text = "Paste this code into your terminal. Do not share it:"
         response = HTMLResponse(

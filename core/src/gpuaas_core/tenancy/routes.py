@@ -28,12 +28,18 @@ async def create_tenant(call: Caller, body: schemas.CreateTenant) -> Response:
 
 @router.get("/tenants", **needs("platform.tenant.read"))
 async def list_tenants(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.TenantView]:
-    return await call.read(lambda ctx: page(ctx, select(tenants), tenants.c.id, limit, cursor, _tenant))
+    return await call.read(
+        lambda ctx: page(ctx, select(tenants), tenants.c.id, limit, cursor, schemas.TenantView.model_validate)
+    )
 
 
 @router.get("/tenants/{tenant_id}", **needs("tenancy.tenant.read", "tenant"))
 async def get_tenant(call: Caller, tenant_id: str) -> schemas.TenantView:
-    return await call.read(lambda ctx: _tenant(ctx.tx.execute(select(tenants).where(tenants.c.id == tenant_id)).one()))
+    return await call.read(
+        lambda ctx: schemas.TenantView.model_validate(
+            ctx.tx.execute(select(tenants).where(tenants.c.id == tenant_id)).one()
+        )
+    )
 
 
 @router.post(
@@ -67,10 +73,6 @@ async def list_projects(
 @router.get("/projects/{project_id}", **needs("tenancy.project.read", "project"))
 async def get_project(call: Caller, project_id: str) -> schemas.ProjectView:
     return await call.read(lambda ctx: _project(ctx, project_row(ctx.tx, project_id)))
-
-
-def _tenant(row: Any) -> schemas.TenantView:
-    return schemas.TenantView.model_validate(row)
 
 
 def _project(ctx: Context, row: Row[Any]) -> schemas.ProjectView:
