@@ -57,8 +57,8 @@ def _fill(world: World) -> None:
         (row,) = tx.execute(text("select * from operations limit 1")).mappings().all()
         own = {"id": "'op_' || n", "target_id": "'inst_' || n", "lock_key": "'inst_' || n", "status": "'succeeded'"}
         own |= {"scope_id": f"'prj_' || (n % {PROJECTS} + 1)", "finished_at": "n"}
-        columns = ", ".join(row)
-        picked = ", ".join(own.get(name, f"o.{name}") for name in row)
+        columns = ", ".join(str(name) for name in row)
+        picked = ", ".join(own.get(str(name), f"o.{name}") for name in row)
         tx.execute(
             text(
                 f"insert into operations ({columns}) select {picked}"

@@ -56,7 +56,7 @@ def wake(ctx: Context, operation: OperationRow) -> None:
 def queue(
     ctx: Context,
     target: AnyTarget,
-    row: Any,
+    row: object,
     kind: str,
     *,
     params: Json | None = None,
@@ -134,7 +134,7 @@ def _turn(ctx: Context, order: Order) -> int:
 def move(
     ctx: Context,
     target: AnyTarget,
-    row: Any,
+    row: object,
     operation: OperationRow,
     action: str,
     *,
@@ -157,7 +157,7 @@ def write(ctx: Context, operation: OperationRow, change: Mapping[str, Any]) -> O
     return fresh(ctx.tx, operation.id)
 
 
-def emit(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, what: str) -> None:
+def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, what: str) -> None:
     facts: dict[str, Any] = {
         "operation_id": operation.id,
         "kind": operation.kind,
@@ -173,7 +173,7 @@ def emit(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, wha
     ctx.emit(f"apps.operation.{what}", operation.id, target.facts(row, operation) | facts)
 
 
-def unstick(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow) -> dict[str, Any]:
+def unstick(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> dict[str, Any]:
     """What changes when the operation moves; nothing, if it was not stuck."""
     if operation.stuck_reason is None:
         return {}
