@@ -15,7 +15,7 @@ from ..kit.ids import new_id
 from ..ledger.events import declare
 from ..tasks.service import fence
 from .errors import OperationLive
-from .reads import fresh, live_of_lock
+from .reads import live_of_lock
 from .rows import Json, OperationRow
 from .states import OPERATION
 from .tables import operations
@@ -105,8 +105,8 @@ def queue(
         "requested_by": ctx.principal.id,
         "created_at": ctx.now,
     }
-    ctx.tx.execute(insert(operations).values(**values))
-    operation = fresh(ctx.tx, operation_id)
+    made = ctx.tx.execute(insert(operations).values(**values).returning(operations)).one()
+    operation = OperationRow.of(made)
     target.on_queued(ctx, row, operation)
     emit(ctx, target, row, operation, "queued")
     wake(ctx, operation)
@@ -153,8 +153,8 @@ def move(
 
 
 def write(ctx: Context, operation: OperationRow, change: Mapping[str, Any]) -> OperationRow:
-    ctx.tx.execute(update(operations).where(operations.c.id == operation.id).values(**change))
-    return fresh(ctx.tx, operation.id)
+    written = update(operations).where(operations.c.id == operation.id).values(**change).returning(operations)
+    return OperationRow.of(ctx.tx.execute(written).one())
 
 
 def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, what: str) -> None:
