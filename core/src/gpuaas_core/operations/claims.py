@@ -43,7 +43,7 @@ def claim(ctx: Context, scope_id: str | None, body: schemas.Claim) -> schemas.Cl
     return None
 
 
-def _take(ctx: Context, row: Any, operation: OperationRow, holder: str) -> schemas.ClaimView:
+def _take(ctx: Context, row: object, operation: OperationRow, holder: str) -> schemas.ClaimView:
     target = target_of(operation)
     ctx.resource_id = operation.id
     lease = {
@@ -78,7 +78,7 @@ def next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | N
     return min((moment for moment in found if moment is not None), default=None)
 
 
-def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterator[tuple[OperationRow, Any]]:
+def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterator[tuple[OperationRow, object]]:
     """Each one locked together with its target. What another transaction has locked is passed over, not waited for."""
     passed: list[str] = []
     for source in _sources(ctx, scope_id, body):
@@ -148,7 +148,7 @@ def _tried_enough(ctx: Context, operation: OperationRow) -> bool:
     return operation.attempts >= MAX_ATTEMPTS or late
 
 
-def give_up(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow) -> None:
+def give_up(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> None:
     """No controller has it and none gets it again: how it ended is unknown, and a person must look."""
     code = "deadline_passed"
     message = f"It was not done in time; it got as far as step {operation.furthest_step}."
@@ -189,7 +189,7 @@ def held(ctx: Context, scope_id: str | None, operation_id: str, epoch: int) -> O
 
 def held_with_target(
     ctx: Context, scope_id: str | None, operation_id: str, epoch: int
-) -> tuple[OperationRow, AnyTarget, Any]:
+) -> tuple[OperationRow, AnyTarget, object]:
     """The same with its target, which is locked first: for what changes the target, too."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)

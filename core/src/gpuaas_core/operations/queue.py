@@ -15,7 +15,7 @@ from ..kit.ids import new_id
 from ..ledger.events import declare
 from ..tasks.service import fence
 from .errors import OperationLive
-from .reads import fresh, live_of_lock
+from .reads import live_of_lock
 from .rows import Json, OperationRow
 from .states import OPERATION
 from .tables import operations
@@ -56,7 +56,7 @@ def wake(ctx: Context, operation: OperationRow) -> None:
 def queue(
     ctx: Context,
     target: AnyTarget,
-    row: Any,
+    row: object,
     kind: str,
     *,
     params: Json | None = None,
@@ -105,8 +105,8 @@ def queue(
         "requested_by": ctx.principal.id,
         "created_at": ctx.now,
     }
-    ctx.tx.execute(insert(operations).values(**values))
-    operation = fresh(ctx.tx, operation_id)
+    made = ctx.tx.execute(insert(operations).values(**values).returning(operations)).one()
+    operation = OperationRow.of(made)
     target.on_queued(ctx, row, operation)
     emit(ctx, target, row, operation, "queued")
     wake(ctx, operation)
@@ -134,7 +134,7 @@ def _turn(ctx: Context, order: Order) -> int:
 def move(
     ctx: Context,
     target: AnyTarget,
-    row: Any,
+    row: object,
     operation: OperationRow,
     action: str,
     *,
@@ -153,11 +153,11 @@ def move(
 
 
 def write(ctx: Context, operation: OperationRow, change: Mapping[str, Any]) -> OperationRow:
-    ctx.tx.execute(update(operations).where(operations.c.id == operation.id).values(**change))
-    return fresh(ctx.tx, operation.id)
+    written = update(operations).where(operations.c.id == operation.id).values(**change).returning(operations)
+    return OperationRow.of(ctx.tx.execute(written).one())
 
 
-def emit(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, what: str) -> None:
+def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, what: str) -> None:
     facts: dict[str, Any] = {
         "operation_id": operation.id,
         "kind": operation.kind,
@@ -173,7 +173,7 @@ def emit(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, wha
     ctx.emit(f"apps.operation.{what}", operation.id, target.facts(row, operation) | facts)
 
 
-def unstick(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow) -> dict[str, Any]:
+def unstick(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> dict[str, Any]:
     """What changes when the operation moves; nothing, if it was not stuck."""
     if operation.stuck_reason is None:
         return {}

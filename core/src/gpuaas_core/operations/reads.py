@@ -40,10 +40,6 @@ def find_operation(tx: Connection, operation_id: str | None) -> OperationRow | N
     return None if row is None else OperationRow.of(row)
 
 
-def fresh(tx: Connection, operation_id: str) -> OperationRow:
-    return OperationRow.of(tx.execute(_BY_ID, {"operation": operation_id}).one())
-
-
 def live_of_lock(tx: Connection, lock_key: str) -> list[OperationRow]:
     """Those under way that have this lock key, for themselves or with others."""
     return [OperationRow.of(row) for row in tx.execute(_LIVE_OF_LOCK, {"lock_key": lock_key})]

@@ -49,7 +49,7 @@ def cancel_batch(ctx: Context, scope_id: str | None, batch_id: str) -> schemas.C
     return schemas.CanceledBatch(batch_id=batch_id, operations=[operation_view(ctx.tx, one) for one in done])
 
 
-def _canceled(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow) -> OperationRow:
+def _canceled(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> OperationRow:
     if operation.status == "queued" and operation.claim_epoch == 0:
         moved = move(ctx, target, row, operation, "cancel", message="Canceled before it began")
         message = f"The {operation.kind} was canceled before anything was done"
@@ -89,7 +89,7 @@ def abandon(ctx: Context, scope_id: str | None, operation_id: str, reason: str) 
     return operation_view(ctx.tx, moved)
 
 
-def _end(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, reason: str) -> OperationRow:
+def _end(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, reason: str) -> OperationRow:
     error = {
         "code": "abandoned",
         "message": f"It was abandoned: {reason}",
@@ -100,13 +100,13 @@ def _end(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, rea
     return move(ctx, target, row, operation, "abandon", **change)
 
 
-def supersede(ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, message: str) -> OperationRow:
+def supersede(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, message: str) -> OperationRow:
     """It gives way to another operation, and its holder's claim is over."""
     change = {"claim_epoch": operation.claim_epoch + 1, "message": message}
     return move(ctx, target, row, operation, "supersede", **change)
 
 
-def _locked(ctx: Context, scope_id: str | None, operation_id: str) -> tuple[OperationRow, AnyTarget, Any]:
+def _locked(ctx: Context, scope_id: str | None, operation_id: str) -> tuple[OperationRow, AnyTarget, object]:
     """The target first, then the operation, read again under both locks."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)

@@ -32,7 +32,7 @@ def progress(ctx: Context, scope_id: str | None, operation_id: str, body: schema
 
 
 def _progressed(
-    ctx: Context, target: AnyTarget, row: Any, operation: OperationRow, body: schemas.Progress
+    ctx: Context, target: AnyTarget, row: object, operation: OperationRow, body: schemas.Progress
 ) -> dict[str, Any]:
     further = body.step > operation.furthest_step
     late = operation.stuck_reason == "deadline_passed"  # a step further does not bring the time back
