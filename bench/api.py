@@ -232,8 +232,10 @@ class Bench:
 
     def _fill(self, place: Path, start: int, end: int) -> None:
         """Operations that ended, ten to an instance that is gone, each with events, an audit row and a request."""
+        from gpuaas_core.audit.tables import audit
+        from gpuaas_core.events.tables import events
+        from gpuaas_core.idempotency.tables import seen_requests
         from gpuaas_core.instances.tables import instances
-        from gpuaas_core.ledger.tables import audit, events, seen_requests
         from gpuaas_core.operations.tables import operations
         from sqlalchemy import select
 

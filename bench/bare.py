@@ -18,14 +18,16 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request, Response
-from gpuaas_core.access.permissions import ROLES
+from gpuaas_core.audit.tables import audit
+from gpuaas_core.authz.permissions import ROLES
 from gpuaas_core.capacity.tables import allocations, nodes
 from gpuaas_core.catalog.tables import app_versions, entitlements
+from gpuaas_core.events.tables import event_heads, events
 from gpuaas_core.iam.tables import principals, role_bindings
+from gpuaas_core.idempotency.tables import seen_requests
 from gpuaas_core.identity.tables import sessions
 from gpuaas_core.instances.tables import allocation_holds, instances, members
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger.tables import audit, event_heads, events, seen_requests
 from gpuaas_core.operations.tables import operations
 from gpuaas_core.tenancy.tables import projects
 from pydantic import BaseModel

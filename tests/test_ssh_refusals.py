@@ -18,7 +18,7 @@ import asyncssh
 import msgspec
 import pytest
 from gpuaas_core.custody import authorities
-from gpuaas_core.custody.holders import open_holder
+from gpuaas_core.custody.key_providers import open_holder
 from gpuaas_core.custody.vault import read_vault
 from gpuaas_core.kit.db import Database
 from gpuaas_sdk import AsyncClient, ServiceAccount

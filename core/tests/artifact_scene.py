@@ -3,10 +3,10 @@
 import hashlib
 from typing import Any
 
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import Principal
 from gpuaas_core.artifacts import deliveries
-from gpuaas_core.ledger.correlation import correlate
+from gpuaas_core.authz.context import Context
+from gpuaas_core.authz.evaluate import Principal
+from gpuaas_core.kit.correlation import correlate
 from gpuaas_core.tenancy.reads import project_scope
 from world import Api, World
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gpuaas_core.history.shapes import data_schema, family
-from gpuaas_core.ledger import events
-from gpuaas_core.ledger.events import IDENTIFIERS
+from gpuaas_core.events import event_log
+from gpuaas_core.events.event_log import IDENTIFIERS
+from gpuaas_core.events.shapes import data_schema, family
 from jsonschema import Draft202012Validator
 
 
@@ -16,7 +16,7 @@ def _validator(type_: str) -> Draft202012Validator:
     return Draft202012Validator(data_schema(family(type_)))
 
 
-def check(one: events.Pending, correlation_id: str) -> None:
+def check(one: event_log.Pending, correlation_id: str) -> None:
     data = dict.fromkeys(IDENTIFIERS) | one.data | {"correlation_id": correlation_id}
     wrong = [f"{error.json_path} {error.message}" for error in _validator(one.type).iter_errors(data)]
     assert not wrong, f"{one.type} is not as history/shapes.py says: {wrong}"
@@ -24,14 +24,14 @@ def check(one: events.Pending, correlation_id: str) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def every_event_fits() -> Iterator[None]:
-    before = events.append
+    before = event_log.append
 
-    def append(tx: Any, pending: list[events.Pending], **ids: Any) -> None:
+    def append(tx: Any, pending: list[event_log.Pending], **ids: Any) -> None:
         for one in pending:
-            if one.type in events.TYPES:
+            if one.type in event_log.TYPES:
                 check(one, ids["correlation_id"])
         before(tx, pending, **ids)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(events, "append", append)
+        patch.setattr(event_log, "append", append)
         yield

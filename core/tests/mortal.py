@@ -20,7 +20,7 @@ from typing import Any
 import postgres
 from gpuaas_core.doctor.examine import examine
 from gpuaas_core.doctor.findings import Patient
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database, metadata
 from sqlalchemy import event, func, select
 from world import Api, MovableClock, Store, World, caller, copy_store, looking, open_platform

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import postgres
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import metadata
 from sqlalchemy import Connection, select, text
 

@@ -9,10 +9,10 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import PLATFORM, Principal, Scope
+from gpuaas_core.authz.context import Context
+from gpuaas_core.authz.evaluate import PLATFORM, Principal, Scope
+from gpuaas_core.kit.correlation import Correlation
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger.correlation import Correlation
 from gpuaas_core.tenancy import service as _declares_the_event  # noqa: F401
 from sqlalchemy import Connection
 

@@ -13,10 +13,10 @@ from artifact_scene import deliver, digest, push
 from fastapi import APIRouter, FastAPI
 from gpuaas_core.api.app import build_app, build_platform
 from gpuaas_core.api.matrix import CALLERS, LENT, access_matrix
-from gpuaas_core.edge.call import needs
+from gpuaas_core.http.call import needs
 from gpuaas_core.iam.bindings import bind
 from gpuaas_core.kit.problems import UNSEEN
-from gpuaas_core.tasks.tables import node_tasks
+from gpuaas_core.node_tasks.tables import node_tasks
 from sqlalchemy import insert, text
 from world import PASSWORD, Api, World, add_node, add_user, service_account, sign_in
 

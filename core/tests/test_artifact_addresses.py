@@ -5,7 +5,7 @@ import socket
 from typing import Any
 
 import pytest
-from gpuaas_core.artifacts import connect
+from gpuaas_core.artifacts import http_source
 from gpuaas_core.artifacts.addresses import checked, inside, leads_astray, next_hop
 from gpuaas_core.artifacts.errors import AddressRefused
 from gpuaas_core.artifacts.s3_signing import KeyPair, signed
@@ -209,8 +209,8 @@ def _answers(monkeypatch: pytest.MonkeyPatch, *rounds: list[str]) -> list[str]:
         reached.append(address[0])
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(connect.socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(connect.socket, "create_connection", connecting)
+    monkeypatch.setattr(http_source.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(http_source.socket, "create_connection", connecting)
     return reached
 
 
@@ -219,7 +219,7 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(monkeypatch: pyte
     reached = _answers(monkeypatch, ["8.8.8.8"], ["127.0.0.1"])
     with (
         pytest.raises(Exception, match="does not answer"),
-        connect.getting(checked("https://models.example/a"), lambda _: {}, private=False, patience_s=5),
+        http_source.getting(checked("https://models.example/a"), lambda _: {}, private=False, patience_s=5),
     ):
         pass
     assert reached == ["8.8.8.8"]
@@ -232,7 +232,7 @@ def test_a_name_with_one_bad_address_is_not_connected_to_at_all(
     reached = _answers(monkeypatch, spoilt)
     with (
         pytest.raises(AddressRefused) as refused,
-        connect.getting(checked("https://models.example/a"), lambda _: {}, private=False, patience_s=5),
+        http_source.getting(checked("https://models.example/a"), lambda _: {}, private=False, patience_s=5),
     ):
         pass
     assert reached == []

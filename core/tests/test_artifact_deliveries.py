@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from artifact_scene import at, deliver, digest, ended, project, push, register, set_policy, tenant
-from gpuaas_core.access.evaluate import PLATFORM
-from gpuaas_core.artifacts import resolving
+from gpuaas_core.artifacts import resolution
 from gpuaas_core.artifacts.tables import artifact_sources
+from gpuaas_core.authz.evaluate import PLATFORM
 from gpuaas_core.kit.wire import canonical
 from gpuaas_core.policy.errors import PolicyDenied
 from gpuaas_core.policy.reads import overlays_for
@@ -255,7 +255,7 @@ async def test_a_global_deny_wins_whatever_the_other_overlays_say(world: World, 
         if overlays:
             tx.execute(insert(policies), overlays)
         try:
-            resolving.require_source(tx, overlays_for(tx, project_scope(tx, world.red), "echo"), source)
+            resolution.require_source(tx, overlays_for(tx, project_scope(tx, world.red), "echo"), source)
         except PolicyDenied:
             return False
         return True

@@ -293,7 +293,7 @@ async def test_a_tenants_source_that_begins_to_lead_home_is_refused_at_fetch(
     world: World, server: Liar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The name was harmless when the source was made; now it leads to this machine."""
-    from gpuaas_core.artifacts import connect
+    from gpuaas_core.artifacts import http_source
 
     body = {"name": "away", "kind": "blob", "base_url": "https://models.invalid/a"}
     away = (await world.boss.ok(f"/v1/tenants/{world.tenant}/artifact-sources", body))["id"]
@@ -301,7 +301,7 @@ async def test_a_tenants_source_that_begins_to_lead_home_is_refused_at_fetch(
     made = await world.boss.ok(f"/v1/tenants/{world.tenant}/artifacts", said)
     node, machine = await held_machine(world)
     home = [(2, 1, 6, "", ("127.0.0.1", server.port))]
-    monkeypatch.setattr(connect.socket, "getaddrinfo", lambda *_, **__: home)
+    monkeypatch.setattr(http_source.socket, "getaddrinfo", lambda *_, **__: home)
     check_problem(await machine.get(at(deliver(world, made["id"], node))), 422, "artifact_address_refused")
     assert server.asked == []
     resolved = await world.viewer.ok(project(world, "artifacts", "resolve"), {"artifact_id": made["id"]})

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from artifact_scene import OCTETS, digest, project, push, register, tenant
 from gpuaas_core.artifacts.store import Bounds, Store
+from gpuaas_core.background.artifact_cleanup import sweep
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.kit.db import metadata
-from gpuaas_core.workers.housekeeping import tidy
-from gpuaas_core.workers.sweeping import sweep
 from store_rows import dump, one, rows
 from test_bad_input import check_problem
 from world import World, add_user, sign_in
@@ -296,7 +296,7 @@ async def test_a_sources_credential_goes_in_and_never_comes_out(world: World) ->
 
 async def test_a_credential_moved_to_another_address_does_not_open(world: World) -> None:
     from gpuaas_core.artifacts import sources
-    from gpuaas_core.custody.holders.port import CustodyFailed
+    from gpuaas_core.custody.key_providers.port import CustodyFailed
     from sqlalchemy import select, text
 
     body = {"name": "models", "kind": "blob", "base_url": "https://8.8.8.8/a"}

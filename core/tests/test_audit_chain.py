@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 from alembic import command
 from gpuaas_core.api.app import build_app
-from gpuaas_core.custody.holders.embedded import Embedded
+from gpuaas_core.audit import audit_log
+from gpuaas_core.audit.chain import FIELDS, GENESIS, link
+from gpuaas_core.audit.checkpoints import PURPOSE, BadCheckpoint, Checkpoints
+from gpuaas_core.audit.tables import audit as audit_table
+from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.custody.key_providers.embedded import Embedded
 from gpuaas_core.custody.tables import data_keys
 from gpuaas_core.custody.vault import Vault
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.history.checkpoints import PURPOSE, BadCheckpoint, Checkpoints
+from gpuaas_core.events.tables import event_heads
+from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger import audit
-from gpuaas_core.ledger.chain import FIELDS, GENESIS, link
-from gpuaas_core.ledger.tables import audit as audit_table
-from gpuaas_core.ledger.tables import event_heads
 from gpuaas_core.migrations.migrate import alembic_config, migrate
-from gpuaas_core.workers import anchoring
 from sqlalchemy import create_engine, func, insert, select, update
 from store_rows import one, rows
 from trail import ROWS, TENANT, entry_of, replace, run, verified, write
@@ -122,15 +122,15 @@ def test_a_row_waits_at_most_five_minutes_or_a_thousand_rows(tmp_path: Path) -> 
     with open_platform(tmp_path, clock) as platform:
         write(platform.db, range(1, 11))
         clock.forward(299)
-        assert anchoring.anchor_due(platform) == []
+        assert audit_checkpoints.anchor_due(platform) == []
         clock.forward(2)
-        assert anchoring.anchor_due(platform) == [TENANT]
-        assert anchoring.anchor_due(platform) == [], "nothing new, so nothing to sign"
+        assert audit_checkpoints.anchor_due(platform) == [TENANT]
+        assert audit_checkpoints.anchor_due(platform) == [], "nothing new, so nothing to sign"
         clock.offset -= 301_000
         write(platform.db, range(11, 1010))
-        assert anchoring.anchor_due(platform) == []
+        assert audit_checkpoints.anchor_due(platform) == []
         write(platform.db, range(1010, 1012))
-        assert anchoring.anchor_due(platform) == [TENANT]
+        assert audit_checkpoints.anchor_due(platform) == [TENANT]
         assert verified(platform).anchored == 1011
 
 
@@ -142,11 +142,11 @@ def test_a_crash_between_commit_and_checkpoint_loses_nothing(here: Platform, mon
     path.write_bytes(path.read_bytes() + b'{"at":1800000000')  # half a line: the writer died
     assert verified(here).ok
     with monkeypatch.context() as patch:
-        patch.setattr(anchoring, "_mark", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+        patch.setattr(audit_checkpoints, "_mark", lambda *_: (_ for _ in ()).throw(OSError("killed")))
         with pytest.raises(OSError, match="killed"):
-            anchoring.anchor_due(here, everything=True)
+            audit_checkpoints.anchor_due(here, everything=True)
     assert verified(here).anchored == ROWS + 3
-    assert anchoring.anchor_due(here, everything=True) == []
+    assert audit_checkpoints.anchor_due(here, everything=True) == []
     assert one(here, "select audit_anchored from event_heads") == ROWS + 3
     assert path.read_bytes().count(b"\n") == 4
 
@@ -154,13 +154,13 @@ def test_a_crash_between_commit_and_checkpoint_loses_nothing(here: Platform, mon
 def test_what_does_not_follow_from_the_last_checkpoint_is_not_signed(here: Platform) -> None:
     write(here.db, range(ROWS + 1, ROWS + 4))
     here.db.write_now(lambda tx: run(tx, update(audit_table).where(audit_table.c.sequence == ROWS + 2).values(at=1)))
-    assert anchoring.anchor_due(here, everything=True) == []
+    assert audit_checkpoints.anchor_due(here, everything=True) == []
     assert not verified(here).ok
 
 
 def test_a_restored_older_store_is_noticed_and_not_signed_over(here: Platform, trail: Path, tmp_path: Path) -> None:
     write(here.db, range(ROWS + 1, ROWS + 4))
-    anchoring.anchor_due(here, everything=True)
+    audit_checkpoints.anchor_due(here, everything=True)
     here.db.close()
     for file in tmp_path.glob("core.db*"):
         file.unlink()
@@ -168,7 +168,7 @@ def test_a_restored_older_store_is_noticed_and_not_signed_over(here: Platform, t
     with open_platform(tmp_path, MovableClock()) as platform:
         assert "cut off" in verified(platform).sentence
         write(platform.db, range(1, 9))  # other things happen than did the first time
-        assert anchoring.anchor_due(platform, everything=True) == []
+        assert audit_checkpoints.anchor_due(platform, everything=True) == []
         assert not verified(platform).ok
 
 
@@ -198,7 +198,7 @@ def test_changed_or_lost_checkpoints_are_found(here: Platform, change: Callable[
     assert verdict.broken is not None
     assert verdict.broken.sequence == 0
     write(here.db, range(ROWS + 1, ROWS + 3))
-    assert anchoring.anchor_due(here, everything=True) == [], "nothing is signed on top of it"
+    assert audit_checkpoints.anchor_due(here, everything=True) == [], "nothing is signed on top of it"
 
 
 def test_checkpoints_of_somebody_elses_key_are_worth_nothing(here: Platform) -> None:
@@ -281,7 +281,7 @@ def test_a_change_that_is_undone_leaves_no_hole(here: Platform) -> None:
         pass
 
     def undone(tx: Any) -> None:
-        audit.append(tx, entry_of(1), correlation_id="cor-00000000", trace_id="0" * 32, now=1)
+        audit_log.append(tx, entry_of(1), correlation_id="cor-00000000", trace_id="0" * 32, now=1)
         raise Undone
 
     with pytest.raises(Undone):
@@ -321,7 +321,7 @@ def test_a_checkpoint_says_what_it_covers(here: Platform) -> None:
 
 
 async def test_the_loop_of_a_running_core_writes_checkpoints(here: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anchoring, "AGE_MS", 0)
+    monkeypatch.setattr(audit_checkpoints, "AGE_MS", 0)
     write(here.db, range(ROWS + 1, ROWS + 2))
     app = build_app(here)
     async with app.router.lifespan_context(app):

@@ -3,10 +3,10 @@
 import random
 from collections.abc import Callable
 
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.history.verify import verify
-from gpuaas_core.ledger.chain import FIELDS, GENESIS, link
-from gpuaas_core.ledger.tables import audit as audit_table
+from gpuaas_core.audit.chain import FIELDS, GENESIS, link
+from gpuaas_core.audit.tables import audit as audit_table
+from gpuaas_core.audit.verify import verify
+from gpuaas_core.http.call import Platform
 from sqlalchemy import select
 from trail import TENANT, Rows, replace
 

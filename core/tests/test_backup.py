@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpuaas_core.backup import afterwards, commands, copies
-from gpuaas_core.custody.holders.embedded import Embedded
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.history.verify import verify
+from gpuaas_core.audit.audit_log import begin_again
+from gpuaas_core.audit.verify import verify
+from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.backup import commands, copies, restore_fencing
+from gpuaas_core.custody.key_providers.embedded import Embedded
+from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger.audit import begin_again
 from gpuaas_core.migrations.migrate import migrate
-from gpuaas_core.workers import anchoring
 from served import Served, calling, free_port, serving
 from store_rows import dump, one, rows
 from test_bad_input import check_problem
@@ -75,7 +75,7 @@ async def restored(
     """The same people and machines, and a core on the restored store."""
     brought_back(backup, place, store_folder)
     with open_platform(place, clock) as platform:
-        platform.db.write_now(lambda tx: afterwards.fence(tx, "a test", clock()))
+        platform.db.write_now(lambda tx: restore_fencing.fence(tx, "a test", clock()))
         async with caller(platform) as api:
             again = world.through(api.http)
             again.platform = platform
@@ -237,7 +237,7 @@ async def test_new_ids_sort_after_those_of_the_backup_and_those_that_were_lost(
     lost = await _new_project(world, "lost")
     brought_back(backup, place, store_folder)
     with open_platform(place, clock) as platform:
-        platform.db.write_now(lambda tx: afterwards.fence(tx, "a test", clock() - behind_s * 1000))
+        platform.db.write_now(lambda tx: restore_fencing.fence(tx, "a test", clock() - behind_s * 1000))
         async with caller(platform) as api:
             again = world.through(api.http)
             again.boss = await sign_in(again.api, "boss@acme.example")
@@ -276,7 +276,7 @@ async def test_the_trail_is_whole_and_newer_checkpoints_tell_what_is_lost(
 ) -> None:
     backup = copied(world, tmp_path)
     await world.deploy()
-    anchoring.anchor_due(world.platform, everything=True)
+    audit_checkpoints.anchor_due(world.platform, everything=True)
     brought_back(backup, place, store_folder)
     with open_platform(place, clock) as platform:
         assert platform.checkpoints is not None
@@ -287,7 +287,7 @@ async def test_the_trail_is_whole_and_newer_checkpoints_tell_what_is_lost(
         assert lost.broken
         platform.checkpoints.set_aside(world.tenant, clock())
         platform.db.write_now(lambda tx: begin_again(tx, world.tenant, "restored on purpose", clock()))
-        anchoring.anchor_due(platform, everything=True)
+        audit_checkpoints.anchor_due(platform, everything=True)
         assert verify(platform.db.read_now, platform.checkpoints, world.tenant).ok
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from fastapi import APIRouter, FastAPI
-from gpuaas_core.access.permissions import EVERYBODY, PERMISSIONS, ROLES
 from gpuaas_core.api.app import api_routes, build_app, build_platform, check_routes
-from gpuaas_core.edge.call import PUBLIC, REACHABLE
+from gpuaas_core.authz.permissions import EVERYBODY, PERMISSIONS, ROLES
+from gpuaas_core.http.call import PUBLIC, REACHABLE
 from gpuaas_core.iam.tables import role_bindings
 from sqlalchemy import delete
 from store_rows import PASSING, dump, rows

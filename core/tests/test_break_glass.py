@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from gpuaas_core.access.permissions import BREAK_GLASS, NEEDS_APPROVAL
+from gpuaas_core.authz.permissions import BREAK_GLASS, NEEDS_APPROVAL
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.iam.bindings import bind
 from gpuaas_core.iam.states import BREAK_GLASS as LIFE
-from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from store_rows import one, rows
 from test_bad_input import check_problem

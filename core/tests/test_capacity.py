@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.doctor.examine import examine
 from gpuaas_core.doctor.findings import Patient
-from gpuaas_core.workers.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from sqlalchemy import text
 from store_rows import one, rows

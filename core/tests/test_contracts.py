@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpuaas_core.access.permissions import PERMISSIONS
 from gpuaas_core.api.contracts import all_contracts, write_contracts
+from gpuaas_core.authz.permissions import PERMISSIONS
+from gpuaas_core.events.event_log import TYPES
 from gpuaas_core.kit.problems import CATALOGUE
-from gpuaas_core.ledger.events import TYPES
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 FOLDER = Path(__file__).parents[2] / "contracts"

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_ssh_private_key,
 )
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.custody.rotation import forget_data_keys, reseal, rotate_data_key
 from gpuaas_core.custody.states import CREDENTIAL, REDEEM
-from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from store_rows import dump, rows, store_files
 from test_instances import check_problem

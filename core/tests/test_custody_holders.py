@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from gpuaas_core.custody import rotation
-from gpuaas_core.custody.holders import open_holder
-from gpuaas_core.custody.holders.embedded import Embedded
-from gpuaas_core.custody.holders.port import CustodyFailed, CustodyUnavailable, Holder
+from gpuaas_core.custody.key_providers import open_holder
+from gpuaas_core.custody.key_providers.embedded import Embedded
+from gpuaas_core.custody.key_providers.port import CustodyFailed, CustodyUnavailable, Holder
 from gpuaas_core.custody.tables import data_keys, ssh_authorities
 from gpuaas_core.custody.vault import Vault, open_vault, read_vault
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_lab.openbao import Bao, bao
 from holders import hsm
 from sqlalchemy import select, update
@@ -203,7 +203,7 @@ def test_a_core_with_another_master_key_does_not_start_on_this_store(platform: P
 
 def test_a_store_of_the_first_release_goes_on_with_its_key(platform: Platform, tmp_path: Path) -> None:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    from gpuaas_core.ledger.tables import store_facts
+    from gpuaas_core.kit.store_facts import store_facts
 
     key, nonce, path = os.urandom(32), os.urandom(12), tmp_path / "master.key"
     path.write_bytes(base64.b64encode(key))

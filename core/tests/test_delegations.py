@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 import pytest
-from gpuaas_core.access.evaluate import DELEGATION, PLATFORM, Binding, Deny, Grant, Principal, Scope, covers, evaluate
-from gpuaas_core.access.permissions import PERMISSIONS, ROLES, UNLENDABLE
+from gpuaas_core.authz.evaluate import DELEGATION, PLATFORM, Binding, Deny, Grant, Principal, Scope, covers, evaluate
+from gpuaas_core.authz.permissions import PERMISSIONS, ROLES, UNLENDABLE
 from store_rows import one, rows
 from test_bad_input import check_problem
 from world import Api, MovableClock, World, add_user

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.doctor.examine import INVARIANTS, examine
 from gpuaas_core.doctor.findings import Patient, Violation
 from gpuaas_core.doctor.store import NotReadable, reading
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.instances.states import INSTANCE, MEMBER
 from gpuaas_core.main import app
 from gpuaas_core.operations.states import OPERATION
-from gpuaas_core.workers import anchoring
-from gpuaas_core.workers.housekeeping import tidy
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import text
@@ -45,7 +45,7 @@ async def _busy(world: World) -> dict[str, str]:
     body = {"claim_epoch": 1, "allocation_id": world.allocations[0], "ssh_public_key": HOST_KEY}
     await world.controller.ok(world.operation(claim["operation"]["id"], "access-grants"), body)
     await world.viewer.post(f"/v1/projects/{world.red}/instances", world.deploy_body(world.allocations[1]))
-    anchoring.anchor_due(world.platform, everything=True)
+    audit_checkpoints.anchor_due(world.platform, everything=True)
     return {
         "gone": gone["id"],
         "failed": accepted["operation"]["id"],
@@ -254,7 +254,7 @@ def test_the_doctor_ends_with_1_and_names_the_rows(store: Store, tmp_path: Path,
 def test_the_trail_is_verified_offline_with_and_without_the_master_key(store: Store, tmp_path: Path, run: Run) -> None:
     copy_store(store, tmp_path)
     with open_platform(tmp_path, MovableClock()) as platform:
-        anchoring.anchor_due(platform, everything=True)
+        audit_checkpoints.anchor_due(platform, everything=True)
     public = run("audit", "key").stdout.strip()
     (tmp_path / "master.key").unlink()
     done = run("audit", "verify", "--public-key", public)
@@ -300,7 +300,7 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
     copy_store(store, tmp_path)
     tenant, clock = store.world.tenant, MovableClock()
     with open_platform(tmp_path, clock) as platform:
-        anchoring.anchor_due(platform, everything=True)
+        audit_checkpoints.anchor_due(platform, everything=True)
         change = "update event_heads set audit_anchored = 1, audit_sequence = 1, audit_hash ="
         change += " (select hash from audit where tenant_id = :t and sequence = 1) where tenant_id = :t"
         platform.db.write_now(
@@ -314,7 +314,7 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "checkpoints").glob(f"{tenant}.*.aside"))) == 1
     with open_platform(tmp_path, clock) as platform:
-        assert anchoring.anchor_due(platform, everything=True) == [tenant]
+        assert audit_checkpoints.anchor_due(platform, everything=True) == [tenant]
     done = run("audit", "verify", "--tenant", tenant)
     assert (done.returncode, "2 rows are as they were written" in done.stdout) == (0, True)
     db = sqlite3.connect(tmp_path / "core.db")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import InputsInvalid, ManifestInvalid, check_inputs, check_manifest
-from gpuaas_core.instances import effects
+from gpuaas_core.instances import input_effects
 from store_rows import dump
 from world import World
 
@@ -42,7 +42,7 @@ def check_problem(answer: Any, status: int, code: str) -> Any:
 
 
 def told(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
-    return {one.field: one.effect for one in effects.changes(APP, old, new)}
+    return {one.field: one.effect for one in input_effects.changes(APP, old, new)}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from gpuaas_core.workers.housekeeping import tidy
+from gpuaas_core.background.housekeeping import tidy
 from joserfc.jwk import OKPKey
 from pace import promised
 from store_rows import PASSING, dump, one, rows, store_files

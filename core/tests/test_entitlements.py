@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from gpuaas_core.workers.housekeeping import tidy
+from gpuaas_core.background.housekeeping import tidy
 from store_rows import rows
 from test_capacity import healthy
 from world import World

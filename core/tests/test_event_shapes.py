@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from gpuaas_core.api.contracts import asyncapi
-from gpuaas_core.history.shapes import FAMILIES, family
-from gpuaas_core.ledger.events import IDENTIFIERS, TYPES, after
+from gpuaas_core.events.event_log import IDENTIFIERS, TYPES, after
+from gpuaas_core.events.shapes import FAMILIES, family
 from joserfc.jwk import OKPKey
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource

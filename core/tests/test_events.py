@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from gpuaas_core.access.context import Context
-from gpuaas_core.ledger import audit as audit_rows
-from gpuaas_core.ledger import events as event_rows
+from gpuaas_core.audit import audit_log as audit_rows
+from gpuaas_core.authz.context import Context
+from gpuaas_core.events import event_log as event_rows
 from jsonschema import Draft202012Validator
 from pace import promised
 from served import Served, calling

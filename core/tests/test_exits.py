@@ -4,14 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import Principal
-from gpuaas_core.instances import abandonment, changes, member_schemas, membership, reads, schemas, service, views
+from gpuaas_core.authz.context import Context
+from gpuaas_core.authz.evaluate import Principal
+from gpuaas_core.instances import abandonment, day2, member_schemas, membership, reads, schemas, service, views
 from gpuaas_core.instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER
 from gpuaas_core.instances.tables import instances, members
+from gpuaas_core.kit.correlation import Correlation
 from gpuaas_core.kit.lifecycle import Lifecycle
 from gpuaas_core.kit.problems import Problem
-from gpuaas_core.ledger.correlation import Correlation
 from gpuaas_core.operations import recovery
 from gpuaas_core.operations.reads import operation_row
 from gpuaas_core.operations.states import OPERATION
@@ -63,14 +63,13 @@ async def test_every_state_and_action_of_an_instance(world: World) -> None:
     await publish(world, "1.1.0")
     p, at = world.red, instance_id
     verbs: dict[str, Callable[[Context], Any]] = {
-        kind: lambda ctx, kind=kind: changes.ask(ctx, p, at, kind)
-        for kind in ("stop", "start", "restart", "rotate_keys")
+        kind: lambda ctx, kind=kind: day2.ask(ctx, p, at, kind) for kind in ("stop", "start", "restart", "rotate_keys")
     }
     verbs["decommission"] = lambda ctx: service.decommission(ctx, p, at)
-    verbs["upgrade"] = lambda ctx: changes.upgrade(ctx, p, at, schemas.UpgradeInstance(version="1.1.0"))
-    verbs["rollback"] = lambda ctx: changes.roll_back(ctx, p, at)
+    verbs["upgrade"] = lambda ctx: day2.upgrade(ctx, p, at, schemas.UpgradeInstance(version="1.1.0"))
+    verbs["rollback"] = lambda ctx: day2.roll_back(ctx, p, at)
     new = schemas.UpdateInstance(inputs={})
-    verbs["reconfigure"] = lambda ctx: changes.change_inputs(
+    verbs["reconfigure"] = lambda ctx: day2.change_inputs(
         ctx, p, at, new, views.instance_view(ctx.tx, reads.instance_row(ctx.tx, p, at)).etag
     )
     assert set(verbs) == {kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask}

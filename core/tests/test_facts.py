@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from gpuaas_core.access.permissions import PERMISSIONS
 from gpuaas_core.api import facts
 from gpuaas_core.api.adapter_detail import AdapterDetail
 from gpuaas_core.api.contracts import _routes_only
+from gpuaas_core.authz.permissions import PERMISSIONS
 from gpuaas_core.capacity.states import DECISIONS
+from gpuaas_core.events.event_log import TYPES
 from gpuaas_core.instances.states import KINDS, OF_INSTANCE, OF_MEMBER
-from gpuaas_core.ledger.events import TYPES
 from gpuaas_core.operations.states import OPERATION
 
 LIFE_OF = {

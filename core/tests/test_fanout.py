@@ -15,10 +15,9 @@ from typing import Any
 import httpx2
 import nats
 import pytest
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.history import fanout
-from gpuaas_core.ledger import events
-from gpuaas_core.ledger.tables import event_heads
+from gpuaas_core.events import event_log, fanout
+from gpuaas_core.events.tables import event_heads
+from gpuaas_core.http.call import Platform
 from served import Served, calling, free_port
 from sqlalchemy import select
 from world import Store, World, copy_store, looking, remove_store
@@ -191,7 +190,7 @@ async def test_one_hands_on_at_a_time_and_a_silent_one_is_replaced(platform: Pla
 
 async def test_the_position_only_moves_forward(platform: Platform, world: World) -> None:
     db, now = platform.db, platform.clock()
-    head = db.read_now(lambda tx: events.head(tx, "platform"))
+    head = db.read_now(lambda tx: event_log.head(tx, "platform"))
     for sequence in (head, 1):
         assert db.write_now(lambda tx, to=sequence: fanout.moved(tx, "me", "platform", to, now))
     assert "platform" not in [one.tenant_id for one in db.read_now(fanout.waiting)]

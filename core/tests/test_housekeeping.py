@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from gpuaas_core.background import housekeeping
+from gpuaas_core.background.housekeeping import delete_old, tidy
+from gpuaas_core.idempotency.tables import seen_requests
 from gpuaas_core.kit import db
 from gpuaas_core.kit.loop import every
-from gpuaas_core.ledger.tables import seen_requests
-from gpuaas_core.workers import housekeeping
-from gpuaas_core.workers.housekeeping import delete_old, tidy
 from sqlalchemy import func, insert, select
 from world import World
 

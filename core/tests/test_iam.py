@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from gpuaas_core.access.permissions import EVERYBODY, PERMISSIONS, ROLES
+from gpuaas_core.authz.permissions import EVERYBODY, PERMISSIONS, ROLES
 from store_rows import rows
 from test_bad_input import check_problem
 from world import Api, World, add_user, service_account

@@ -159,7 +159,7 @@ async def test_what_is_remembered_of_a_request_does_not_help_to_guess_a_password
 
 
 async def test_old_keys_are_forgotten_after_the_promised_week_and_not_before(world: World) -> None:
-    from gpuaas_core.workers.housekeeping import tidy
+    from gpuaas_core.background.housekeeping import tidy
 
     path, body = f"/v1/tenants/{world.tenant}/projects", {"slug": "green", "name": "Green"}
     await world.boss.ok(path, body, key=KEY)

@@ -9,14 +9,14 @@ from typing import Any
 
 import postgres
 import pytest
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import Principal
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.instances import abandonment, changes, member_schemas, membership, reads, schemas, service
+from gpuaas_core.authz.context import Context
+from gpuaas_core.authz.evaluate import Principal
+from gpuaas_core.events.tables import event_heads, events
+from gpuaas_core.http.call import Platform
+from gpuaas_core.instances import abandonment, day2, member_schemas, membership, reads, schemas, service
 from gpuaas_core.instances.tables import allocation_holds, instances, members
+from gpuaas_core.kit.correlation import Correlation
 from gpuaas_core.kit.problems import Problem
-from gpuaas_core.ledger.correlation import Correlation
-from gpuaas_core.ledger.tables import event_heads, events
 from gpuaas_core.operations import claims, recovery, reports, watchdog
 from gpuaas_core.operations import schemas as operation_schemas
 from gpuaas_core.operations.states import LIVE
@@ -286,7 +286,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["stop", "start", "restart", "rotate_keys"]))
     def change(self, kind: str) -> None:
-        result = self.do(lambda ctx: changes.ask(ctx, self.world.red, self.instance_id, kind))
+        result = self.do(lambda ctx: day2.ask(ctx, self.world.red, self.instance_id, kind))
         if self.model.instance != WAYS[kind][0]:
             assert result == "wrong_state"
         elif self.model.live:
@@ -298,7 +298,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def upgrade(self) -> None:
         wanted = schemas.UpgradeInstance(version="2.0.0")
-        result = self.do(lambda ctx: changes.upgrade(ctx, self.world.red, self.instance_id, wanted))
+        result = self.do(lambda ctx: day2.upgrade(ctx, self.world.red, self.instance_id, wanted))
         if self.model.instance != "running":
             assert result == "wrong_state"
         elif self.model.live:

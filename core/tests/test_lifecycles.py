@@ -5,8 +5,8 @@ from gpuaas_core.capacity.states import ALLOCATION, NODE
 from gpuaas_core.custody.states import CREDENTIAL
 from gpuaas_core.instances.states import INSTANCE, MEMBER, REPORTED
 from gpuaas_core.kit.lifecycle import Lifecycle, WrongMoment
+from gpuaas_core.node_tasks.states import TASK
 from gpuaas_core.operations.states import OPERATION
-from gpuaas_core.tasks.states import TASK
 
 LIVES = {life.noun: life for life in (INSTANCE, MEMBER, OPERATION, ALLOCATION, NODE, CREDENTIAL, TASK)}
 FINAL = {

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from gpuaas_core.api.app import guarded
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.iam.tables import principals
 from gpuaas_core.identity import login_throttle, passwords
 from gpuaas_core.identity.errors import TooManyGuesses

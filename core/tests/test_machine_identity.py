@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.identity import node_keys
-from gpuaas_core.workers.housekeeping import tidy
 from joserfc import jwt
 from joserfc.jwk import OKPKey
 from served import Served, calling

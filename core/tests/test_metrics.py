@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from gpuaas_core.api.app import guarded
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.metrics.serve import Metrics
 from prometheus_client.parser import text_string_to_metric_families
 from served import Served, free_port

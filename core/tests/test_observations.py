@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from gpuaas_core.workers.trust_keeping import keep
+from gpuaas_core.background.trust_maintenance import keep
 from store_rows import dump, one, rows
 from test_bad_input import check_problem
 from world import CLEAN, HOST_KEY, Api, World

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from gpuaas_core.edge.seen import Seen
-from gpuaas_core.ledger.correlation import correlate
-from gpuaas_core.workers import otlp_export
-from gpuaas_core.workers.otlp_export import MOST_WAITING, OtlpExport
+from gpuaas_core.background import otlp_export
+from gpuaas_core.background.otlp_export import MOST_WAITING, OtlpExport
+from gpuaas_core.http.request_log import Seen
+from gpuaas_core.kit.correlation import correlate
 from pace import promised
 from prometheus_client import CollectorRegistry, generate_latest
 from served import Served, free_port

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import worlds
-from gpuaas_core.access.evaluate import PLATFORM
+from gpuaas_core.authz.evaluate import PLATFORM
 from gpuaas_core.policy.evaluate import FIELDS, Overlay, allowed, judge, judge_mode, readable
 from gpuaas_core.policy.modes import decide_modes
 from hypothesis import given, settings

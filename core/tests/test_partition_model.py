@@ -14,17 +14,17 @@ from typing import Any
 
 import postgres
 import pytest
-from gpuaas_core.access.context import Context
-from gpuaas_core.access.evaluate import Principal, Scope
-from gpuaas_core.capacity import allocating, schemas, service, standing
+from gpuaas_core.authz.context import Context
+from gpuaas_core.authz.evaluate import Principal, Scope
+from gpuaas_core.capacity import allocation_service, node_admin, schemas, service
 from gpuaas_core.capacity.reads import node_row, node_scope
 from gpuaas_core.capacity.states import SILENT, STANDINGS
 from gpuaas_core.capacity.tables import allocations, nodes, quotas
 from gpuaas_core.capacity.trust import trust_of
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.instances import leases
+from gpuaas_core.kit.correlation import Correlation
 from gpuaas_core.kit.problems import Problem
-from gpuaas_core.ledger.correlation import Correlation
 from gpuaas_core.tenancy.reads import project_scope, tenant_scope
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -155,30 +155,32 @@ class Partitions(RuleBasedStateMachine):
         wanted = schemas.CreateAllocation.model_validate(terms)
         before = self.state(self.hosts[which].node)
         taken = self.live(self.hosts[which].node)
-        got = self.do(lambda ctx: allocating.create_allocation(ctx, place, wanted), project_scope(self.tx, place))
+        got = self.do(
+            lambda ctx: allocation_service.create_allocation(ctx, place, wanted), project_scope(self.tx, place)
+        )
         assert isinstance(got, str) == (before != "ready" or bool(taken)), got
 
     @rule(project=st.sampled_from(["red", "blue"]))
     def request(self, project: str) -> None:
         place = getattr(self.world, project)
         wanted = schemas.RequestAllocations.model_validate({"want": {}, "expires_in_s": 120})
-        self.do(lambda ctx: allocating.request_allocations(ctx, place, wanted), project_scope(self.tx, place))
+        self.do(lambda ctx: allocation_service.request_allocations(ctx, place, wanted), project_scope(self.tx, place))
 
     @rule(which=WHICH)
     def release(self, which: int) -> None:
         for one in self.live(self.hosts[which].node):
             scope = project_scope(self.tx, one.project_id)
-            self.do(lambda ctx, one=one: allocating.release_allocation(ctx, one.project_id, one.id), scope)
+            self.do(lambda ctx, one=one: allocation_service.release_allocation(ctx, one.project_id, one.id), scope)
 
     @rule(which=WHICH, action=st.sampled_from(["cordon", "uncordon", "drain"]))
     def decide(self, which: int, action: str) -> None:
         node = self.hosts[which].node
-        self.do(lambda ctx: standing.decide(ctx, node, action, ""), node_scope(self.tx, node))
+        self.do(lambda ctx: node_admin.decide(ctx, node, action, ""), node_scope(self.tx, node))
 
     @rule(which=WHICH)
     def retire(self, which: int) -> None:
         node = self.hosts[which].node
-        self.do(lambda ctx: standing.retire(ctx, node, ""), node_scope(self.tx, node))
+        self.do(lambda ctx: node_admin.retire(ctx, node, ""), node_scope(self.tx, node))
 
     @rule(seconds=st.sampled_from([5, 20, 31, 61, 200, 601, 3601]), listening=st.booleans())
     def time_passes(self, seconds: int, listening: bool) -> None:
@@ -186,7 +188,7 @@ class Partitions(RuleBasedStateMachine):
         self.now += seconds * 1000
         for host in self.hosts if listening else ():
             self.beat(host.number)
-        self.do(lambda ctx: (leases.end_due(ctx), standing.lose_silent_nodes(ctx)), Scope())
+        self.do(lambda ctx: (leases.end_due(ctx), node_admin.lose_silent_nodes(ctx)), Scope())
         for host in self.hosts:
             node, patience = node_row(self.tx, host.node), 600
             for one in self.live(host.node):
@@ -210,7 +212,7 @@ class Partitions(RuleBasedStateMachine):
         for host, node in zip(self.hosts, names, strict=True):
             if host.node != node:  # enrolled since: the store does not know it any more
                 host.node, host.reported, host.late = node, 0, []
-        self.do(lambda ctx: standing.doubt_all(ctx), Scope())
+        self.do(lambda ctx: node_admin.doubt_all(ctx), Scope())
         self.doubted = {host.node for host in self.hosts}
 
     # What must always hold
@@ -291,10 +293,12 @@ def test_whatever_is_cut_off_and_comes_back_no_machine_ever_has_two_owners(store
 
 def _given_away(ctx: Context, project_id: str, allocation_id: str) -> Any:
     """A platform that does not wait for the machine's word."""
-    row = allocating.hold_allocation(ctx, project_id, allocation_id)
+    row = allocation_service.hold_allocation(ctx, project_id, allocation_id)
     if row.state == "active":
-        allocating._move(ctx, row, "release", row.tenant_id)
-        allocating.finish(ctx, allocating.hold_allocation(ctx, project_id, allocation_id), row.tenant_id)
+        allocation_service._move(ctx, row, "release", row.tenant_id)
+        allocation_service.finish(
+            ctx, allocation_service.hold_allocation(ctx, project_id, allocation_id), row.tenant_id
+        )
     return row
 
 
@@ -346,7 +350,7 @@ def test_a_late_report_of_the_lost_time_does_not_count_after_a_restore(store: St
 
 @pytest.mark.parametrize(
     ("where", "what", "wrong"),
-    [(allocating, "release_allocation", _given_away), (standing, "reported", _back_at_once)],
+    [(allocation_service, "release_allocation", _given_away), (node_admin, "reported", _back_at_once)],
     ids=["gives a machine away at once", "takes a machine back at once"],
 )
 def test_the_model_notices_a_platform_that(

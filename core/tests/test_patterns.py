@@ -7,8 +7,8 @@ import pytest
 from echo_app import MANIFEST
 from gpuaas_core.catalog.manifest import InputsInvalid, ManifestInvalid, check_inputs, check_manifest
 from gpuaas_core.kit.json_schema import PatternInvalid, to_python, validator
-from gpuaas_core.tasks.errors import TaskInvalid
-from gpuaas_core.tasks.kinds import KINDS, asked_for
+from gpuaas_core.node_tasks.errors import TaskInvalid
+from gpuaas_core.node_tasks.kinds import KINDS, asked_for
 from test_bad_input import check_problem
 from world import World
 

@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 
 import pytest
-from gpuaas_core.access.evaluate import PLATFORM, Binding, Deny, Principal, Scope, covers, evaluate
-from gpuaas_core.access.permissions import BINDABLE, EVERYBODY, PERMISSIONS, ROLES, UNDENIABLE
+from gpuaas_core.authz.evaluate import PLATFORM, Binding, Deny, Principal, Scope, covers, evaluate
+from gpuaas_core.authz.permissions import BINDABLE, EVERYBODY, PERMISSIONS, ROLES, UNDENIABLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,11 +11,10 @@ from typing import Any
 import httpx2
 import postgres
 import pytest
-from gpuaas_core.history import stream
+from gpuaas_core.events import heads, stream
 from gpuaas_core.kit import wakeups
-from gpuaas_core.kit.bell import share_wakeups
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger import heads
+from gpuaas_core.kit.pg_notify import share_wakeups
 from pace import promised
 from served import Served, free_port, serving
 from sqlalchemy import Connection, text

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.operations import watchdog
-from gpuaas_core.workers.housekeeping import tidy
 from sqlalchemy import text
 from store_rows import one, rows
 from test_instances import actions, check_problem, publish

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from gpuaas_core.edge import strangers
+from gpuaas_core.http import strangers
 from store_rows import dump, rows
 from test_bad_input import check_problem
 from test_boundaries import _other_tenant  # pyright: ignore[reportPrivateUsage]

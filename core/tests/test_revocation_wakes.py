@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from gpuaas_core.history import stream
+from gpuaas_core.events import stream
 from gpuaas_core.kit import wakeups
 from served import Served, calling
 from store_rows import rows

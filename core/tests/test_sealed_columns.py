@@ -9,10 +9,10 @@ from typing import Any
 
 import gpuaas_core.main  # noqa: F401 - every room declares its sealed columns
 import pytest
-from gpuaas_core.custody.holders.port import CustodyFailed
+from gpuaas_core.custody.key_providers.port import CustodyFailed
 from gpuaas_core.custody.rotation import reseal, rotate_data_key
 from gpuaas_core.custody.tables import data_keys
-from gpuaas_core.kit.sealed import SEALED, SealedColumn
+from gpuaas_core.kit.sealed_columns import SEALED, SealedColumn
 from sqlalchemy import Integer, UniqueConstraint, select, update
 from test_bad_input import check_problem
 from test_credentials import made as made_credential

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from gpuaas_core.workers.housekeeping import tidy
+from gpuaas_core.background.housekeeping import tidy
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
 from sqlalchemy import text

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, ssh
+from gpuaas_core.background.trust_maintenance import keep
 from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S, sign_user
-from gpuaas_core.workers.trust_keeping import keep
 from store_rows import one, rows
 from test_bad_input import check_problem
 from world import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_agent import people
+from gpuaas_core.background.trust_maintenance import keep
 from gpuaas_core.instances.ssh_sessions import LASTS_S
-from gpuaas_core.workers.trust_keeping import keep
 from store_rows import one, rows
 from test_bad_input import check_problem
 from world import HOST_KEY, Api, MovableClock, World, add_node, add_user, apply_trust, hold, machine_token, sign_in

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.custody.task_keys import CONTEXT
-from gpuaas_core.tasks import kinds, service
-from gpuaas_core.tasks.kinds import KINDS
-from gpuaas_core.workers.housekeeping import tidy
+from gpuaas_core.node_tasks import kinds, service
+from gpuaas_core.node_tasks.kinds import KINDS
 from store_rows import REFUSED, dump, one, rows
 from test_bad_input import check_problem
 from test_capacity import healthy

@@ -27,8 +27,8 @@ from typing import Any
 import httpx2
 import pytest
 from fastapi import APIRouter, Response
-from gpuaas_core.access.context import Context
-from gpuaas_core.edge.call import Caller, needs
+from gpuaas_core.authz.context import Context
+from gpuaas_core.http.call import Caller, needs
 from gpuaas_core.kit.ids import new_id
 from gpuaas_core.kit.lifecycle import Lifecycle
 from gpuaas_core.kit.problems import NotFound, Problem

@@ -83,7 +83,7 @@ async def test_an_assertion_works_once_also_when_sent_many_times_at_once(world: 
 
 
 async def test_a_used_assertion_stays_used_until_it_is_too_old_anyway(world: World, clock: MovableClock) -> None:
-    from gpuaas_core.workers.housekeeping import tidy
+    from gpuaas_core.background.housekeeping import tidy
 
     text = assertion(world.controller_key, world.controller_id, now=world.now())
     assert (await redeem(world, text)).status_code == 200

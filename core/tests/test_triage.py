@@ -6,10 +6,10 @@ from typing import Any
 import httpx2
 import pytest
 from gpuaas_core.api.app import guarded
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.background.housekeeping import tidy
+from gpuaas_core.http.call import Platform
 from gpuaas_core.triage import writer
 from gpuaas_core.triage.writer import RequestLines
-from gpuaas_core.workers.housekeeping import tidy
 from store_rows import dump, one, rows
 from world import Store, World, _app, add_user
 

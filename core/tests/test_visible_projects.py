@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gpuaas_core.access.evaluate import BREAK_GLASS, DELEGATION, PLATFORM, Binding, Grant, Principal, Scope
-from gpuaas_core.access.permissions import ROLES
-from gpuaas_core.access.rules import decide, deny_rules
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.authz.evaluate import BREAK_GLASS, DELEGATION, PLATFORM, Binding, Grant, Principal, Scope
+from gpuaas_core.authz.permissions import ROLES
+from gpuaas_core.authz.rules import decide, deny_rules
+from gpuaas_core.http.call import Platform
 from gpuaas_core.tenancy import visibility
 from gpuaas_core.tenancy.tables import projects, tenants
 from hypothesis import HealthCheck, given, settings

@@ -7,15 +7,15 @@ from typing import Any
 
 import postgres
 import pytest
-from gpuaas_core.edge.call import Platform
-from gpuaas_core.history.verify import Verdict, verify
+from gpuaas_core.audit import audit_log
+from gpuaas_core.audit.chain import GENESIS
+from gpuaas_core.audit.tables import audit as audit_table
+from gpuaas_core.audit.verify import Verdict, verify
+from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.events.tables import event_heads
+from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
-from gpuaas_core.ledger import audit
-from gpuaas_core.ledger.chain import GENESIS
-from gpuaas_core.ledger.tables import audit as audit_table
-from gpuaas_core.ledger.tables import event_heads
 from gpuaas_core.migrations.migrate import migrate
-from gpuaas_core.workers import anchoring
 from sqlalchemy import insert, text, update
 from world import MovableClock, database_url, new_store, open_platform, remove_store
 
@@ -24,9 +24,9 @@ ROWS = 220
 Rows = list[dict[str, Any]]
 
 
-def entry_of(number: int, tenant: str = TENANT) -> audit.Entry:
+def entry_of(number: int, tenant: str = TENANT) -> audit_log.Entry:
     denied = number % 7 == 0
-    return audit.Entry(
+    return audit_log.Entry(
         actor_id=f"usr_{number % 5}",
         actor_kind="user",
         permission="apps.instance.create",
@@ -42,7 +42,7 @@ def write(db: Database, numbers: range, tenant: str = TENANT) -> None:
     def all_of_them(tx: Any) -> None:
         for number in numbers:
             ids = {"correlation_id": f"cor-{number:08d}", "trace_id": "0" * 32}
-            audit.append(tx, entry_of(number, tenant), now=1_800_000_000_000 + number, **ids)
+            audit_log.append(tx, entry_of(number, tenant), now=1_800_000_000_000 + number, **ids)
 
     db.write_now(all_of_them)
 
@@ -56,7 +56,7 @@ def trail(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_platform(folder, MovableClock()) as platform:
         for part in (range(1, 101), range(101, 201), range(201, ROWS + 1)):
             write(platform.db, part)
-            assert anchoring.anchor_due(platform, everything=True) == [TENANT]
+            assert audit_checkpoints.anchor_due(platform, everything=True) == [TENANT]
     return folder
 
 

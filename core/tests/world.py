@@ -19,9 +19,9 @@ from echo_app import MANIFEST
 from fastapi import FastAPI
 from gpuaas_core.api.app import build_app, build_platform, guarded
 from gpuaas_core.artifacts.store import Store as ArtifactStore
-from gpuaas_core.custody.holders.embedded import Embedded
+from gpuaas_core.custody.key_providers.embedded import Embedded
 from gpuaas_core.custody.vault import open_vault
-from gpuaas_core.edge.call import Platform
+from gpuaas_core.http.call import Platform
 from gpuaas_core.identity.passwords import hash_password
 from gpuaas_core.identity.users import bootstrap_admin
 from gpuaas_core.kit.clock import system_clock

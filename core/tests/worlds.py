@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpuaas_core.access.evaluate import PLATFORM
+from gpuaas_core.authz.evaluate import PLATFORM
 from gpuaas_core.policy.evaluate import FIELDS, Overlay, allowed, effective, judge, judge_mode, readable
 from gpuaas_core.policy.modes import VOCABULARY, decide_modes
 

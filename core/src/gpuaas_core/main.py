@@ -21,9 +21,11 @@ from .api.breaking import DOCUMENTS, breaks, write_release
 from .api.console_files import Console
 from .api.contracts import write_contracts
 from .artifacts.store import Bounds, Store
+from .background.nats_publisher import Fanout
+from .background.otlp_export import OtlpExport
 from .backup.commands import backup, restore, restored
 from .custody.commands import custody
-from .custody.holders import open_holder
+from .custody.key_providers import open_holder
 from .custody.vault import Vault, open_vault
 from .doctor import commands
 from .identity import node_keys
@@ -36,8 +38,6 @@ from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
 from .operations import claims
 from .settings import Settings
-from .workers.fanout import Fanout
-from .workers.otlp_export import OtlpExport
 
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
 app.command(commands.audit)

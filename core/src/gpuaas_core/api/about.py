@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from .. import __version__
 from ..custody.delivery import signing_jwk
-from ..edge.call import Caller, public
+from ..http.call import Caller, public
 from ..identity.assertions import ISSUER
 from ..kit.wire import View
 from ..operations import watchdog

@@ -11,24 +11,29 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import RouteContext, iter_route_contexts
 
 from .. import __version__
-from ..access.permissions import PERMISSIONS
 from ..artifacts import artifact_routes, content_routes, source_routes
-from ..artifacts.reading import Reader
+from ..artifacts.fetch import Reader
 from ..artifacts.store import Store
+from ..audit import routes as audit_routes
+from ..audit.checkpoints import PURPOSE, Checkpoints
+from ..authz.permissions import PERMISSIONS
+from ..background.artifact_cleanup import sweeping
+from ..background.audit_checkpoints import anchoring
+from ..background.housekeeping import cleanup, housekeeping
+from ..background.trust_maintenance import trust_keeping
 from ..capacity import agent_routes, authority_routes, offer_routes
 from ..capacity import routes as capacity
+from ..capacity.readmission import suspect
 from ..capacity.reads import node_scope
-from ..capacity.rejoining import suspect
 from ..catalog import routes as catalog
 from ..custody.vault import Vault
-from ..edge import problems
-from ..edge.bounds import Bounded, Wider
-from ..edge.call import PUBLIC, Platform
-from ..edge.console import LOOPBACK, Renewals
-from ..edge.correlate import Correlate
-from ..edge.seen import Watcher
-from ..history import routes as history
-from ..history.checkpoints import PURPOSE, Checkpoints
+from ..events import routes as event_routes
+from ..http import problems
+from ..http.bounds import Bounded, Wider
+from ..http.call import PUBLIC, Platform
+from ..http.console import LOOPBACK, Renewals
+from ..http.correlate import Correlate
+from ..http.request_log import Watcher
 from ..iam import break_glass_routes, delegation_routes
 from ..iam import routes as iam
 from ..identity import oidc_routes, service_account_routes, user_routes
@@ -49,10 +54,11 @@ from ..instances import (
 )
 from ..instances import routes as instances
 from ..instances.targets import INSTANCE_TARGET, MEMBER_TARGET
-from ..kit.bell import share_wakeups
 from ..kit.clock import Clock, system_clock
 from ..kit.db import Database
+from ..kit.pg_notify import share_wakeups
 from ..kit.wakeups import Wakeups
+from ..node_tasks import routes as tasks
 from ..operations import targets
 from ..operations.controller_routes import controller_router
 from ..operations.places import PLACES
@@ -60,16 +66,11 @@ from ..operations.reads import operation_scope
 from ..operations.routes import batch_router, people_router
 from ..operations.wire import models_of
 from ..policy import routes as policy
-from ..tasks import routes as tasks
 from ..tenancy import routes as tenancy
 from ..tenancy.reads import project_scope, tenant_scope
 from ..triage import otlp_routes
 from ..triage import routes as triage
 from ..triage.writer import RequestLines
-from ..workers.anchoring import anchoring
-from ..workers.housekeeping import cleanup, housekeeping
-from ..workers.sweeping import sweeping
-from ..workers.trust_keeping import trust_keeping
 from . import about
 from .owners import owner_of
 
@@ -108,7 +109,8 @@ ROUTERS = [
     ssh_session_routes.router,
     secret_routes.router,
     credential_routes.router,
-    history.router,
+    event_routes.router,
+    audit_routes.router,
     triage.router,
     otlp_routes.router,
 ]

@@ -11,14 +11,14 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from .. import __version__
-from ..access.permissions import BREAK_GLASS, EVERYBODY, NEEDS_APPROVAL, PERMISSIONS, ROLES, UNLENDABLE
+from ..authz.permissions import BREAK_GLASS, EVERYBODY, NEEDS_APPROVAL, PERMISSIONS, ROLES, UNLENDABLE
 from ..catalog.manifest import SCHEMA
-from ..edge.call import KEYLESS, PUBLIC
-from ..history.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
+from ..events.event_log import IDENTIFIERS, TYPES
+from ..events.shapes import FAMILIES, MAYBE, TEXT, data_schema, family
+from ..http.call import KEYLESS, PUBLIC
+from ..idempotency.requests import KEY_PATTERN
 from ..kit.problems import CATALOGUE
-from ..ledger.events import IDENTIFIERS, TYPES
-from ..ledger.requests import KEY_PATTERN
-from ..tasks import kinds
+from ..node_tasks import kinds
 from . import adapter_detail, facts
 from .app import build_app, build_platform
 from .matrix import access_matrix

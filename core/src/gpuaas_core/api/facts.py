@@ -14,9 +14,9 @@ from fastapi.routing import APIRoute
 from ..capacity.states import ALLOCATION, NODE
 from ..catalog.states import VERSION
 from ..custody.states import CREDENTIAL
+from ..events.event_log import TYPES
 from ..instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER
 from ..kit.lifecycle import Lifecycle
-from ..ledger.events import TYPES
 from ..operations.states import OPERATION, RETRYABLE
 from .reference.lifecycles import LIVES
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from ..access.permissions import BREAK_GLASS, EVERYBODY, ROLES
-from ..edge.call import PUBLIC, REACHABLE
+from ..authz.permissions import BREAK_GLASS, EVERYBODY, ROLES
+from ..http.call import PUBLIC, REACHABLE
 from .app import api_routes
 
 ALLOWED, NO_ONE, REFUSED, UNSEEN, FORGED = "allowed", "401", "403", "404", "403 csrf"

@@ -6,7 +6,7 @@ Covers resources whose ids appear in paths and whose rows name their tenant or p
 
 from sqlalchemy import Connection, select
 
-from ..access.evaluate import Scope
+from ..authz.evaluate import Scope
 from ..kit.db import metadata
 from ..tenancy.reads import project_scope, tenant_scope
 

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
-from ..edge.call import Call, Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Call, Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from ..policy.reads import overlays_for
-from . import registry, resolving, schemas
+from . import registry, resolution, schemas
 from .tables import artifacts
 
 router = APIRouter(prefix="/v1", tags=["artifacts"])
@@ -102,7 +102,7 @@ async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve)
         row = _find(ctx, body)
         ctx.resource_id = row.id
         overlays = overlays_for(ctx.tx, ctx.scope, body.app_slug)
-        resolving.require_artifact(ctx.tx, overlays, row)
+        resolution.require_artifact(ctx.tx, overlays, row)
         return registry.project_view(ctx, row, overlays)
 
     return await call.write(resolve, repeats=False, audited=False)
@@ -111,7 +111,7 @@ async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve)
 @router.get(PROJECTS + "/{artifact_id}", **needs("artifacts.artifact.read", "project"))
 async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) -> schemas.ProjectArtifactView:
     def read(ctx: Context) -> schemas.ProjectArtifactView:
-        row = resolving.artifact_row(ctx.tx, ctx.scope, artifact_id)
+        row = resolution.artifact_row(ctx.tx, ctx.scope, artifact_id)
         return registry.project_view(ctx, row, overlays_for(ctx.tx, ctx.scope))
 
     return await call.read(read)
@@ -119,8 +119,8 @@ async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) 
 
 def _find(ctx: Context, body: schemas.Resolve) -> Any:
     if body.artifact_id:
-        return resolving.artifact_row(ctx.tx, ctx.scope, body.artifact_id)
-    return resolving.artifact_called(ctx.tx, ctx.scope, str(body.name), str(body.version))
+        return resolution.artifact_row(ctx.tx, ctx.scope, body.artifact_id)
+    return resolution.artifact_called(ctx.tx, ctx.scope, str(body.name), str(body.version))
 
 
 async def _register(call: Call, body: schemas.Register, where: str) -> Response:
@@ -147,4 +147,4 @@ async def _list(call: Call, name: str | None, withdrawn: bool, limit: int, curso
 
 
 async def _get(call: Call, artifact_id: str) -> schemas.ArtifactView:
-    return await call.read(lambda ctx: registry.view(resolving.artifact_row(ctx.tx, ctx.scope, artifact_id)))
+    return await call.read(lambda ctx: registry.view(resolution.artifact_row(ctx.tx, ctx.scope, artifact_id)))

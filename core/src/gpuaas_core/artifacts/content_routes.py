@@ -13,13 +13,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 
-from ..access.context import Context
-from ..edge.call import Call, Caller, needs
+from ..authz.context import Context
+from ..http.call import Call, Caller, needs
 from ..kit.problems import BodyTooLarge, MalformedBody
-from . import deliveries, pushed, schemas
+from . import deliveries, schemas, uploads
 from .errors import ContentWrong, UploadWrong
+from .fetch import Reader
 from .owners import owner_of
-from .reading import Reader
 from .store import KEPT, Incoming
 
 router = APIRouter(prefix="/v1", tags=["artifacts"])
@@ -92,7 +92,7 @@ async def _push(call: Call, sha256: str) -> Response:
     announced = int(call.request.headers.get("content-length", "0")[:18] or 0)
 
     async def check_room(size: int) -> None:
-        await call.read(lambda ctx: pushed.check_room(ctx.tx, owner_of(ctx.scope), sha256, size, bounds.quota))
+        await call.read(lambda ctx: uploads.check_room(ctx.tx, owner_of(ctx.scope), sha256, size, bounds.quota))
 
     await check_room(announced)
     with reader.store.receiving(bounds.largest) as incoming:
@@ -102,7 +102,7 @@ async def _push(call: Call, sha256: str) -> Response:
         await check_room(incoming.size)
         await asyncio.to_thread(reader.store.keep, incoming, KEPT)
     return await call.write(
-        lambda ctx: pushed.take(ctx, sha256, incoming.size, bounds.quota), status=201, repeats=False
+        lambda ctx: uploads.take(ctx, sha256, incoming.size, bounds.quota), status=201, repeats=False
     )
 
 

@@ -9,21 +9,21 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..authz.context import Context
+from ..authz.evaluate import Scope
 from ..capacity.reads import holder_of, node_row
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.db import delete_some
 from ..kit.ids import new_id
 from ..kit.problems import UNSEEN, NotFound
-from ..ledger.events import declare
 from ..policy.reads import overlays_for
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas
 from .errors import DeliveryOver, NodeNotHeld
-from .reading import Found, Place
+from .fetch import Found, Place
 from .registry import place_of
-from .resolving import artifact_row, require_artifact
+from .resolution import artifact_row, require_artifact
 from .sources import STORE
 from .states import DELIVERY, OFFERED
 from .tables import artifact_deliveries, artifacts

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..access.evaluate import Scope
+from ..authz.evaluate import Scope
 
 PLATFORM = "platform"
 

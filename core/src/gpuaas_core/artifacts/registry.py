@@ -10,21 +10,21 @@ from typing import Any
 
 from sqlalchemy import Row, update
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..authz.context import Context
+from ..authz.evaluate import Scope
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Invalid, NotFound
-from ..ledger.events import declare
 from ..policy.evaluate import Overlay
 from ..policy.reads import overlays_for
-from . import pushed, schemas
+from . import schemas, uploads
 from .addresses import checked_path
 from .errors import NotUploaded, VersionTaken
+from .fetch import Found, Place, Reader, into_cache, layer_of
 from .owners import PLATFORM, owner_of, tier_of
-from .reading import Found, Place, Reader, into_cache, layer_of
-from .resolving import artifact_row, artifacts_seen, judged, require_source
+from .resolution import artifact_row, artifacts_seen, judged, require_source
 from .sources import BUILTIN, STORE, opened_credential, source_row
 from .states import ARTIFACT, REGISTERED
 from .tables import artifacts
@@ -109,7 +109,7 @@ def register(ctx: Context, body: schemas.Register, found: Found, reference: dict
     if not insert_new(ctx.tx, artifacts, **row):
         raise VersionTaken(f"{body.name} {body.version} is registered already.")
     if source.kind == STORE:
-        pushed.hold(ctx.tx, row["owner"])
+        uploads.hold(ctx.tx, row["owner"])
         _pushed(ctx, body)  # checked again, now under the lock
     return _emit(ctx, ctx.resource_id, "registered")
 
@@ -128,8 +128,8 @@ def withdraw(ctx: Context, artifact_id: str, reason: str) -> schemas.ArtifactVie
     if not ctx.tx.execute(update(artifacts).where(same).values(**change)).rowcount:
         ARTIFACT.after("withdrawn", "withdraw")  # withdrawn by a concurrent request: raises 409
     if row.source_id == BUILTIN:
-        pushed.hold(ctx.tx, row.owner)
-        pushed.release(ctx.tx, row.owner, row.sha256)
+        uploads.hold(ctx.tx, row.owner)
+        uploads.release(ctx.tx, row.owner, row.sha256)
     return _emit(ctx, row.id, "withdrawn", reason=reason)
 
 
@@ -185,7 +185,7 @@ def _reference(kind: str, body: schemas.Register) -> dict[str, str]:
 def _pushed(ctx: Context, body: schemas.Register) -> Found:
     if body.sha256 is None:
         raise Invalid("Send the `sha256` of the pushed content.")
-    size = pushed.has(ctx.tx, owner_of(ctx.scope), body.sha256)
+    size = uploads.has(ctx.tx, owner_of(ctx.scope), body.sha256)
     if size is None:
         raise NotUploaded(f"sha256:{body.sha256} was not pushed by this tenant or platform.")
     return Found(body.sha256, size)

@@ -5,13 +5,13 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Call, Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Call, Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import schemas, sources
 from .addresses import checked
-from .connect import resolved
 from .errors import SourceAway
+from .http_source import resolved
 from .tables import artifact_sources
 
 router = APIRouter(prefix="/v1", tags=["artifacts"])

@@ -10,15 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..authz.context import Context
+from ..authz.evaluate import Scope
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Invalid, NotFound
-from ..kit.sealed import declare_sealed
+from ..kit.sealed_columns import declare_sealed
 from ..kit.wire import canonical, counted
-from ..ledger.events import declare
 from ..policy.evaluate import NAME
 from ..tenancy.reads import tenant_slug
 from . import schemas

@@ -12,15 +12,15 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
-from ..custody.holders import open_holder
-from ..custody.holders.embedded import FILE, INLINE
+from ..custody.key_providers import open_holder
+from ..custody.key_providers.embedded import FILE, INLINE
 from ..custody.vault import ROOT, unwrap
 from ..kit.clock import rfc3339, system_clock
 from ..kit.db import Database, full_url
 from ..kit.problems import Problem
 from ..migrations.migrate import alembic_config, migrate
 from ..settings import Settings
-from . import afterwards, copies
+from . import copies, restore_fencing
 from .copies import NotPossible
 
 ITS_OWN = {"alembic_version", "store_facts", "data_keys"}  # tables with rows in an unused database
@@ -86,7 +86,7 @@ def restored() -> None:
 
 def _fence(settings: Settings, reason: str) -> None:
     db = Database(settings.database_url)
-    done = db.write_now(lambda tx: afterwards.fence(tx, reason, system_clock()))
+    done = db.write_now(lambda tx: restore_fencing.fence(tx, reason, system_clock()))
     db.close()
     counted = ", ".join(f"{number} {what}" for what, number in done.items())
     print(f"Fenced: {counted}. Next run `gpuaas-core audit verify` and `gpuaas-core doctor`, then serve.")

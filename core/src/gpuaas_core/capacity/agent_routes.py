@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Caller, public
+from ..http.call import Caller, public
 from . import agent_package
 from .schemas import AgentView
 

@@ -10,18 +10,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from ..access.context import Context
-from ..access.evaluate import PLATFORM, Scope
+from ..authz.context import Context
+from ..authz.evaluate import PLATFORM, Scope
 from ..custody import authorities, grants
 from ..custody.authorities import HOST, USER
 from ..custody.states import ACTIVATE, ACTIVE, NEXT, REPLACE, RETIRE, RETIRING
 from ..custody.tables import access_grants
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from . import schemas
-from .certifying import certify
 from .errors import AuthorityInUse, AuthorityRotates
+from .host_certificates import certify
 from .tables import nodes
 from .trust import next_authority_generation
 

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
+from ..authz.context import Context
+from ..http.call import Caller, needs
 from . import authority_rotation, schemas
 
 router = APIRouter(prefix="/v1/tenants/{tenant_id}/ssh-authorities", tags=["custody"])

@@ -3,8 +3,8 @@
 from fastapi import APIRouter, Response
 from sqlalchemy import select
 
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import offers, quotas, schemas
 from .tables import pools, regions, skus

@@ -5,12 +5,12 @@ from typing import Any
 from sqlalchemy import Row, Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from . import schemas
 from .errors import NameTaken, StillUsed
-from .picking import pool_row
+from .node_selection import pool_row
 from .reads import node_row
 from .tables import enrolments, nodes, pools, regions, skus
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..kit.db import insert_into
 from ..kit.wire import counted
-from ..ledger.events import declare
 from . import schemas
 from .errors import QuotaExceeded
 from .tables import quotas

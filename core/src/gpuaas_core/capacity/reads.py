@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select
 
-from ..access.evaluate import PLATFORM, Scope
+from ..authz.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
 from .schemas import AllocationView, UsedBy
 from .tables import allocations, nodes

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs, public
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Caller, needs, public
+from ..http.lists import Cursor, Limit, page
 from ..identity.assertions import ISSUER
 from ..identity.clone_detection import detect_clones
 from ..kit.wire import Page
-from . import offers, reads, rejoining, schemas, service, standing
+from . import node_admin, offers, readmission, reads, schemas, service
 from .errors import EnrolmentTokenInvalid
 from .tables import nodes
 from .trust import knows_more, trust_of
@@ -57,7 +57,7 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
     except EnrolmentTokenInvalid as refused:
         if refused.reused:
             reused = refused
-            await call.write(lambda ctx: rejoining.emit_reuse(ctx, reused, address), repeats=False, audited=False)
+            await call.write(lambda ctx: readmission.emit_reuse(ctx, reused, address), repeats=False, audited=False)
         raise
 
 
@@ -67,7 +67,7 @@ async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
 
     The first use of the next key retires the current one.
     """
-    return await detect_clones(call, call.write(lambda ctx: rejoining.renew(ctx, call.vault, body), repeats=False))
+    return await detect_clones(call, call.write(lambda ctx: readmission.renew(ctx, call.vault, body), repeats=False))
 
 
 @router.get(
@@ -127,24 +127,24 @@ async def get_node(call: Caller, node_id: str) -> schemas.NodeView:
 @router.post("/nodes/{node_id}/cordon", response_model=schemas.NodeView, **needs("capacity.node.cordon", "node"))
 async def cordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
     """No new allocations; existing ones are not affected."""
-    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "cordon", body.reason))
+    return await _decide(call, node_id, lambda ctx: node_admin.decide(ctx, node_id, "cordon", body.reason))
 
 
 @router.post("/nodes/{node_id}/uncordon", response_model=schemas.NodeView, **needs("capacity.node.uncordon", "node"))
 async def uncordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "uncordon", body.reason))
+    return await _decide(call, node_id, lambda ctx: node_admin.decide(ctx, node_id, "uncordon", body.reason))
 
 
 @router.post("/nodes/{node_id}/drain", response_model=schemas.NodeView, **needs("capacity.node.drain", "node"))
 async def drain_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
     """No new allocations; existing ones are to be released, so that the node can be retired."""
-    return await _decide(call, node_id, lambda ctx: standing.decide(ctx, node_id, "drain", body.reason))
+    return await _decide(call, node_id, lambda ctx: node_admin.decide(ctx, node_id, "drain", body.reason))
 
 
 @router.post("/nodes/{node_id}/retire", response_model=schemas.NodeView, **needs("capacity.node.retire", "node"))
 async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
     """Permanent: its tokens and keys stop working at once, and its name is free."""
-    return await _decide(call, node_id, lambda ctx: standing.retire(ctx, node_id, body.reason))
+    return await _decide(call, node_id, lambda ctx: node_admin.retire(ctx, node_id, body.reason))
 
 
 @router.post(
@@ -172,5 +172,5 @@ async def _decide(call: Caller, node_id: str, act: Callable[[Context], None]) ->
 
 
 def _node(ctx: Context, row: Any) -> schemas.NodeView:
-    more = {"available_actions": standing.actions(ctx.tx, row)}
+    more = {"available_actions": node_admin.actions(ctx.tx, row)}
     return schemas.NodeView.model_validate(dict(row._mapping) | more)

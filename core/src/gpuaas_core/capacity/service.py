@@ -6,19 +6,19 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
-from ..access.evaluate import PLATFORM, Scope
-from ..access.permissions import NODE_AGENT
+from ..authz.context import Context
+from ..authz.evaluate import PLATFORM, Scope
+from ..authz.permissions import NODE_AGENT
 from ..custody import authorities
 from ..custody.vault import Vault
+from ..events.event_log import declare
+from ..idempotency import requests
 from ..identity import assertions, node_keys, node_principals
 from ..kit.ids import new_id
 from ..kit.wire import canonical
-from ..ledger import requests
-from ..ledger.events import declare
-from . import allocating, rejoining, schemas, standing
+from . import allocation_service, node_admin, readmission, schemas
 from .errors import EnrolmentTokenInvalid, NodeNameTaken
-from .picking import pool_row
+from .node_selection import pool_row
 from .reads import node_row
 from .tables import enrolments, nodes
 from .trust import believable, knows_more, tell_anew
@@ -48,7 +48,7 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
 def readmit(ctx: Context, node_id: str, reason: str) -> dict[str, Any]:
     """A token with which the machine rejoins as the same node with a new identity; the current identity ends then."""
     node = node_row(ctx.tx, node_id, lock=True)
-    if problem := standing.refusal(ctx.tx, node, "readmit"):
+    if problem := node_admin.refusal(ctx.tx, node, "readmit"):
         raise problem
     row = {"tenant_id": node.tenant_id, "node_name": node.name, "node_id": node.id, "labels": node.labels}
     invited = _invite(ctx, row | {"region": node.region, "sku": node.sku, "pool": node.pool})
@@ -100,7 +100,7 @@ def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) ->
         if invitation.used_fingerprint == fingerprint and node.state != "retired":
             return node
         raise EnrolmentTokenInvalid("The enrolment token was used by another machine.", reused=invitation.id)
-    add = rejoining.rejoin if invitation.node_id else _add_node
+    add = readmission.rejoin if invitation.node_id else _add_node
     node_id = add(ctx, vault, invitation, body, jwk, seen_address)
     used = {"used_by_node": node_id, "used_fingerprint": fingerprint}
     ctx.tx.execute(update(enrolments).where(enrolments.c.id == invitation.id).values(**used))
@@ -138,14 +138,14 @@ def _add_node(
         "created_at": ctx.now,
     }
     ctx.scope = Scope((("node", node_id), ("tenant", tenant_id), PLATFORM), tenant_id=tenant_id)
-    for former in rejoining.same_machine(ctx.tx, tenant_id, body):
-        standing.replace(ctx, former, row["name"])
+    for former in readmission.same_machine(ctx.tx, tenant_id, body):
+        node_admin.replace(ctx, former, row["name"])
     try:
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(nodes).values(**row))
     except IntegrityError as error:
         raise NodeNameTaken(f"The tenant already has a node named {invitation.node_name!r}.") from error
-    origin = rejoining.origin(body.facts)
+    origin = readmission.origin(body.facts)
     node_principals.add_node_principal(ctx.tx, node_id, row["name"], tenant_id, jwk, origin, NODE_AGENT, ctx.now)
     ctx.emit("capacity.node.enrolled", node_id, {"node_name": row["name"], "address": row["address"]})
     return node_id
@@ -158,8 +158,8 @@ def trust_applied(ctx: Context, node_id: str, generation: int) -> Row[Any]:
         tell_anew(ctx, node, generation)
     elif generation > node.trust_applied:
         ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(trust_applied=generation))
-        allocating.settle(ctx, node, generation)
-    standing.reported(ctx, node)
+        allocation_service.settle(ctx, node, generation)
+    node_admin.reported(ctx, node)
     return node_row(ctx.tx, node_id)
 
 
@@ -174,5 +174,5 @@ def heartbeat(ctx: Context, node_id: str, body: schemas.Heartbeat) -> bool:
     """True if the node should renew its identity."""
     node = node_row(ctx.tx, node_id, lock=True)
     ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(facts=body.facts.model_dump()))
-    standing.reported(ctx, node)
-    return node_keys.renewal_due(ctx.tx, node_id, rejoining.origin(body.facts, body.boot_id), ctx.now)
+    node_admin.reported(ctx, node)
+    return node_keys.renewal_due(ctx.tx, node_id, readmission.origin(body.facts, body.boot_id), ctx.now)

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody import authorities, grants, task_keys
 from ..custody.vault import Vault
-from ..ledger.events import declare
+from ..events.event_log import declare
 from .schemas import TaskKey, TrustView
 from .tables import allocations, nodes
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..policy.modes import Modes, decide_modes
 from ..policy.reads import overlays_for, require
 from .reads import check_not_expired

@@ -15,7 +15,7 @@ from ..kit.json_schema import pattern_errors, translated, validator
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
 from ..policy.modes import DEFAULTS, FITTING, declares
-from .saying import describe
+from .input_errors import describe
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
 _validator = validator(SCHEMA)

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from ..access.evaluate import Scope
+from ..authz.evaluate import Scope
 from ..kit.problems import NotFound, Problem
 from ..policy.evaluate import judge
 from ..policy.modes import decide_modes

@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import APIRouter, Response
 from sqlalchemy import select
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.problems import NotFound
 from ..kit.wire import Page
 from . import reads, schemas, service

@@ -5,11 +5,11 @@ from typing import Any
 from sqlalchemy import Row, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
-from ..ledger.events import declare
 from ..policy.reads import entitlement_place, policy_row
 from ..policy.schemas import SetPolicy
 from ..policy.service import write

@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Row, select, update
 
 from ..kit.db import insert_new
 from ..kit.problems import Problem
-from ..kit.sealed import declare_sealed
+from ..kit.sealed_columns import declare_sealed
 from .states import ACTIVE, AUTHORITY, RETIRED
 from .tables import ssh_authorities
 from .vault import Vault

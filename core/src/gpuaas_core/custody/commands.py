@@ -13,8 +13,8 @@ from ..kit.db import Database
 from ..kit.problems import Problem
 from ..settings import Settings
 from . import rotation
-from .holders import OPENERS, open_holder
-from .holders.port import CustodyFailed, Holder
+from .key_providers import OPENERS, open_holder
+from .key_providers.port import CustodyFailed, Holder
 from .tables import data_keys
 from .vault import open_vault
 

@@ -9,15 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, insert, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..audit.audit_log import Entry
+from ..authz.context import Context
+from ..authz.evaluate import Scope
+from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
-from ..kit.sealed import declare_sealed
+from ..kit.sealed_columns import declare_sealed
 from ..kit.wire import canonical
-from ..ledger.audit import Entry
-from ..ledger.events import declare
 from ..tenancy.reads import project_scope
 from . import redemptions
 from .ssh_keys import SshKey

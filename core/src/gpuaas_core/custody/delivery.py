@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from joserfc import jwe
 from joserfc.jwk import ECKey, OKPKey
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..identity.reads import key_in_use
 from ..kit.problems import Problem
 from ..kit.wire import canonical

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, or_, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..authz.context import Context
+from ..authz.evaluate import Scope
+from ..events.event_log import declare
 from ..kit.ids import new_id
-from ..ledger.events import declare
 from .authorities import Certificate
 from .tables import access_grants
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Table, delete, func, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..idempotency import requests
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Problem
-from ..ledger import requests
 from .delivery import LIVES_S
 from .states import REVOKED
 from .tables import credential_bindings, credential_deliveries, credentials, secret_deliveries

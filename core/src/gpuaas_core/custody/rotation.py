@@ -11,8 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, and_, select, update
 
 from ..kit.db import Database
-from ..kit.sealed import SEALED, SealedColumn
-from .holders.port import Holder
+from ..kit.sealed_columns import SEALED, SealedColumn
+from .key_providers.port import Holder
 from .tables import data_keys
 from .vault import ROOT, Vault, add_key, newest_key, unwrap, wrapped_for
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..kit.sealed import declare_sealed
+from ..kit.sealed_columns import declare_sealed
 from ..kit.wire import canonical
 from . import redemptions
 from .delivery import sealed_to_caller

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sqlalchemy import Connection, Row, select
 
 from ..kit.db import insert_into
+from ..kit.store_facts import store_facts
 from ..kit.wire import canonical
-from ..ledger.tables import store_facts
-from .holders.embedded import Embedded
-from .holders.port import CustodyFailed, Holder
+from .key_providers.embedded import Embedded
+from .key_providers.port import CustodyFailed, Holder
 from .tables import data_keys
 
 PLATFORM = "platform"  # owner of secrets that belong to no tenant

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from cyclopts import App, Parameter
 
-from ..custody.holders import open_holder
-from ..custody.holders.embedded import FILE, INLINE
+from ..audit.audit_log import begin_again
+from ..audit.checkpoints import PURPOSE, Checkpoints
+from ..audit.verify import Verdict, streams, verify
+from ..custody.key_providers import open_holder
+from ..custody.key_providers.embedded import FILE, INLINE
 from ..custody.vault import read_vault
-from ..history.checkpoints import PURPOSE, Checkpoints
-from ..history.verify import Verdict, streams, verify
 from ..kit.clock import system_clock
 from ..kit.db import Database
-from ..ledger.audit import begin_again
 from ..settings import Settings
 from .examine import examine
 from .findings import Finding, Patient

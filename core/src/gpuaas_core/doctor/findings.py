@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ..history.checkpoints import Checkpoints
+from ..audit.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True)

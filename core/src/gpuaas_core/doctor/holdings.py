@@ -4,13 +4,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, and_, exists, func, or_, select
 
+from ..audit.verify import streams, verify
 from ..capacity.states import ALLOCATION, NODE
 from ..capacity.tables import allocations, nodes, quotas
-from ..history.verify import streams, verify
+from ..events.tables import event_heads, events
 from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, MEMBER, OF_INSTANCE
 from ..instances.tables import allocation_holds, instances, members, orphans
 from ..kit.lifecycle import Lifecycle
-from ..ledger.tables import event_heads, events
 from ..operations.states import LIVE, OPERATION
 from ..operations.tables import operations
 from ..operations.watchdog import KEPT_DAYS

@@ -6,9 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
 
+from ..audit.tables import audit
+from ..events.tables import events
+from ..idempotency.tables import seen_requests
 from ..instances.states import DECOMMISSION, INSTANCE
 from ..instances.tables import instances
-from ..ledger.tables import audit, events, seen_requests
 from ..operations.states import LIVE, OPERATION, RETRYABLE
 from ..operations.tables import operations
 from .findings import REPORT, Patient, Violation, each

@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, select
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..authz.context import Context
+from ..authz.evaluate import Scope
+from ..events.event_log import declare
 from ..kit.db import insert_into
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from ..tenancy.reads import project_scope, scope_in_tenant
 from . import roles, schemas
 from .directory import find_principal

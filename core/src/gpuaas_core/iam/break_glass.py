@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
-from ..access.context import Context
-from ..access.permissions import NEEDS_APPROVAL
+from ..audit.audit_log import Entry
+from ..authz.context import Context
+from ..authz.permissions import NEEDS_APPROVAL
+from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.audit import Entry
-from ..ledger.events import declare
 from ..tenancy.reads import tenant_scope
 from . import schemas
 from .errors import SecondPersonNeeded

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import break_glass, schemas
 from .tables import break_glass as table

@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
-from ..access.context import Context
-from ..access.evaluate import evaluate
-from ..access.permissions import OPERATOR_KEYS, PERMISSIONS, UNLENDABLE
-from ..access.rules import rules_at
+from ..authz.context import Context
+from ..authz.evaluate import evaluate
+from ..authz.permissions import OPERATOR_KEYS, PERMISSIONS, UNLENDABLE
+from ..authz.rules import rules_at
+from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from ..tenancy.reads import project_scope
 from . import roles, schemas
 from .directory import find_principal

@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Row, Select, delete, insert, select
 
-from ..access.context import Context
-from ..access.evaluate import PATTERN, PLATFORM, Deny, covers
-from ..access.permissions import PERMISSIONS, UNDENIABLE
-from ..access.rules import deny_rules
+from ..authz.context import Context
+from ..authz.evaluate import PATTERN, PLATFORM, Deny, covers
+from ..authz.permissions import PERMISSIONS, UNDENIABLE
+from ..authz.rules import deny_rules
+from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from ..tenancy.reads import ids_of_projects_in, scope_in_tenant
 from . import schemas
 from .errors import PermissionUnknown, Undeniable

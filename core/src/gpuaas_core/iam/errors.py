@@ -1,6 +1,6 @@
 """Errors of roles, role bindings, deny rules, delegations and break-glass."""
 
-from ..access.context import Denied
+from ..authz.context import Denied
 from ..kit.problems import Problem
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from ..access.evaluate import BREAK_GLASS, Deny, Grant, Principal, Scope, evaluate
-from ..access.permissions import PERMISSIONS
-from ..access.rules import rules_at
+from ..authz.evaluate import BREAK_GLASS, Deny, Grant, Principal, Scope, evaluate
+from ..authz.permissions import PERMISSIONS
+from ..authz.rules import rules_at
 from ..kit.problems import UNSEEN, NotFound
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, exists, or_, select
 
-from ..access.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
-from ..access.permissions import BREAK_GLASS as OPENABLE
-from ..access.permissions import PERMISSIONS, UNLENDABLE
+from ..authz.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
+from ..authz.permissions import BREAK_GLASS as OPENABLE
+from ..authz.permissions import PERMISSIONS, UNLENDABLE
 from .tables import break_glass, custom_roles, delegations, principals, role_bindings
 
 # Read together with the session: callers without grants, which are most, cost no further query.

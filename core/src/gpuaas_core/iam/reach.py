@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, or_, true
 
-from ..access.evaluate import Principal
+from ..authz.evaluate import Principal
 from .tables import break_glass, delegations, principals
 
 

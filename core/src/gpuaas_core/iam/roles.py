@@ -4,14 +4,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, select
 
-from ..access.context import Context
-from ..access.evaluate import Principal, Scope, keys_at
-from ..access.permissions import APPOINT_OPERATOR, APPOINTED_BY, BINDABLE, OPERATOR_KEYS, PERMISSIONS, ROLES
-from ..access.rules import decide
+from ..authz.context import Context
+from ..authz.evaluate import Principal, Scope, keys_at
+from ..authz.permissions import APPOINT_OPERATOR, APPOINTED_BY, BINDABLE, OPERATOR_KEYS, PERMISSIONS, ROLES
+from ..authz.rules import decide
+from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from . import schemas
 from .errors import (
     GrantExceedsOwn,

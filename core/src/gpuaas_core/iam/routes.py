@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import bindings, deny_rules, explain, roles, schemas
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from fastapi import Response
 from sqlalchemy import Connection
 
-from ..edge.call import Call
+from ..http.call import Call
 from ..kit.problems import Problem
 from .errors import IdentityCloned, IdentitySuperseded
 

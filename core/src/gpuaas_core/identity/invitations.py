@@ -9,8 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Principal, Scope
+from ..authz.context import Context
+from ..authz.evaluate import Principal, Scope
+from ..events.event_log import declare
 from ..iam import roles
 from ..iam.bindings import bind
 from ..iam.directory import get_principal
@@ -18,7 +19,6 @@ from ..iam.principals import principal_of
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
 from ..kit.vault import Vault
-from ..ledger.events import declare
 from ..tenancy.reads import scope_in_tenant, tenant_scope
 from . import schemas
 from .errors import EmailTaken, InvitationInvalid

@@ -16,8 +16,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Principal
+from ..authz.context import Context
+from ..authz.evaluate import Principal
+from ..events.event_log import declare
 from ..iam import roles
 from ..iam.bindings import bind
 from ..iam.directory import get_principal, select_principals
@@ -25,7 +26,6 @@ from ..iam.principals import principal_of
 from ..kit.db import delete_some
 from ..kit.problems import Problem
 from ..kit.vault import Vault
-from ..ledger.events import declare
 from ..tenancy.reads import tenant_scope
 from . import invitations, users
 from .errors import OidcRefused, OidcStateInvalid

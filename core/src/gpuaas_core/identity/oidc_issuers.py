@@ -15,7 +15,7 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from ..edge.console import LOOPBACK
+from ..http.console import LOOPBACK
 from ..kit.clock import Clock
 from .errors import IssuerNotAccepted, IssuerUnreachable, OidcRefused
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..iam import roles
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..kit.sealed import declare_sealed
+from ..kit.sealed_columns import declare_sealed
 from ..kit.vault import Vault
-from ..ledger.events import declare
 from ..tenancy.reads import ids_of_tenants_named
 from . import schemas
 from .errors import DomainsNeeded

@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from ..access.context import Context
-from ..edge import console
-from ..edge.call import Call, Caller, needs, public
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http import console
+from ..http.call import Call, Caller, needs, public
+from ..http.lists import Cursor, Limit, page
 from ..kit.problems import Problem
 from ..kit.wire import Page
 from . import oidc, oidc_providers, schemas, sessions

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query, Response
 from sqlalchemy import Connection, Row
 
-from ..access.context import Context
-from ..edge import console
-from ..edge.call import Call, Caller, needs, public
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http import console
+from ..http.call import Call, Caller, needs, public
+from ..http.lists import Cursor, Limit, page
 from ..iam import explain
 from ..iam.directory import get_principal, select_principals
 from ..iam.routes import Permission

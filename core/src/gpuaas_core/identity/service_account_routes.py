@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import schemas, service_accounts
 

@@ -4,9 +4,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, select, update
 
-from ..access.context import Context
-from ..access.evaluate import Place, Scope
-from ..access.permissions import OPERATOR_KEYS
+from ..authz.context import Context
+from ..authz.evaluate import Place, Scope
+from ..authz.permissions import OPERATOR_KEYS
+from ..events.event_log import declare
 from ..iam import roles
 from ..iam.bindings import bind, roles_held_by, unbind_all
 from ..iam.directory import add_principal, change_principal, get_principal, select_principals
@@ -14,7 +15,6 @@ from ..iam.principals import principal_of, with_grants
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
-from ..ledger.events import declare
 from ..tenancy.reads import project_scope, tenant_scope
 from . import assertions, schemas
 from .errors import KeyTaken, TooManyKeys

@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, insert, select, update
 
-from ..access.context import Context, TokenExpired, Unauthenticated
-from ..access.evaluate import Principal
-from ..edge.console import PREFIX as CONSOLE
+from ..authz.context import Context, TokenExpired, Unauthenticated
+from ..authz.evaluate import Principal
+from ..events.event_log import declare
+from ..http.console import PREFIX as CONSOLE
 from ..iam.principals import WITH_GRANT_FLAG, principal_of, with_grants
 from ..kit.db import delete_some
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from ..tenancy.reads import tenant_scope
 from . import schemas
 from .tables import sessions

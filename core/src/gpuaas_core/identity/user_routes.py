@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Caller, needs, public
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs, public
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import invitations, passwords, schemas, users
 from .users import principal_view

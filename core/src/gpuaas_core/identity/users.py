@@ -4,15 +4,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select
 
-from ..access.context import Context
-from ..access.evaluate import PLATFORM, Principal
-from ..access.permissions import PLATFORM_ADMIN
+from ..audit import audit_log
+from ..authz.context import Context
+from ..authz.evaluate import PLATFORM, Principal
+from ..authz.permissions import PLATFORM_ADMIN
+from ..events.event_log import declare
 from ..iam.bindings import bind
 from ..iam.directory import add_principal, add_unless_taken, change_principal, get_principal, select_principals
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..ledger import audit
-from ..ledger.events import declare
 from ..tenancy import visibility
 from ..tenancy.reads import ids_of_tenants_named
 from ..tenancy.schemas import TenantView
@@ -128,7 +128,7 @@ def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) ->
         user_id = row.id
         change_principal(tx, user_id, password_hash=password_hash)
     bind(tx, user_id, PLATFORM_ADMIN, *PLATFORM, None, now)
-    audit.by_operator(tx, "platform.admin.create", f"{'new' if row is None else 'new password for'} {user_id}", now)
+    audit_log.by_operator(tx, "platform.admin.create", f"{'new' if row is None else 'new password for'} {user_id}", now)
     return user_id
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import Row, update
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.lifecycle import WrongMoment
 from . import actions, schemas
 from .holds import release_unused
 from .reads import instance_row, live_operations, member_row, members_of, orphan_row
-from .record import instance_facts, move_instance, move_member, record_orphan
 from .states import INSTANCE, MEMBER
 from .tables import orphans
+from .transitions import instance_facts, move_instance, move_member, record_orphan
 from .work import Work
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, exists, or_, select
 
-from ..access.context import Context
-from ..access.rules import decide
-from ..capacity.revoking import revoke as tell_host
+from ..authz.context import Context
+from ..authz.rules import decide
+from ..capacity.revocation import revoke as tell_host
 from ..capacity.tables import allocations, nodes
 from ..capacity.trust import HOLDING
 from ..custody import grants
@@ -25,8 +25,8 @@ from ..operations.states import LIVE
 from ..operations.tables import operations
 from ..tenancy.reads import project_scope
 from .access_schemas import AccessGrantView
+from .certificates import OBSERVATION, PERSON
 from .errors import GrantOver
-from .granting import OBSERVATION, PERSON
 from .reads import LEAVING
 from .states import OF_MEMBER, REPLACE
 from .tables import allocation_holds, instances, members

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import access
 from . import access_schemas as schemas

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
-from ..capacity import allocating, schemas
+from ..authz.context import Context
+from ..capacity import allocation_service, schemas
 from ..capacity import reads as capacity
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
-from ..tasks import wiping
+from ..node_tasks import wipe
 from . import holds, integration, reads
 from .schemas import NoteIntegration
 
@@ -25,7 +25,7 @@ Word = Annotated[str | None, Query(max_length=63)]
 async def create_allocation(call: Caller, project_id: str, body: schemas.CreateAllocation) -> Response:
     """Holds a machine for the project; `active` once the machine itself trusts the allocation."""
     return await call.write(
-        lambda ctx: _view(ctx, allocating.create_allocation(ctx, project_id, body)),
+        lambda ctx: _view(ctx, allocation_service.create_allocation(ctx, project_id, body)),
         status=201,
         location=lambda view: f"/v1/projects/{project_id}/allocations/{view.id}",
     )
@@ -57,9 +57,9 @@ async def get_allocation(call: Caller, project_id: str, allocation_id: str) -> s
 )
 async def release_allocation(call: Caller, project_id: str, allocation_id: str) -> Response:
     def release(ctx: Context) -> schemas.AllocationView:
-        allocating.hold_allocation(ctx, project_id, allocation_id)
+        allocation_service.hold_allocation(ctx, project_id, allocation_id)
         holds.check_not_in_use(ctx, allocation_id)
-        return _view(ctx, wiping.release(ctx, project_id, allocation_id))
+        return _view(ctx, wipe.release(ctx, project_id, allocation_id))
 
     return await call.write(release)
 
@@ -74,7 +74,7 @@ async def extend_allocation(
 ) -> Response:
     """Moves the end of the lease; also of one that is overdue."""
     return await call.write(
-        lambda ctx: _view(ctx, allocating.extend_allocation(ctx, project_id, allocation_id, body.expires_in_s))
+        lambda ctx: _view(ctx, allocation_service.extend_allocation(ctx, project_id, allocation_id, body.expires_in_s))
     )
 
 
@@ -88,7 +88,7 @@ async def request_allocations(call: Caller, project_id: str, body: schemas.Reque
     """Holds machines of a kind, chosen by the platform: as many as asked for, or none."""
 
     def request(ctx: Context) -> schemas.AllocationsView:
-        rows = allocating.request_allocations(ctx, project_id, body)
+        rows = allocation_service.request_allocations(ctx, project_id, body)
         return schemas.AllocationsView(items=[_view(ctx, row) for row in rows])
 
     return await call.write(request, status=201)

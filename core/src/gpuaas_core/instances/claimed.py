@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody.vault import Vault
 from ..operations.claims import held_with_target
-from . import granting, schemas
+from . import certificates, schemas
 from .fencing import check_not_fenced
 from .reads import instance_row
 from .work import Work, work_of
@@ -25,4 +25,4 @@ def grant_access(
 ) -> schemas.GrantView:
     row, instance = held(ctx, project_id, operation_id, body.claim_epoch)
     check_not_fenced(ctx, row, body.allocation_id)
-    return granting.grant(ctx, vault, instance, row, body)
+    return certificates.grant(ctx, vault, instance, row, body)

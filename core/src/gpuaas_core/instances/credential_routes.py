@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody.credentials import credentials_of
 from ..custody.redemptions import AlreadyDelivered
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.problems import Problem
 from ..kit.wire import Page
 from . import credential_schemas as schemas

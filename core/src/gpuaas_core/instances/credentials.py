@@ -4,19 +4,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody import credentials, redemptions, ssh_keys
 from ..custody.delivery import LIVES_S, sealed_to_caller
 from ..custody.states import BIND, CREDENTIAL, REDEEM
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound, Problem
-from ..ledger.events import declare
 from . import credential_schemas as schemas
 from .claimed import held as held_operation
 from .reads import instance_row
-from .record import instance_facts
 from .tables import instances
+from .transitions import instance_facts
 
 declare(
     {

@@ -12,19 +12,19 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, insert, or_, select
 
-from ..access.context import Context
-from ..capacity.revoking import revoke
+from ..authz.context import Context
+from ..capacity.revocation import revoke
 from ..capacity.tables import nodes
 from ..custody import grants
 from ..custody.tables import access_grants
 from ..kit.clock import rfc3339
 from ..kit.ids import new_id
 from ..kit.wire import canonical
+from .certificates import PERSON
 from .departure_schemas import DepartureCertificateView
 from .errors import EvidenceMissing, EvidenceNotClean, EvidenceUnverifiable
-from .granting import PERSON
-from .record import instance_facts
 from .tables import departure_certificates
+from .transitions import instance_facts
 from .work import Work
 
 FORMAT = 1  # of the statement: another number when a field comes or goes, or copies could not be compared

@@ -3,11 +3,11 @@
 from fastapi import APIRouter, Response
 from sqlalchemy import select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..catalog import reads as catalog
 from ..catalog import service as catalog_service
 from ..catalog.schemas import DisabledEntitlementView
-from ..edge.call import Caller, needs
+from ..http.call import Caller, needs
 from .tables import instances
 
 router = APIRouter(prefix="/v1/projects/{project_id}/entitlements", tags=["catalog"])

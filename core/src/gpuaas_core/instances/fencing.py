@@ -9,17 +9,17 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..capacity.reads import node_row
-from ..capacity.revoking import revoke
+from ..capacity.revocation import revoke
 from ..capacity.states import UNHEARD
 from ..custody import grants
 from ..custody.tables import access_grants
 from .actions import fences
 from .errors import HostFenced, MachineReports
 from .reads import member_row
-from .record import instance_facts
 from .states import REMOVE, REPLACE
+from .transitions import instance_facts
 from .work import Work
 
 WITHOUT_EVIDENCE = "apps.operation.abandon"  # nobody will have seen the machine clean, so this key is asked for, too

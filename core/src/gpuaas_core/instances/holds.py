@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..capacity.errors import AllocationInUse
 from .placement import Placement
 from .tables import allocation_holds, instances, members

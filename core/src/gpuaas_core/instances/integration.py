@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
-from ..capacity import allocating
+from ..authz.context import Context
+from ..capacity import allocation_service
 from ..capacity.reads import allocations_by_id
 from .claimed import held
 from .errors import AllocationNotOfOperation
@@ -24,4 +24,4 @@ def note(ctx: Context, project_id: str, operation_id: str, body: NoteIntegration
     on = {member.allocation_id for member in members_of(ctx.tx, instance.id)}
     if allocation is None or allocation.id not in on:
         raise AllocationNotOfOperation(f"{body.allocation_id!r} is not an allocation of this instance.")
-    return allocating.integrate(ctx, allocation, body.integration)
+    return allocation_service.integrate(ctx, allocation, body.integration)

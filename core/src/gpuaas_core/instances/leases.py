@@ -6,12 +6,12 @@ as soon as it is free, or lives on if somebody extends it.
 
 from sqlalchemy import exists, select
 
-from ..access.context import Context
-from ..access.evaluate import Scope
-from ..capacity import allocating
+from ..authz.context import Context
+from ..authz.evaluate import Scope
+from ..capacity import allocation_service
 from ..capacity.states import ALLOCATION
 from ..capacity.tables import allocations
-from ..tasks import wiping
+from ..node_tasks import wipe
 from .reads import used_by
 from .tables import allocation_holds
 
@@ -30,11 +30,11 @@ def end_due(ctx: Context) -> int:
 
 
 def _end(ctx: Context, project_id: str, allocation_id: str) -> None:
-    row = allocating.hold_allocation(ctx, project_id, allocation_id)
+    row = allocation_service.hold_allocation(ctx, project_id, allocation_id)
     if row.state not in _ENDABLE or row.expires_at is None or row.expires_at > ctx.now:
         return  # somebody was faster
     if not used_by(ctx.tx, [row.id]):
-        wiping.release(ctx, project_id, allocation_id)
+        wipe.release(ctx, project_id, allocation_id)
         ctx.note_own(Scope(tenant_id=row.tenant_id, project_id=row.project_id), row.id, "its lease has ended")
     elif row.overdue_since is None:
-        allocating.mark_overdue(ctx, row)
+        allocation_service.mark_overdue(ctx, row)

@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, as_response, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.etags import tagged
+from ..http.lists import Cursor, Limit, as_response, page
 from ..kit.wire import Page
 from ..operations.schemas import Because, Justified, Retry
 from . import abandonment, member_schemas, membership, reads, schemas, views

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row, func, insert, select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..catalog.admission import admit
 from ..catalog.reads import version_row
 from ..kit.ids import new_id
@@ -17,10 +17,10 @@ from .holds import hold
 from .placement import check_allocations, check_count, check_kept_for, rules_of
 from .plans import hosts_of, planned
 from .reads import instance_row, live_operations, manifest_of, member_row, members_of, staying_in
-from .record import instance_facts, move_member
 from .states import ADD, KINDS, REMOVE, REPLACE
 from .tables import members
 from .targets import queue_member_operation
+from .transitions import instance_facts, move_member
 from .views import accepted_view, batch_view
 
 Found = dict[str, Row[Any]]

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..catalog.admission import modes_for
 from ..policy.modes import Modes
 from .errors import OperatingModeRefused

@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
+from ..authz.context import Context
+from ..http.call import Caller, needs
 from . import observations, schemas
 from .observation_schemas import Observation, ObservedView
 

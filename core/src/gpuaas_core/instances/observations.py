@@ -9,17 +9,17 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..catalog.reads import check_not_expired
 from ..custody.vault import Vault
-from . import granting, operators, schemas
+from . import assignment, certificates, schemas
 from .access import worked_on
 from .errors import NotObservable, ObservationOutdated, ObserverNotController
 from .observation_schemas import MemberObservation, Observation, ObservedView
 from .reads import instance_row, live_operations, member_row, members_of, work_row
-from .record import instance_facts
 from .reporting import checked_conditions
 from .tables import instances, members
+from .transitions import instance_facts
 
 _SEEN_OF_MEMBER = {"runtime_state", "runtime_version", "adapter_detail"}
 
@@ -57,14 +57,14 @@ def grant_access(
     if ctx.tx.execute(select(worked_on(body.allocation_id))).scalar():
         raise NotObservable("An operation works on this machine.")
     looked_at = work_row(ctx.tx, project_id, instance.last_operation_id)
-    return granting.grant(ctx, vault, instance, looked_at, body, purpose=granting.OBSERVATION)
+    return certificates.grant(ctx, vault, instance, looked_at, body, purpose=certificates.OBSERVATION)
 
 
 def _observable(ctx: Context, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
     if ctx.principal.kind != "service_account":
         raise ObserverNotController("Only a service account says what it sees of an instance.")
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
-    operators.check_serves(ctx, instance)
+    assignment.check_serves(ctx, instance)
     check_not_expired(ctx.tx, project_id, instance.app_slug, ctx.now)
     if instance.state != "running":
         raise NotObservable(f"The instance is {instance.state}.")

@@ -4,12 +4,12 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from . import schemas
 from .errors import ConditionReserved, GenerationOutdated, OutcomeConflict
 from .reads import members_by_id
-from .record import move_member
 from .states import APPLIES_SPEC, DECOMMISSION, KINDS, NEW_VERSION, OF_INSTANCE, REMOVE, REPLACE, REPORTED
+from .transitions import move_member
 from .work import Work
 
 READY = ("Ready", "True")

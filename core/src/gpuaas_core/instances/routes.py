@@ -5,16 +5,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.etags import tagged
-from ..edge.lists import Cursor, Limit, as_response, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.etags import tagged
+from ..http.lists import Cursor, Limit, as_response, page
 from ..kit.wire import Page
 from ..operations.rows import OperationRow
 from ..operations.schemas import Because, Justified, OperationView
 from ..operations.tables import operations
 from ..operations.views import operation_view
-from . import abandonment, changes, departures, reads, schemas, service, views
+from . import abandonment, day2, departures, reads, schemas, service, views
 from .departure_schemas import DepartureCertificateView
 from .tables import departure_certificates, instances, orphans
 
@@ -116,7 +116,7 @@ async def rotate_instance_keys(
 async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: Because | None) -> Response:
     reason = body.reason if body else None
     return await call.write(
-        lambda ctx: changes.ask(ctx, project_id, instance_id, kind, reason=reason),
+        lambda ctx: day2.ask(ctx, project_id, instance_id, kind, reason=reason),
         status=202,
         location=_where(project_id),
     )
@@ -139,10 +139,10 @@ async def update_instance(
 
     With `validate_only`: each changed input with its effect; nothing is written, and If-Match may be left out."""
     if body.validate_only:
-        planned = await call.read(lambda ctx: changes.plan_update(ctx, project_id, instance_id, body, if_match))
+        planned = await call.read(lambda ctx: day2.plan_update(ctx, project_id, instance_id, body, if_match))
         return Response(planned.model_dump_json(), media_type="application/json")
     return await call.write(
-        lambda ctx: changes.change_inputs(ctx, project_id, instance_id, body, if_match),
+        lambda ctx: day2.change_inputs(ctx, project_id, instance_id, body, if_match),
         status=202,
         location=_where(project_id),
     )
@@ -152,7 +152,7 @@ async def update_instance(
 async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> Response:
     """To another published version of the same app; the instance has it once the operation succeeds."""
     return await call.write(
-        lambda ctx: changes.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
+        lambda ctx: day2.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
     )
 
 
@@ -161,7 +161,7 @@ async def roll_back_instance(call: Caller, project_id: str, instance_id: str, bo
     """To the version before the last upgrade, or out of an upgrade that failed."""
     reason = body.reason if body else None
     return await call.write(
-        lambda ctx: changes.roll_back(ctx, project_id, instance_id, reason=reason),
+        lambda ctx: day2.roll_back(ctx, project_id, instance_id, reason=reason),
         status=202,
         location=_where(project_id),
     )

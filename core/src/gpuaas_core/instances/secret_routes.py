@@ -5,11 +5,11 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody.redemptions import AlreadyDelivered
 from ..custody.secrets import secrets_of
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.problems import Problem
 from ..kit.wire import Page
 from . import reads, schemas, secrets

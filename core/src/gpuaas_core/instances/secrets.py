@@ -4,17 +4,17 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody import secrets
 from ..custody.delivery import LIVES_S
 from ..custody.vault import Vault
+from ..events.event_log import declare
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import NotFound
-from ..ledger.events import declare
 from . import schemas
 from .claimed import held
 from .reads import instance_row
-from .record import instance_facts
+from .transitions import instance_facts
 from .work import Work
 
 declare(

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..catalog.admission import admit
 from ..catalog.manifest import check_inputs
 from ..catalog.reads import deployable, warnings_of
@@ -15,17 +15,17 @@ from ..kit.wire import counted
 from ..operations.recovery import supersede
 from ..operations.targets import target_of
 from ..policy.modes import Modes
-from . import actions, modes, operators, schemas
+from . import actions, assignment, modes, schemas
 from .errors import NameTaken
 from .holds import hold
 from .membership import add_member
 from .placement import Placement, check_allocations, check_kept_for, place
 from .plans import hosts_of, hosts_of_members, planned
 from .reads import instance_row, live_operations, manifest_of, members_of
-from .record import instance_facts, move_instance, move_member
 from .states import DECOMMISSION, DEPLOY
 from .tables import instances
 from .targets import queue_operation
+from .transitions import instance_facts, move_instance, move_member
 from .views import accepted_view
 
 
@@ -102,7 +102,7 @@ def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock:
     requested = modes.requested(body)
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
     check_inputs(version.manifest, body.inputs)
-    operators.check_usable(ctx, project_id, body.operator_id)
+    assignment.check_usable(ctx, project_id, body.operator_id)
     placement = place(version.manifest, body.topology, body.placement_intent)
     taken = select(instances.c.id).where(
         instances.c.project_id == project_id, instances.c.name == body.name, instances.c.state != "deleted"

@@ -10,18 +10,18 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..capacity.errors import NodeSuspended
 from ..capacity.reads import allocations_by_id
 from ..capacity.states import SILENT
 from ..capacity.trust import people_of
 from ..custody.vault import Vault
-from . import granting
+from . import certificates
 from .access_schemas import OpenSshSession, SshSessionView
 from .errors import MemberNotEnterable
 from .fencing import check_not_fenced
 from .reads import LEAVING, instance_row, live_operations, member_row, work_row
-from .record import instance_facts
+from .transitions import instance_facts
 
 LASTS_S = 8 * 3600  # machines end a session after this long, from when it began (the agent's people.py)
 
@@ -35,15 +35,15 @@ def open_session(
     allocation = _enterable(ctx, instance, member)
     latest = work_row(ctx.tx, project_id, instance.last_operation_id)
     of = {"operation_id": latest.id, "claim_epoch": latest.claim_epoch, "allocation_id": allocation.id}
-    ends_at = ctx.now + (granting.OPENS_S + LASTS_S) * 1000
-    given = granting.certify(
+    ends_at = ctx.now + (certificates.OPENS_S + LASTS_S) * 1000
+    given = certificates.certify(
         ctx,
         vault,
         allocation,
         body,
         principal=people_of(allocation.id),
         key_id=f"{ctx.principal.id}/1",
-        book=of | {"purpose": granting.PERSON, "member_id": member_id, "ends_at": ends_at},
+        book=of | {"purpose": certificates.PERSON, "member_id": member_id, "ends_at": ends_at},
     )
     facts = of | {"grant_id": given.id, "member_id": member_id, "component_key": member.component_key}
     ctx.emit("apps.access.opened", given.id, instance_facts(instance) | facts)

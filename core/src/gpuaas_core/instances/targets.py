@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, exists, update
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.problems import Problem
 from ..operations import queue as engine
 from ..operations.rows import Json, OperationRow
@@ -19,7 +19,7 @@ from ..operations.targets import Order, Target, Wire
 from . import actions, schemas, views
 from .abandonment import give_instance_up, give_member_up
 from .departures import leave_machines
-from .endings import finish_instance, finish_member, leave_failed, leave_undone
+from .outcomes import finish_instance, finish_member, leave_failed, leave_undone
 from .reads import (
     instance_row,
     live_operations,
@@ -28,10 +28,10 @@ from .reads import (
     members_of,
     try_instance_row,
 )
-from .record import instance_facts, move_instance, move_member
 from .reporting import observed_of_instance, report_members, seen_of_instance
 from .states import DECOMMISSION, DEPLOY, KINDS, OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
 from .tables import instances, members
+from .transitions import instance_facts, move_instance, move_member
 from .work import Work, work_of
 
 LEAVES = (DECOMMISSION, REMOVE, REPLACE)

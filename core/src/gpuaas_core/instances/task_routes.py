@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from ..edge.call import Caller, needs
-from ..tasks.reads import task_of_operation
-from ..tasks.routes import view
-from ..tasks.schemas import LONGEST_WAIT_S, AskTask, TaskView
-from ..tasks.states import LIVE
+from ..http.call import Caller, needs
+from ..node_tasks.reads import task_of_operation
+from ..node_tasks.routes import view
+from ..node_tasks.schemas import LONGEST_WAIT_S, AskTask, TaskView
+from ..node_tasks.states import LIVE
 from . import tasks
 
 router = APIRouter(prefix="/v1/projects/{project_id}/operations/{operation_id}/tasks", tags=["controllers"])

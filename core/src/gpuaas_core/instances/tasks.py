@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..capacity.reads import allocations_by_id, node_row
 from ..kit.ids import new_id
-from ..tasks import kinds, service
-from ..tasks.fetching import FETCH, resolve_fetch
-from ..tasks.schemas import AskTask
+from ..node_tasks import kinds, service
+from ..node_tasks.artifact_fetch import FETCH, resolve_fetch
+from ..node_tasks.schemas import AskTask
 from .claimed import held
 from .errors import AllocationNotOfOperation
 from .fencing import check_not_fenced

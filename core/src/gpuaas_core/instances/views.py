@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from ..edge.etags import in_halves
+from ..http.etags import in_halves
 from ..operations.errors import NotRetryable
 from ..operations.rows import OperationRow
 from ..operations.states import STUCK

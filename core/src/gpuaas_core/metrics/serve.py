@@ -4,7 +4,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, make_asgi_app
 
-from ..edge.call import Platform
+from ..http.call import Platform
 from .requests import RequestMetrics
 from .store import StoreMetrics
 

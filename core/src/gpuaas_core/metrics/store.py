@@ -9,10 +9,10 @@ from sqlalchemy import Connection, func, select
 
 from ..capacity.states import NODE
 from ..capacity.tables import nodes
-from ..history.fanout import lag
+from ..events.fanout import lag
+from ..events.tables import event_heads
 from ..kit.clock import Clock
 from ..kit.db import Database
-from ..ledger.tables import event_heads
 from ..operations.states import LIVE, OPERATION, STUCK
 from ..operations.tables import operations
 

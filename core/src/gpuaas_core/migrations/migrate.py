@@ -12,8 +12,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
+from ..events.event_log import ensure_store_epoch
 from ..kit.db import full_url, hold_name, keep_private
-from ..ledger.events import ensure_store_epoch
 
 
 def alembic_config(connection: Connection) -> Config:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select, update
 
-from ..access.context import Context, Denied
+from ..authz.context import Context, Denied
 from ..iam import reach
 from ..iam.principals import with_grants
 from ..kit.problems import NotFound

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Caller, needs
+from ..http.call import Caller, needs
 from . import claims, reports, schemas
 from .places import Place, Within, takes
 from .queue import waits_at, waits_for_app

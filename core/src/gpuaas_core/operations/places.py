@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.params import Depends as DependsParam
 from pydantic import BaseModel
 
-from ..edge.call import REACHABLE, needs
+from ..http.call import REACHABLE, needs
 
 F = TypeVar("F", bound=Callable[..., Any])
 

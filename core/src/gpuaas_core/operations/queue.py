@@ -10,10 +10,10 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..kit.ids import new_id
-from ..ledger.events import declare
-from ..tasks.service import fence
+from ..node_tasks.service import fence
 from .errors import OperationLive
 from .reads import live_of_lock
 from .rows import Json, OperationRow

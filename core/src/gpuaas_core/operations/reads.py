@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
-from ..access.evaluate import PLATFORM, Scope
+from ..authz.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
 from ..tenancy.reads import project_scope, tenant_scope
 from .rows import OperationRow

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.wire import View
 from . import schemas, views
 from .queue import emit, move, queue, wake, write

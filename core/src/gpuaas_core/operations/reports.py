@@ -6,7 +6,7 @@ by the last report, and by progress only when the target says so (`Target.change
 
 from typing import Any
 
-from ..access.context import Context
+from ..authz.context import Context
 from . import schemas
 from .claims import held, held_with_target, lease_view, renew
 from .errors import ReportNotOfTarget

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, Response
 
-from ..edge.call import Caller, needs
-from ..edge.etags import tagged
+from ..http.call import Caller, needs
+from ..http.etags import tagged
 from ..kit.wire import View
 from . import reads, recovery, schemas, views
 from .places import Place, Within

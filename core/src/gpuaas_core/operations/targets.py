@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import ColumnElement, Connection
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..kit.wire import View

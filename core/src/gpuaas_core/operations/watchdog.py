@@ -6,9 +6,9 @@ has passed ends as `needs_attention`, with its own audit row. Old operations are
 
 from sqlalchemy import and_, delete, or_, select
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..custody.tables import access_grants
-from ..ledger import requests
+from ..idempotency import requests
 from .claims import give_up
 from .queue import unstick, write
 from .reads import scope_of

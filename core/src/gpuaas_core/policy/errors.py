@@ -1,6 +1,6 @@
 """Errors of policy."""
 
-from ..access.context import Denied
+from ..authz.context import Denied
 
 
 class PolicyDenied(Denied):

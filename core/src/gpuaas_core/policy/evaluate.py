@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..access.evaluate import PLATFORM, Place
+from ..authz.evaluate import PLATFORM, Place
 
 # Field to the noun for one of its values.
 FIELDS: dict[str, str] = {

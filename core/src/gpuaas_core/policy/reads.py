@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, tuple_
 
-from ..access.evaluate import Place, Scope
+from ..authz.evaluate import Place, Scope
 from ..kit.problems import NotFound
 from . import schemas
 from .errors import PolicyDenied

@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
-from ..edge.call import Call, Caller, needs
-from ..edge.etags import Seen, tagged
-from ..edge.lists import Cursor, Limit, page
+from ..http.call import Call, Caller, needs
+from ..http.etags import Seen, tagged
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page, Slug
 from . import reads, schemas, service
 from .evaluate import FIELDS

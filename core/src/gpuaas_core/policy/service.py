@@ -5,13 +5,13 @@ from typing import Any
 from sqlalchemy import Row, delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
-from ..access.context import Context
-from ..access.evaluate import Place
-from ..edge.etags import PreconditionFailed, Preconditions
+from ..authz.context import Context
+from ..authz.evaluate import Place
+from ..events.event_log import declare
+from ..http.etags import PreconditionFailed, Preconditions
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
-from ..ledger.events import declare
 from . import schemas
 from .reads import policy_row, policy_view
 from .tables import policies

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
-from ..access.evaluate import PLATFORM, Scope
+from ..authz.evaluate import PLATFORM, Scope
 from ..kit.problems import UNSEEN, NotFound
 from .tables import projects, tenants
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from sqlalchemy import Row, select
 
-from ..access.context import Context
-from ..edge.call import Caller, needs
-from ..edge.lists import Cursor, Limit, page
+from ..authz.context import Context
+from ..http.call import Caller, needs
+from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import schemas, service, visibility
 from .reads import project_row

@@ -4,10 +4,10 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from ..access.context import Context
+from ..authz.context import Context
+from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
-from ..ledger.events import declare
 from . import schemas
 from .errors import SlugTaken
 from .reads import project_row, project_scope, tenant_scope

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, or_, select, true
 
-from ..access.evaluate import BREAK_GLASS, PLATFORM, READING, Deny, Grant, Place, Principal, Scope, covers, evaluate
-from ..access.permissions import BREAK_THE_GLASS
-from ..access.rules import deny_rules
+from ..authz.evaluate import BREAK_GLASS, PLATFORM, READING, Deny, Grant, Place, Principal, Scope, covers, evaluate
+from ..authz.permissions import BREAK_THE_GLASS
+from ..authz.rules import deny_rules
 from . import schemas
 from .tables import projects, tenants
 

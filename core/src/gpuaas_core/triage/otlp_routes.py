@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ..access.context import Context
-from ..edge.call import Call, Caller, needs
+from ..authz.context import Context
+from ..http.call import Call, Caller, needs
 from . import otlp_rows, otlp_wire, service
 
 router = APIRouter(prefix="/v1/projects/{project_id}/otlp/v1", tags=["triage"])

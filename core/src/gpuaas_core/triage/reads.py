@@ -10,13 +10,14 @@ from typing import Any
 
 from sqlalchemy import Row, or_, select
 
-from ..access.context import Context
-from ..access.evaluate import Scope
+from ..audit.audit_log import NOT_VISIBLE
+from ..audit.tables import audit
+from ..authz.context import Context
+from ..authz.evaluate import Scope
+from ..events.event_log import PLATFORM
+from ..events.tables import events
 from ..instances.tables import instances
 from ..kit.problems import UNSEEN, NotFound, Problem
-from ..ledger.audit import NOT_VISIBLE
-from ..ledger.events import PLATFORM
-from ..ledger.tables import audit, events
 from ..operations.tables import operations
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas, verdict

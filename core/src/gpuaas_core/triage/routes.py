@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
-from ..edge.call import Caller, needs
+from ..http.call import Caller, needs
 from . import reads, schemas, service
 
 router = APIRouter(prefix="/v1", tags=["triage"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from ..access.context import Context
+from ..authz.context import Context
 from ..kit.db import delete_some
 from ..kit.ids import new_id
 from . import schemas

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from ..access.context import Denied
+from ..authz.context import Denied
 from .schemas import VerdictView
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from ..edge.seen import Seen
+from ..http.request_log import Seen
 from ..kit.clock import Clock
 from ..kit.db import Database
 from .service import add_lines

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ...history.shapes import FAMILIES, FIELDS, SHARED, family, fields
-from ...ledger.events import IDENTIFIERS, TYPES
+from ...events.event_log import IDENTIFIERS, TYPES
+from ...events.shapes import FAMILIES, FIELDS, SHARED, family, fields
 from .markdown import item, paragraph, sentence, table
 
 HEAD = """# Events

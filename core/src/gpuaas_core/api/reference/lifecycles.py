@@ -7,8 +7,8 @@ from ...custody.states import AUTHORITY, CREDENTIAL
 from ...iam.states import BREAK_GLASS
 from ...instances.states import INSTANCE, MEMBER
 from ...kit.lifecycle import Lifecycle
+from ...node_tasks.states import TASK
 from ...operations.states import OPERATION
-from ...tasks.states import TASK
 from .markdown import code, item
 
 HEAD = """# Lifecycles

@@ -3,23 +3,23 @@
 from collections.abc import Iterator
 from typing import Any, get_args
 
+from ...background import audit_checkpoints
+from ...capacity import node_admin
 from ...capacity import service as capacity
-from ...capacity import standing
 from ...catalog import manifest
 from ...custody import authorities
-from ...edge import bounds, lists
-from ...history import routes as history
-from ...history import stream
+from ...events import routes as event_routes
+from ...events import stream
+from ...http import bounds, lists
+from ...idempotency import requests
 from ...identity import assertions, invitations, login_throttle, node_keys, service_accounts, sessions
 from ...kit import wire
-from ...ledger import requests
+from ...node_tasks import kinds
+from ...node_tasks import schemas as task_schemas
+from ...node_tasks import service as tasks
 from ...operations import claims
-from ...tasks import kinds
-from ...tasks import schemas as task_schemas
-from ...tasks import service as tasks
 from ...triage import otlp_rows, otlp_wire, reads, schemas
 from ...triage import service as triage
-from ...workers import anchoring
 from .markdown import table
 
 HEAD = """# Numbers
@@ -74,8 +74,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A page of a list", f"{_most(lists.Limit)} items", "`next_cursor` leads on"),
     ],
     "Events": [
-        ("A page of events", f"{_most(history.Most)} events", "`next_after` leads on"),
-        ("A long poll", _time(_most(history.Wait)), "then an empty list"),
+        ("A page of events", f"{_most(event_routes.Most)} events", "`next_after` leads on"),
+        ("A long poll", _time(_most(event_routes.Wait)), "then an empty list"),
         (
             "A keep-alive on a quiet stream",
             f"every {_time(stream.PING_S)}",
@@ -93,8 +93,8 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("A key of a machine", _time(node_keys.LIFE_S), "renewed at two thirds, and after a reboot"),
         ("A retired key of a machine is recognised", _time(node_keys.REMEMBERED_S), "then it is unknown"),
         ("A machine reports", f"every {_time(capacity.HEARTBEAT_S)}", ""),
-        ("Silent machines become `unknown` after", _time(standing.UNKNOWN_AFTER_MS / 1000), ""),
-        ("Silent machines become `lost` after", _time(standing.LOST_AFTER_S), "or as their allocation says"),
+        ("Silent machines become `unknown` after", _time(node_admin.UNKNOWN_AFTER_MS / 1000), ""),
+        ("Silent machines become `lost` after", _time(node_admin.LOST_AFTER_S), "or as their allocation says"),
         ("A host certificate", _time(authorities.HOST_CERTIFICATE_S), "enrol again before then"),
     ],
     "Tasks of machines": [
@@ -116,7 +116,7 @@ TABLES: dict[str, list[tuple[str, str, str]]] = {
         ("Entries of one kind in a timeline", str(reads.MOST), "the newest"),
         (
             "Audit rows not yet in a checkpoint",
-            f"{anchoring.ROWS} rows or {_time(anchoring.AGE_MS / 1000)}",
+            f"{audit_checkpoints.ROWS} rows or {_time(audit_checkpoints.AGE_MS / 1000)}",
             "whichever is first",
         ),
     ],

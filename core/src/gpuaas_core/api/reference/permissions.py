@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fastapi import FastAPI
 
-from ...access.permissions import BINDABLE, EVERYBODY, PERMISSIONS, ROLES, UNDENIABLE
+from ...authz.permissions import BINDABLE, EVERYBODY, PERMISSIONS, ROLES, UNDENIABLE
 from ..app import api_routes
 from .markdown import code, item, paragraph, sentence, table
 

@@ -1,0 +1,127 @@
+"""The context of one request: principal, scope, correlation id, time, and the open transaction.
+
+Built only for a verified caller. What a service emits and records is written by `flush`, at the end of the
+transaction, so a change never exists without its event and its audit row.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ..audit import audit_log
+from ..events import event_log, heads
+from ..kit.correlation import Correlation
+from ..kit.problems import UNSEEN, NotFound, Problem
+from .evaluate import Decision, Grant, Principal, Scope
+from .rules import decide
+
+
+class Denied(Problem):
+    status, code, title = 403, "permission_denied", "Permission denied"
+    way_out = "Ask an administrator of the project or tenant for a role that holds the permission named in `detail`."
+
+
+class Unauthenticated(Problem):
+    status, code, title = 401, "unauthenticated", "Authentication required"
+    way_out = "Sign in (`gpuaas login`) or send a valid bearer token."
+
+
+class TokenExpired(Problem):
+    status, code, title = 401, "token_expired", "Access token expired"
+    way_out = "Sign in again, or get a new token with your client assertion."
+
+
+def _exit(key: str, decision: Decision) -> str:
+    """A role does not help against a deny rule, and a tenant cannot grant what belongs to the platform."""
+    if decision.decided_by == "deny":
+        return "A deny rule overrides every role. Ask an administrator to remove it (`gpuaas deny-rule list`)."
+    if key.startswith("platform."):
+        return "Only platform administrators have this permission. Ask one of them."
+    return f"Ask an administrator of the project or tenant for a role that holds {key!r} (`gpuaas iam roles`)."
+
+
+def rights_topic(principal_or_place_id: str) -> str:
+    return f"rights:{principal_or_place_id}"
+
+
+@dataclass
+class Context:
+    tx: Connection
+    principal: Principal
+    scope: Scope
+    permission: str
+    correlation: Correlation
+    now: int
+    pending: list[event_log.Pending] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
+    resource_id: str | None = None
+    reason: str = ""
+    via: Grant | None = None  # the delegation or break-glass that is used
+    notes: list[audit_log.Entry] = field(default_factory=list)
+    keeps: str | None = None  # the requested operation or batch; the answer is kept as long as that exists
+
+    def allow(self, key: str, scope: Scope | None = None) -> None:
+        """Invisible: 404; visible but not permitted: 403 (the edge records it)."""
+        decision = decide(self.tx, self.principal, key, scope or self.scope)
+        self.via = decision.via or self.via
+        if decision.allowed:
+            self.reason = decision.reason
+            return
+        if not decision.visible:
+            raise NotFound(UNSEEN)
+        extra = {"permission": key, "decided_by": decision.decided_by}
+        raise Denied(self._refusal(key, decision), way_out=_exit(key, decision), extra=extra)
+
+    def _refusal(self, key: str, decision: Decision) -> str:
+        if decision.decided_by == "deny":
+            return f"The permission {key!r} is {decision.reason}."
+        return f"{self.principal.name} lacks the permission {key!r} here."
+
+    def emit(self, type: str, subject: str, data: dict[str, Any], *, scope: Scope | None = None) -> None:
+        where = scope or self.scope
+        tenant_id = where.tenant_id or event_log.PLATFORM
+        facts = {"org_id": where.tenant_id, "project_id": where.project_id} | data
+        self.pending.append(event_log.Pending(type, tenant_id, where.project_id, subject, facts))
+        self.topics.add(f"events:{tenant_id}")
+
+    def note(self, entry: audit_log.Entry) -> None:
+        """Add an audit row, in the trail of the tenant it concerns."""
+        self.notes.append(entry)
+
+    def note_own(self, scope: Scope, resource_id: str, reason: str) -> None:
+        """For an act without a request: the trail of the tenant it concerns records who did it and why."""
+        where = {"tenant_id": scope.tenant_id, "project_id": scope.project_id, "resource_id": resource_id}
+        who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
+        self.note(audit_log.Entry(**who, **where, outcome="allowed", reason=reason))
+
+    def notify(self, *topics: str) -> None:
+        self.topics.update(topics)
+
+    def rights_changed(self, *ids: str) -> None:
+        """Of a principal, or of everyone in a scope: their waiting requests are checked again at once."""
+        self.topics.update(rights_topic(id) for id in ids)
+
+    def flush(self, *, audited: bool = True) -> None:
+        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        own = [self.entry("allowed", self.reason)] if audited or self.via else []
+        rows = [*self.notes, *own]
+        trails = [row.tenant_id or event_log.PLATFORM for row in rows]
+        heads.hold(self.tx, [*trails, *(event.tenant_id for event in self.pending)])
+        for row in rows:
+            audit_log.append(self.tx, row, now=self.now, **ids)
+        event_log.append(self.tx, self.pending, now=self.now, **ids)
+
+    def entry(self, outcome: str, reason: str) -> audit_log.Entry:
+        return audit_log.Entry(
+            actor_id=self.principal.id,
+            actor_kind=self.principal.kind,
+            permission=self.permission,
+            outcome=outcome,
+            reason=reason,
+            tenant_id=self.scope.tenant_id,
+            project_id=self.scope.project_id,
+            resource_id=self.resource_id,
+            via=self.via.id if self.via else None,
+            on_behalf_of=self.via.on_behalf_of if self.via else None,
+        )

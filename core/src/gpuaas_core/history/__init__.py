@@ -1,1 +1,0 @@
-"""Reads of the ledger: event lists, resumable streams, and the audit trail."""

@@ -1,0 +1,12 @@
+"""Small facts of the database itself: its epoch, the next id number."""
+
+from sqlalchemy import Column, String, Table, Text
+
+from .db import metadata
+
+store_facts = Table(
+    "store_facts",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
