@@ -25,8 +25,8 @@ up: setup $(if $(filter no,$(LAB)),,apt-lab) $(if $(shell command -v npm),consol
 	@$(STACK) up --port $(PORT) $(if $(filter no,$(LAB)),--no-lab) $(if $(LISTEN),--listen $(LISTEN))
 
 .PHONY: test
-test: setup apt-lab apt-test node-tools console ## Everything: lint, types, import contracts, fresh contracts, unit, API, real hosts, real Slurm.
-	@$(BIN)/python tests/everything.py
+test: setup apt-lab apt-test node-tools console ## Everything: lint, types, contracts, unit, API, real hosts, real Slurm. ONLY=claims: one part
+	@$(BIN)/python tests/everything.py $(if $(ONLY),--only '$(ONLY)')
 
 ##@ Day to day
 
@@ -57,7 +57,7 @@ contracts: setup ## Generate contracts/ and the SDK's models from the code
 
 .PHONY: soak
 soak: setup apt-lab ## The repeated proofs in full: 50 fresh instances, 50 cycles of a worker, kills in the middle of commands (half an hour)
-	@GPUAAS_SOAK=1 $(BIN)/pytest -q -s -m lab tests/test_first_sbatch.py tests/test_cycles.py tests/test_sieve.py
+	@GPUAAS_SOAK=1 $(BIN)/pytest -q -s -m lab tests/lab/test_first_sbatch.py tests/lab/test_cycles.py tests/lab/test_sieve.py
 
 .PHONY: bench
 bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, in one run
@@ -76,7 +76,7 @@ console: $(CONSOLE) ## Build the web console; the core serves it
 
 .PHONY: shots
 shots: setup apt-test console ## Pictures of every page of the console, light and dark, wide and narrow, into var/shots
-	@$(BIN)/python tests/browser/shots.py var/shots
+	@$(BIN)/python -m tests.browser.shots var/shots
 
 .PHONY: clean
 clean: down ## Also remove the environment, the data and the lab image

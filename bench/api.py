@@ -54,9 +54,10 @@ def _again(database: str, words: list[str]) -> int:
 
 
 def _one_database(name: str, rounds: int, size: int, *, gate: bool) -> int:
-    sys.path.insert(0, str(ROOT / "core" / "tests"))
-    import postgres
+    sys.path.insert(0, str(ROOT))
     import structlog
+
+    from core.tests.support import postgres
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
 
@@ -197,7 +198,8 @@ class Bench:
 
     async def _settle(self) -> None:
         from gpuaas_core.migrations.migrate import migrate
-        from world import _settle, add_machines, database_url, new_store
+
+        from core.tests.support.fixtures import _settle, add_machines, database_url, new_store
 
         place = self.folder / "world"
         place.mkdir()
@@ -218,7 +220,7 @@ class Bench:
             tx.execute(sessions.update().values(expires_at=sessions.c.expires_at + 86_400_000))
 
     async def _add_instance_of_fifty(self, place: Path) -> None:
-        from world import MovableClock, caller, open_platform
+        from core.tests.support.fixtures import MovableClock, caller, open_platform
 
         mine, self.allocations = self.allocations[:50], self.allocations[50:]
         with open_platform(place, MovableClock(), flushed=True) as platform:
@@ -287,8 +289,8 @@ class Bench:
 
     def _servers(self) -> list[Server]:
         """The core, the same by hand, and the core again on a store that has grown; each on a store of its own."""
-        from served import PROGRAM, free_port
-        from world import Store, copy_store, database_url
+        from core.tests.support.fixtures import Store, copy_store, database_url
+        from core.tests.support.served import PROGRAM, free_port
 
         store = Store(self.folder / "world", 0, self.world, {})
         made = []
@@ -417,7 +419,8 @@ def _columns(all_of_them: list[Measured]) -> Iterator[tuple[float, ...]]:
 @contextlib.contextmanager
 def _opened(place: Path) -> Iterator[Any]:
     from gpuaas_core.kit.db import Database
-    from world import database_url
+
+    from core.tests.support.fixtures import database_url
 
     db = Database(database_url(place))
     try:

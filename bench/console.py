@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests/browser"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from crowd import NAME, crowd
-from pages import Visit, chromium, expect, visiting
-from scene import Scene, scene
-from watch import MOST_ANSWER_KB, MOST_ROWS, MOST_SCRIPT_KB, MOST_SHIFT, Watch
+from tests.browser.support.browser_stack import Scene, scene
+from tests.browser.support.bulk_data import NAME, crowd
+from tests.browser.support.page_metrics import MOST_ANSWER_KB, MOST_ROWS, MOST_SCRIPT_KB, MOST_SHIFT, Watch
+from tests.browser.support.pages import Visit, chromium, expect, visiting
 
 WIDE = {"width": 1440, "height": 900}
 

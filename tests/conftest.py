@@ -1,41 +1,24 @@
-"""One ground for all journeys of a run: booting it once keeps the suite short. Long files begin first, so that two who share
-the files end at the same time."""
+"""One lab for all journeys of a run: booting it once keeps the suite short. Long files start first, so that two workers that
+share the files finish at the same time."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from gpuaas_lab.stack.up import cli_context
-from ground import Ground, lab_name, standing
 
-# The longest first, as measured; what is not here comes last. The browser's files (test_lab_…) come after those that use
-# asyncio: Playwright leaves its own loop running in the process.
-FIRST = [
-    "sieve",
-    "kill_journey",
-    "hosts_in_trouble",
-    "workers_in_trouble",
-    "day_two",
-    "settings",
-    "faults",
-    "ssh_refusals",
-    "machine_access",
-    "lab_journey",
-    "health_journey",
-    "node_tasks",
-    "lab_trouble",
-    "cycles",
-    "ssh_for_people",
-    "offline_host",
-    "first_sbatch",
-    "cluster_journey",
-    "custody_outage",
-]
-PLACE = {f"test_{name}": place for place, name in enumerate(FIRST)}
+from tests.support.lab_stack import Ground, lab_name, standing
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: PLACE.get(item.path.stem, len(PLACE)))
+    """Files marked `early` come first, in the order of their number. The browser's files come after those that use asyncio:
+    Playwright leaves its own loop running in the process."""
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    early = item.get_closest_marker("early")
+    return early.args[0] if early else 1_000
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """`make test`: every check, each with its time; a skipped test counts as a failure.
 
 Stages are a table. They start in its order, side by side where both fit on two cores: of those that need one, the long
-ones come first, so that no core is idle before those that need both. What a stage printed is shown when it ends. `--fast` leaves out what boots real hosts or another database; `--only WORD` runs the stages whose name contains it.
+ones come first, so that no core is idle before those that need both. What a stage printed is shown when it ends. `--fast` leaves out what boots real hosts or another database.
+`--only WORD` (make test ONLY=claims) runs the stages with WORD in their name, or else the tests with it in their path or name.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +23,13 @@ BIN = Path(sys.executable).parent
 SOURCES = ["core", "sdk", "agent", "cli", "lab", "apps/slurm", "tests", "bench", "tools"]
 
 # These make labs of their own.
-MAKE_UP, OWN_MACHINE = "tests/test_make_up.py", "tests/test_own_machine.py"
+MAKE_UP, OWN_MACHINE = "tests/lab/test_make_up.py", "tests/lab/test_own_machine.py"
+LAB_JOURNEYS = ["tests/lab", "tests/browser/test_lab_journey.py", "tests/browser/test_lab_trouble.py"]
 BROWSER = "tests/browser"
-SCHEMATHESIS = "core/tests/test_schemathesis.py"
-# These tamper with the store's file or its rows by hand, in SQLite's own ways; the code they prove is the same.
-ON_SQLITE_ONLY = [f"core/tests/test_{name}.py" for name in ("audit_chain", "crash_syscalls", "doctor")]
-# The store behind these does not matter: pure functions, other servers, an agent, documents made from code.
-ON_ANY_STORE = [
-    f"core/tests/test_{name}.py"
-    for name in (
-        "agent_package",
-        "api_guide",
-        "artifact_addresses",
-        "artifact_push",
-        "artifact_servers",
-        "bad_input",
-        "boundaries",
-        "bounds",
-        "breaking",
-        "contracts",
-        "custody_holders",
-        "lifecycles",
-        "mcp_journey",
-        "otlp_export",
-        "policy",
-        "reference_pages",
-        "renewal_kills",
-    )
-]
+SCHEMATHESIS = "core/tests/properties/test_schemathesis.py"
 ON_POSTGRESQL: dict[str, Any] = {"fast": False, "GPUAAS_TEST_DATABASE": "postgresql"}
+MATTERS_ON_POSTGRESQL = "not sqlite_only and not any_store"
 BY_FILE = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order that tests/conftest.py gives them
-# Minutes of processes that are killed, stopped and raced: left to `make test`. The longest single one first.
-SLOW = [f"core/tests/test_{name}.py" for name in ("two_controllers", "events_storm", "crash_matrix", "crash_syscalls")]
 
 
 @dataclass(frozen=True)
@@ -69,25 +45,28 @@ class Stage:
 
 
 def _tests(
-    name: str, *words: str, lab: bool = False, fast: bool = True, minutes: int = 15, cores: int = 1, **env: str
+    name: str,
+    *words: str,
+    lab: bool = False,
+    marks: str = "",
+    fast: bool = True,
+    minutes: int = 15,
+    cores: int = 1,
+    **env: str,
 ) -> Stage:
-    mark = "lab" if lab else "not lab"
-    argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", mark, *words]
+    marked = " and ".join(part for part in ("lab" if lab else "not lab", marks) if part)
+    argv = [str(BIN / "python"), "-m", "pytest", "-q", "-m", marked, *words]
     return Stage(name, argv, True, lab, minutes, cores, tuple(env.items()), fast and not lab)
 
 
 def _both(name: str, *words: str, minutes: int = 15, **more: Any) -> Stage:
-    """Tests that keep both cores busy by themselves. Each has half of the list, so that a file's fixtures are mostly made
-    once, and who is done first takes from the other's."""
+    """Tests that keep both cores busy by themselves. Each worker starts with half of the list, so that a file's fixtures
+    are mostly created once; a worker that is done takes tests from the other."""
     return _tests(name, "-n", "2", "--dist", "worksteal", *words, minutes=minutes, cores=2, **more)
 
 
 def _without(*paths: str) -> list[str]:
     return [f"--ignore={path}" for path in paths]
-
-
-def _slow_on_postgresql() -> list[str]:
-    return [path for path in SLOW if path not in ON_SQLITE_ONLY]
 
 
 STAGES = [
@@ -97,7 +76,7 @@ STAGES = [
     Stage("import contracts", [str(BIN / "lint-imports"), "--no-cache"]),
     Stage("contracts are fresh", [str(BIN / "gpuaas-core"), "contracts", "contracts", "--check"]),
     Stage("SDK models are fresh", [str(BIN / "python"), "-m", "gpuaas_sdk.generate", "--check"]),
-    _tests("the house", "tests", *_without(BROWSER)),
+    _tests("the house", "tests/boundary"),
     _tests("browser", BROWSER, fast=False),
     _tests("schemathesis", SCHEMATHESIS, fast=False),
     _tests("schemathesis on PostgreSQL", SCHEMATHESIS, **ON_POSTGRESQL),
@@ -111,17 +90,23 @@ STAGES = [
     Stage("console: lint, types, logic", ["npm", "--silent", "--prefix", "console", "run", "check"]),
     *[_tests(package, f"{package}/tests") for package in ("agent", "apps/slurm", "lab")],
     _tests("lab: agent", "agent/tests", lab=True),
-    _both("core", "core/tests", *_without(SCHEMATHESIS, *SLOW), minutes=30),
+    _both("core", "core/tests", *_without(SCHEMATHESIS), marks="not slow", minutes=30),
     _both(
         "core on PostgreSQL",
         "core/tests",
-        *_without(SCHEMATHESIS, *SLOW, *ON_SQLITE_ONLY, *ON_ANY_STORE),
+        *_without(SCHEMATHESIS),
+        marks=f"not slow and {MATTERS_ON_POSTGRESQL}",
         minutes=30,
         **ON_POSTGRESQL,
     ),
-    _both("crashes and races", *SLOW, fast=False),
-    _both("crashes and races on PostgreSQL", *_slow_on_postgresql(), **ON_POSTGRESQL),
-    _both("lab: journeys", "tests", *BY_FILE, *_without(MAKE_UP, OWN_MACHINE), lab=True, minutes=25),
+    _both("crashes and races", "core/tests/crash", marks="slow", fast=False),
+    _both(
+        "crashes and races on PostgreSQL",
+        "core/tests/crash",
+        marks=f"slow and {MATTERS_ON_POSTGRESQL}",
+        **ON_POSTGRESQL,
+    ),
+    _both("lab: journeys", *LAB_JOURNEYS, *BY_FILE, *_without(MAKE_UP, OWN_MACHINE), lab=True, minutes=25),
 ]
 
 
@@ -142,9 +127,17 @@ def main() -> int:
     options.add_argument("--only", default="")
     chosen = options.parse_args()
     os.chdir(ROOT)
-    stages = [s for s in STAGES if chosen.only in s.name and not (chosen.fast and not s.fast)]
+    stages = [s for s in _chosen(chosen.only) if s.fast or not chosen.fast]
     started = time.monotonic()
     return summary(run_all(stages), time.monotonic() - started)
+
+
+def _chosen(word: str) -> list[Stage]:
+    """The stages with this word in their name; if there are none, the tests with it in their path or name."""
+    named = [stage for stage in STAGES if word in stage.name]
+    if named:
+        return named
+    return [replace(stage, argv=[*stage.argv, "-k", word]) for stage in STAGES if stage.tests]
 
 
 class Room:

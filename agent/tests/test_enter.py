@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from gpuaas_agent import people, sessions
-from waits import soon
+
+from agent.tests.support.waits import soon
 
 SERIAL = 2**63 - 7
 USER = people.user_of(SERIAL)

@@ -15,7 +15,8 @@ from gpuaas_agent.identity import Node
 from gpuaas_agent.loop import Agent
 from gpuaas_agent.places import Places
 from gpuaas_agent.sshd import Sshd
-from waits import soon
+
+from agent.tests.support.waits import soon
 
 
 @pytest.fixture(autouse=True)

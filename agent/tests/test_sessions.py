@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from gpuaas_agent import people, sessions
 from gpuaas_agent.places import Places
-from waits import soon
+
+from agent.tests.support.waits import soon
 
 # A session leader with a child, a stubborn one, an orphan of the same session, and a service that left the session.
 SESSION = """

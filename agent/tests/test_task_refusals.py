@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import FILE, NODE, SAMPLES, UNIT, Desk, Host
 from gpuaas_agent.tasks import document, schema
 from gpuaas_agent.tasks.document import DOCUMENT, KINDS, Known
 from gpuaas_agent.tasks.follow import Tasks
+
+from agent.tests.support.fake_core import FILE, NODE, SAMPLES, UNIT, Desk, Host
 
 CONTRACT = Path(__file__).parents[2] / "contracts/node-tasks.json"
 MUTATIONS = 10_000

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import FILE, NODE, UNIT, UNREACHABLE, Desk, Host
 from gpuaas_agent import files, upgrade
 from gpuaas_agent.api import Api
 from gpuaas_agent.errors import Refused, Unreachable
@@ -24,7 +23,9 @@ from gpuaas_agent.tasks import follow, lease
 from gpuaas_agent.tasks.acts import upgrade_agent, wipe
 from gpuaas_agent.tasks.document import KINDS
 from gpuaas_agent.tasks.errors import TaskFailed
-from waits import soon
+
+from agent.tests.support.fake_core import FILE, NODE, UNIT, UNREACHABLE, Desk, Host
+from agent.tests.support.waits import soon
 
 
 @pytest.fixture

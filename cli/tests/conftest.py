@@ -1,17 +1,13 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "sdk" / "tests"))  # the SDK's small real HTTP server serves us too
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fake_platform import Platform
 from gpuaas_cli.main import main
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from sdk.tests.support.fake_platform import Platform
 
 
 @pytest.fixture(autouse=True)

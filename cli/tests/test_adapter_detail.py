@@ -1,7 +1,8 @@
 """Tables that apps fill: the preflight of an operation, the drift of an instance."""
 
 import pytest
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
 
 
 def checks(host: str, *answers: bool) -> dict[str, object]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from departure import departure
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from cli.tests.support.departure_certificate import departure
 
 
 @pytest.mark.usefixtures("scene")

@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from fake_platform import problem
 from gpuaas_cli.destructive import CONSEQUENCES
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from sdk.tests.support.fake_platform import problem
 
 
 def confirmed(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from fake_platform import problem, wire
 from gpuaas_cli.destructive import CONSEQUENCES
 from gpuaas_cli.operation_stream import Moment
 from gpuaas_cli.progress import Living, Steps
 from gpuaas_cli.show import lasting
 from gpuaas_sdk.client.models import TriageView
-from scene import LONG_AGO, Gpuaas, Scene
-from test_commands import LOOKING
-from test_entry import every_command
-from test_reach import options
+
+from cli.tests.support.cli_stack import LONG_AGO, Gpuaas, Scene
+from cli.tests.test_commands import LOOKING
+from cli.tests.test_entry import every_command
+from cli.tests.test_reach import options
+from sdk.tests.support.fake_platform import problem, wire
 
 DEPLOY = ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a")
 ERROR = {"code": "port_in_use", "message": "Port 6817 is taken.", "way_out": "Stop that program.", "retryable": True}

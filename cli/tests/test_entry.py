@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_platform import Platform, problem, wire
 from gpuaas_cli.command_tree import HELP, build_app
 from gpuaas_sdk import models
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from sdk.tests.support.fake_platform import Platform, problem, wire
 
 GROUPS = (
     "instance",

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_platform import wire
 from gpuaas_sdk import models as m
-from scene import PROJECT, TENANT, Gpuaas, Scene
+
+from cli.tests.support.cli_stack import PROJECT, TENANT, Gpuaas, Scene
+from sdk.tests.support.fake_platform import wire
 
 
 @pytest.mark.usefixtures("scene")

@@ -1,6 +1,6 @@
 """What an agent is offered and what it is not: secrets stay out, plans are applied once, errors say what can be done.
 
-The journey over real pipes against a real core is core/tests/test_mcp_journey.py.
+The journey over real pipes against a real core is core/tests/journeys/test_mcp_journey.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import reach
-from fake_platform import Cut, problem
 from gpuaas_cli.agents import registry
 from gpuaas_cli.agents.plans import LIFE_S, Plans
 from gpuaas_cli.agents.server import answer
@@ -20,7 +18,10 @@ from gpuaas_cli.agents.tools import Tools
 from gpuaas_cli.options import Common
 from gpuaas_sdk import Calls
 from gpuaas_sdk.client.call import call
-from scene import Scene
+
+from cli.tests.support import route_coverage
+from cli.tests.support.cli_stack import Scene
+from sdk.tests.support.fake_platform import Cut, problem
 
 DEPLOY = {"name": "train", "app_slug": "slurm", "placement_intent": {"controller": ["alloc_1"]}}
 # Looked for in the contract, not in the SDK's models: another way to the same end than registry.SECRET.
@@ -38,7 +39,7 @@ def schemas_of(part: Any, seen: frozenset[str] = frozenset()) -> Iterator[str]:
     if not isinstance(part, dict):
         return
     if (name := str(part.get("$ref", "")).rsplit("/", 1)[-1]) and name not in seen:
-        yield from schemas_of(reach.CONTRACT["components"]["schemas"][name], seen | {name})
+        yield from schemas_of(route_coverage.CONTRACT["components"]["schemas"][name], seen | {name})
     for key, value in part.items():
         if key == "properties":
             yield from value
@@ -46,13 +47,13 @@ def schemas_of(part: Any, seen: frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 def fields_of(method: str, path: str) -> set[str]:
-    operation = reach.CONTRACT["paths"][path][method.lower()]
+    operation = route_coverage.CONTRACT["paths"][path][method.lower()]
     good = {status: response for status, response in operation["responses"].items() if status < "300"}
     return {*schemas_of(operation.get("requestBody", {})), *schemas_of(good)} - NO_SECRETS
 
 
 def test_no_operation_of_an_agent_takes_or_gives_a_secret() -> None:
-    offered = {name: reach.route_of(registry._sample(one.call)) for name, one in registry.operations().items()}
+    offered = {name: route_coverage.route_of(registry._sample(one.call)) for name, one in registry.operations().items()}
     secret = {name: [f for f in fields_of(*route) if SECRET_FIELDS.search(f)] for name, route in offered.items()}
     assert not {name: found for name, found in secret.items() if found}
 
@@ -69,11 +70,11 @@ def test_everything_else_is_left_out_for_a_reason() -> None:
 def test_every_route_that_can_only_check_is_asked_to_check() -> None:
     can = {
         ("POST", path)
-        for path, known in reach.CONTRACT["paths"].items()
+        for path, known in route_coverage.CONTRACT["paths"].items()
         if "validate_only" in set(schemas_of(known.get("post", {}).get("requestBody", {})))
     }
-    asked = {reach.route_of(registry._sample(getattr(Calls, name))) for name in registry.PLANNERS.values()}
-    planned = {reach.route_of(registry._sample(getattr(Calls, name))) for name in registry.PLANNERS}
+    asked = {route_coverage.route_of(registry._sample(getattr(Calls, name))) for name in registry.PLANNERS.values()}
+    planned = {route_coverage.route_of(registry._sample(getattr(Calls, name))) for name in registry.PLANNERS}
     assert asked == planned == can, "write it into registry.PLANNERS"
 
 

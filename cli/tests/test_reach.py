@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import reach
-from fake_platform import Call
 from gpuaas_cli.command_tree import build_app
-from test_entry import GROUPS, every_command
+
+from cli.tests.support import route_coverage
+from cli.tests.test_entry import GROUPS, every_command
+from sdk.tests.support.fake_platform import Call
 
 # They talk to a platform without being about it, or without end, or to none at all.
 NEITHER = {("login",), ("logout",), ("accept",), ("password",), ("explain",), ("completion",), ("events",), ("mcp",)}
@@ -22,19 +23,19 @@ Walked = dict[tuple[str, ...], list[Call]]
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Walked:
     found: Walked = {}
-    for words, _, calls in reach.walk(tmp_path_factory.mktemp("walk")):
+    for words, _, calls in route_coverage.walk(tmp_path_factory.mktemp("walk")):
         found.setdefault(words[:2] if words[0] in GROUPS else words[:1], []).extend(calls)
     return found
 
 
 def test_every_route_is_reached_by_a_command_or_left_out_for_a_reason(walked: Walked) -> None:
-    reached = {reach.route_of(call) for calls in walked.values() for call in calls}
-    missing = reach.routes() - reached - set(reach.ABSENT)
+    reached = {route_coverage.route_of(call) for calls in walked.values() for call in calls}
+    missing = route_coverage.routes() - reached - set(route_coverage.ABSENT)
     assert not missing, (
         f"write a command for them (and walk it in reach.MORE), or say in reach.ABSENT why not: {missing}"
     )
-    assert not set(reach.ABSENT) & reached, "they are reached: take them out of reach.ABSENT"
-    assert set(reach.ABSENT) <= reach.routes(), "they are gone: take them out of reach.ABSENT"
+    assert not set(route_coverage.ABSENT) & reached, "they are reached: take them out of reach.ABSENT"
+    assert set(route_coverage.ABSENT) <= route_coverage.routes(), "they are gone: take them out of reach.ABSENT"
 
 
 def test_every_command_is_walked(walked: Walked) -> None:

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from fake_platform import problem, wire
 from gpuaas_sdk import models as m
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from sdk.tests.support.fake_platform import problem, wire
 
 
 def test_events_are_listed_and_json_is_one_per_line(

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_platform import Platform, problem
 from gpuaas_cli import failures, watch
 from gpuaas_cli.batches import Living
 from gpuaas_cli.completing import SHELLS, candidates
 from gpuaas_sdk import errors
-from scene import Gpuaas, Scene
-from test_deploy import moment
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from cli.tests.test_deploy import moment
+from sdk.tests.support.fake_platform import Platform, problem
 
 ROOT = Path(__file__).parents[2]
 

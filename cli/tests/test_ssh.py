@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_platform import problem
-from scene import Gpuaas, Scene
+
+from cli.tests.support.cli_stack import Gpuaas, Scene
+from sdk.tests.support.fake_platform import problem
 
 SEEN = """\
 #!/bin/sh

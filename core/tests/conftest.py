@@ -1,14 +1,15 @@
-"""Fixtures of the core's tests live in world.py, served.py and trail.py, so that test files can import their types by name."""
+"""Fixtures of the core's tests live in support/, so that test files can import their types by name."""
 
-import postgres
 import pytest
 import structlog
 from argon2 import PasswordHasher
-from fitting import every_event_fits
 from gpuaas_core.identity import passwords
-from served import served
-from trail import here, trail
-from world import admin, api, clock, platform, refilled, store, store_folder, world
+
+from core.tests.support import postgres
+from core.tests.support.audit_trail import here, trail
+from core.tests.support.event_schemas import every_event_fits
+from core.tests.support.fixtures import admin, api, clock, platform, refilled, store, store_folder, world
+from core.tests.support.served import served
 
 __all__ = [
     "admin",
@@ -46,4 +47,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
-collect_ignore = [] if postgres.CHOSEN else ["test_postgresql.py", "test_claim_cost.py"]
+collect_ignore = [] if postgres.CHOSEN else ["kit/test_postgresql.py", "operations/test_claim_cost.py"]

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # the helpers beside the tests, whatever pytest's import mode
-
-from fake_platform import Platform
 from gpuaas_sdk import Bearer, Client
 from gpuaas_sdk.client.backoff import Backoff
+
+from sdk.tests.support.fake_platform import Platform
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from fake_platform import Call, Cut, Handler, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Calls, Client, ServiceAccount, correlation, errors
 from gpuaas_sdk.client.models import TokenView
+
+from sdk.tests.support.fake_platform import Call, Cut, Handler, Platform, problem, wire
 
 TENANT = {"id": "ten_1", "slug": "acme", "name": "Acme", "created_at": "2026-11-15T00:00:00.000Z"}
 IDEMPOTENCY_KEY = r"[A-Za-z0-9._:-]{16,255}"

@@ -7,10 +7,11 @@ import threading
 from typing import Any
 
 import pytest
-from controlling import Stubborn, controlling, until
-from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import Again, AsyncClient, Controller, Done, Failed, MemberReport, Work, errors
 from gpuaas_sdk.client.backoff import now
+
+from sdk.tests.support.controllers import Stubborn, controlling, until
+from sdk.tests.support.fake_platform import Cut, Platform, problem
 
 # --- outcomes
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from controlling import Stubborn, controlling, nothing_was_reported, until
-from fake_platform import Cut, Platform, problem
 from gpuaas_sdk import AsyncClient, Done, ServiceAccount, Work, errors
 from gpuaas_sdk.client.backoff import now
 from gpuaas_sdk.controller.claim_runner import Pace
+
+from sdk.tests.support.controllers import Stubborn, controlling, nothing_was_reported, until
+from sdk.tests.support.fake_platform import Cut, Platform, problem
 
 
 async def test_heartbeats_keep_a_long_step_alive(platform: Platform) -> None:

@@ -7,12 +7,13 @@ import json
 from typing import Any
 
 import pytest
-from fake_platform import Call, Platform, Stream, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Client, errors
 from gpuaas_sdk.client.events import Position, afollow, follow
 from gpuaas_sdk.client.models import EventList, EventView
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from sdk.tests.support.fake_platform import Call, Platform, Stream, problem, wire
 
 PATIENT = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import toy_app
 from gpuaas_sdk.host_steps import failpoints
 from gpuaas_sdk.host_steps.errors import StaleOnHost, StepFailed
 from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_sdk.host_steps.step import Step, Task
-from toy_app import ALLOCATION, OPERATION
+
+from sdk.tests.support import toy_app
+from sdk.tests.support.toy_app import ALLOCATION, OPERATION
 
 POINTS = [(step, moment) for step in ("greet", "mark") for moment in failpoints.MOMENTS]
 

@@ -12,7 +12,8 @@ import asyncssh
 import pytest
 from gpuaas_sdk import errors
 from gpuaas_sdk.machines.machine import OUTPUT_LIMIT, Machine
-from sshd import SSHD, Ca, Desk, Sshd
+
+from sdk.tests.support.sshd import SSHD, Ca, Desk, Sshd
 
 pytestmark = pytest.mark.skipif(
     SSHD is None or os.geteuid() != 0, reason="needs Debian's openssh-server, and root to log in as"

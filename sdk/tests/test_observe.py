@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from controlling import controlling
-from controlling import until as until_within
-from fake_platform import Call, Platform, problem, wire
 from gpuaas_sdk import AsyncClient, Bearer, Done, MemberObservation, Observation, ObserveContext, ObservePolicy, Work
 from gpuaas_sdk.client.models import InstanceView, MemberView
 from gpuaas_sdk.controller.observe import SETTLED_AFTER_S, Observer
+
+from sdk.tests.support.controllers import controlling
+from sdk.tests.support.controllers import until as until_within
+from sdk.tests.support.fake_platform import Call, Platform, problem, wire
 
 PATIENT_S = 40.0  # a busy machine looks late
 OFTEN = ObservePolicy(every_s=0.05, at_once=4, within_s=0.5)

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-from fake_platform import wire
 from gpuaas_sdk.client.auth import ServiceAccount
 from gpuaas_sdk.client.models import SealedCredentialView
 from gpuaas_sdk.client.sealed import SealBroken, open_credential, open_secret
 from joserfc import jwe, jws
 from joserfc.jwk import ECKey, OKPKey
+
+from sdk.tests.support.fake_platform import wire
 
 ACCOUNT = ServiceAccount.generate(project_id="prj_1", api="https://gpu.example")
 PLATFORM = OKPKey.generate_key("Ed25519")

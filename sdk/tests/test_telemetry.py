@@ -6,9 +6,10 @@ import time
 from collections.abc import AsyncIterator
 
 import pytest
-from controlling import until
-from fake_platform import Call, Cut, Platform, problem
 from gpuaas_sdk import AsyncClient, Bearer, TelemetrySender, correlation
+
+from sdk.tests.support.controllers import until
+from sdk.tests.support.fake_platform import Call, Cut, Platform, problem
 
 PATH = r"/v1/projects/prj_1/telemetry"
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pages import Visit, chromium, visiting
 from playwright.sync_api import Browser
-from scene import Scene, scene
+
+from tests.browser.support.browser_stack import Scene, scene
+from tests.browser.support.pages import Visit, chromium, visiting
 
 
 @pytest.fixture(scope="session")

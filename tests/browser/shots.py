@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from crowd import crowd
-from pages import Visit, chromium, expect, visiting
-from scene import Scene, scene
-from test_journeys import deploy, succeeded
-from test_pages import OF_PLATFORM, OF_PROJECT, OF_TENANT, PHONE, WIDE
+from tests.browser.support.browser_stack import Scene, scene
+from tests.browser.support.bulk_data import crowd
+from tests.browser.support.pages import Visit, chromium, expect, visiting
+from tests.browser.test_journeys import deploy, succeeded
+from tests.browser.test_pages import OF_PLATFORM, OF_PROJECT, OF_TENANT, PHONE, WIDE
 
 NO_PLATFORM = {"operating_modes": {"only": ["tenant_dedicated"]}}
 LOOKS = {f"{scheme}-{size['width']}": (scheme, size) for scheme in ("light", "dark") for size in (WIDE, PHONE)}

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import notebooks
 import pytest
 from gpuaas_lab.stack.platform import wait_for
-from pages import Visit, expect
-from scene import Scene
-from test_journeys import actions_of, row, succeeded
+
+from tests.browser.support import notebooks
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect
+from tests.browser.test_journeys import actions_of, row, succeeded
 
 NAME, NEWER = "pressed", "1.5.0"
 GONE, GONE_VERB = "Machine is lost…", "Remove member"

@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from crowd import MEMBERS, NAME, crowd
-from pages import Visit, expect
-from scene import Scene
-from watch import MOST_ANSWER_KB, MOST_ROWS, MOST_SCRIPT_KB, MOST_SHIFT, Watch
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.bulk_data import MEMBERS, NAME, crowd
+from tests.browser.support.page_metrics import MOST_ANSWER_KB, MOST_ROWS, MOST_SCRIPT_KB, MOST_SHIFT, Watch
+from tests.browser.support.pages import Visit, expect
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,10 @@ The app is one the console has never heard of: what is shown of it comes from it
 
 import re
 
-from pages import Visit, expect
 from playwright.sync_api import Locator
-from scene import Scene
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect
 
 REFUSED = ["status of 401"]  # the browser itself says so of the answer that the test provokes
 

@@ -5,12 +5,23 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from ground import Ground, wait_until
-from lab_pages import LISTEN, SLOW_MS, cleared, look, looking, operation_of, steps_agree, succeeded
-from pages import Visit, expect
 from playwright.sync_api import Browser, Locator
 
-pytestmark = pytest.mark.lab
+from tests.browser.support.lab_pages import (
+    LISTEN,
+    SLOW_MS,
+    cleared,
+    look,
+    looking,
+    operation_of,
+    steps_agree,
+    succeeded,
+)
+from tests.browser.support.pages import Visit, expect
+from tests.support.lab_stack import Ground, wait_until
+
+pytestmark = [pytest.mark.lab, pytest.mark.early(10)]
+
 NAME, HEAD, FIRST, SECOND, SPARE = "clicked", "gpu1", "gpu2", "gpu4", "gpu5"
 
 

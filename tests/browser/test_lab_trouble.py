@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from ground import Ground, wait_until
-from lab_pages import (
+from playwright.sync_api import Browser
+
+from tests.browser.support.lab_pages import (
     LISTEN,
     SLOW_MS,
     cleared,
@@ -19,10 +20,11 @@ from lab_pages import (
     steps_told,
     succeeded,
 )
-from pages import Visit, expect
-from playwright.sync_api import Browser
+from tests.browser.support.pages import Visit, expect
+from tests.support.lab_stack import Ground, wait_until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.early(13)]
+
 NAME, HOST = "unlucky", "gpu6"
 
 

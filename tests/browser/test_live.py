@@ -1,8 +1,9 @@
 """Live updates: one event stream serves all tabs of a browser, and lists change while a person looks at them."""
 
-from pages import WAIT_MS, Visit, expect
 from playwright.sync_api import Request
-from scene import Scene
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import WAIT_MS, Visit, expect
 
 TABS = 10
 PASSWORD = "correct horse battery"

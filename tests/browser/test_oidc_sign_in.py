@@ -1,15 +1,12 @@
 """Signing in through an organisation's provider, with clicks: a real one, which knows more people than we let in."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from pages import Visit, expect
-from scene import Scene
 
-sys.path.append(str(Path(__file__).parents[2] / "core/tests"))
-from oidc_issuers import real_provider
+from core.tests.support.oidc_issuers import real_provider
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect
 
 LOGIN = "kim@demo.example"
 PROVIDERS = ["/interaction/"]  # its own pages ask for a font from far away

@@ -7,9 +7,10 @@ from typing import Any
 
 import gpuaas_core
 import pytest
-from pages import Visit, expect
-from scene import Scene
-from test_journeys import deploy, succeeded
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect
+from tests.browser.test_journeys import deploy, succeeded
 
 FILES = Path(gpuaas_core.__file__).parent / "console_files"
 OF_PROJECT = {

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from pages import Visit, expect, visiting
 from playwright.sync_api import Browser, Page
-from scene import Scene
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect, visiting
 
 PASSWORD, CLIENT = "correct horse battery", "console-of-the-test"
 

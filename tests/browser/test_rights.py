@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 from gpuaas_sdk import Client, ServiceAccount
-from pages import Visit, expect
-from scene import Scene
+
+from tests.browser.support.browser_stack import Scene
+from tests.browser.support.pages import Visit, expect
 
 
 def test_a_policy_is_put_in_force_explained_and_removed(visit: Visit, stage: Scene) -> None:

@@ -4,8 +4,9 @@ import pytest
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan, make
 from gpuaas_slurm.steps.catalog import Member
-from journal_places import place, postgresql, shared
-from slurm_examples import INSTANCE, PROJECT, member
+
+from apps.slurm.tests.support.journal_places import place, postgresql, shared
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT, member
 
 __all__ = ["place", "postgresql", "shared"]
 

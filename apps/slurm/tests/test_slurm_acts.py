@@ -11,7 +11,8 @@ from gpuaas_sdk.host_steps.reporter import Reporter
 from gpuaas_sdk.host_steps.runner import Runner, stage_title
 from gpuaas_sdk.host_steps.step import Step, Task, acts, in_one_go
 from gpuaas_slurm.profile import PROFILE
-from two_steps import Folder
+
+from apps.slurm.tests.support.two_steps import Folder
 
 CLAIM = Claim("inst_00000001", "op_00000001", 1)
 SECRET = b"\x00\x01key\n\xff"

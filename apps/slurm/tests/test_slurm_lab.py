@@ -24,7 +24,7 @@ def lab() -> Iterator:
 
 @pytest.fixture
 async def bed(lab, tmp_path: Path) -> AsyncIterator:
-    from slurm_on_lab import Bed
+    from apps.slurm.tests.support.slurm_on_lab import Bed
 
     made = Bed(lab, "gpu1", tmp_path)
     yield made
@@ -154,7 +154,7 @@ async def test_a_host_that_does_not_answer_is_waited_for_and_then_given_up(bed) 
 
 
 async def test_a_full_disk_is_named_before_anything_is_changed(lab, tmp_path: Path) -> None:
-    from slurm_on_lab import Bed
+    from apps.slurm.tests.support.slurm_on_lab import Bed
 
     lab.up(1, prefix="small", disk_mb=512)
     bed = Bed(lab, "small1", tmp_path)
@@ -166,7 +166,7 @@ async def test_a_full_disk_is_named_before_anything_is_changed(lab, tmp_path: Pa
 
 
 async def test_a_disk_that_fills_up_in_the_middle_is_named_and_a_retry_goes_on(lab, tmp_path: Path) -> None:
-    from slurm_on_lab import Bed
+    from apps.slurm.tests.support.slurm_on_lab import Bed
 
     lab.up(1, prefix="small", disk_mb=512)
     bed = Bed(lab, "small1", tmp_path)
@@ -180,7 +180,7 @@ async def test_a_disk_that_fills_up_in_the_middle_is_named_and_a_retry_goes_on(l
 
 
 async def test_a_missing_package_is_named_with_its_cure(lab, tmp_path: Path) -> None:
-    from slurm_on_lab import Bed
+    from apps.slurm.tests.support.slurm_on_lab import Bed
 
     lab.up(1, prefix="bare", without_packages=["slurmdbd"])
     outcome = failed(await Bed(lab, "bare1", tmp_path).deploy())

@@ -16,7 +16,8 @@ from gpuaas_sdk.host_steps.journal import Journal
 from gpuaas_slurm.reconcile import members
 from gpuaas_slurm.reconcile.cluster import reports
 from gpuaas_slurm.reconcile.context import Tools
-from slurm_examples import INSTANCE, PROJECT
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT
 
 KEY = b"k" * 128
 HEAD, DEAD, ALIVE = "alloc_00000001", "alloc_00000002", "alloc_00000003"

@@ -5,7 +5,8 @@ from gpuaas_sdk.host_steps.validate import BadWord
 from gpuaas_slurm.errors import BadPlan
 from gpuaas_slurm.plan import Plan, account_for, make
 from gpuaas_slurm.steps.catalog import Member
-from slurm_examples import INSTANCE, PROJECT, member
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT, member
 
 
 def test_controller_and_worker_may_share_an_allocation(plan: Plan) -> None:

@@ -16,7 +16,8 @@ from gpuaas_slurm.plan import Plan
 from gpuaas_slurm.profile import PROFILE
 from gpuaas_slurm.reconcile import prefetch
 from gpuaas_slurm.reconcile.context import Tools
-from slurm_examples import INSTANCE
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE
 
 CLAIM = Claim(INSTANCE, "op_00000001", 1)
 WHERE = "alloc_00000001"

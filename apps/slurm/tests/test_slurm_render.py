@@ -11,7 +11,8 @@ from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan, make
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.render.files import archive
-from slurm_examples import INSTANCE, PROJECT, member
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT, member
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -12,7 +12,8 @@ from gpuaas_sdk.client.errors import MachineUnreachable
 from gpuaas_sdk.host_steps.journal import Journal, Key
 from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.reconcile.rollback import with_rollback
-from slurm_examples import INSTANCE, PROJECT, member
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT, member
 
 OPERATION = "op_00000001"
 HEAD, WORKER = member("controller", 1), member("worker", 2, allocation="alloc_00000002", address="10.88.0.12")

@@ -21,7 +21,8 @@ from gpuaas_slurm.render.files import SHARED
 from gpuaas_slurm.slurm import node_control
 from gpuaas_slurm.steps import candidate
 from gpuaas_slurm.steps.deploy import KEY, KeyOf
-from slurm_examples import INSTANCE
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE
 
 CLAIM = Claim(INSTANCE, "op_00000001", 1)
 

@@ -23,7 +23,8 @@ from gpuaas_slurm.plan import make
 from gpuaas_slurm.reconcile.context import Tools
 from gpuaas_slurm.render import check, cluster_files
 from gpuaas_slurm.steps import candidate, catalog, proof
-from slurm_examples import INSTANCE, PROJECT, member
+
+from apps.slurm.tests.support.slurm_examples import INSTANCE, PROJECT, member
 
 MANIFEST = manifest.load()
 FORM = jsonschema.Draft202012Validator(MANIFEST["inputs_schema"])

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-import two_steps
 from gpuaas_lab.postgres import Cluster
 from gpuaas_sdk import Again, Done, Failed, Work
 from gpuaas_sdk.client.errors import MachineUnreachable
@@ -22,6 +21,8 @@ from gpuaas_sdk.host_steps import postgres_store as database
 from gpuaas_sdk.host_steps.journal import TABLES, Journal, Key, Setback
 from gpuaas_sdk.host_steps.outcomes import translate_errors
 from gpuaas_slurm.reconcile.context import Tools
+
+from apps.slurm.tests.support import two_steps
 
 KEY = Key("op_00000001", "inst_00000001", "alloc_00000001", "database", 1)
 PROGRAM = Path(sys.executable).parent / "gpuaas-slurm"

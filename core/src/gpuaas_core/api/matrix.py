@@ -2,7 +2,7 @@
 `contracts/access-matrix.json`.
 
 Computed from the permission tables alone, without the evaluator that the API uses, so that the two check each other;
-core/tests/test_access_matrix.py then requests every cell of the running API.
+core/tests/properties/test_access_matrix.py then requests every cell of the running API.
 """
 
 from collections import Counter

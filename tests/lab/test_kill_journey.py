@@ -1,0 +1,110 @@
+"""kill -9 of the core at every step, while the controller is held there; and a controller that sleeps through the end of
+its claim. The controller itself is killed in test_sieve.py."""
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from gpuaas_lab.stack.platform import program
+
+from tests.support.lab_stack import Ground, wait_until
+
+pytestmark = [pytest.mark.lab, pytest.mark.early(2)]
+
+
+def steps(kind: str) -> list[str]:
+    told = subprocess.run(
+        [program("gpuaas-slurm"), "steps", "-o", "json"], capture_output=True, text=True, timeout=120, check=True
+    )
+    return [one["name"] for one in json.loads(told.stdout)[kind] if not one["when"]]
+
+
+def host_acts(ground: Ground, host: str) -> Counter[str]:
+    """What the host itself wrote down: one line per act, by whoever acted."""
+    text = ground.lab.exec(host, ["cat", "/var/lib/gpuaas-slurm/journal.jsonl"], timeout=60).text
+    return Counter(json.loads(line)["step"] for line in text.splitlines())
+
+
+@pytest.fixture
+def points(ground: Ground, tmp_path: Path) -> Iterator[Path]:
+    """A file `<step>.<moment>` in this folder holds the controller there until it is gone."""
+    folder = tmp_path / "failpoints"
+    folder.mkdir()
+    ground.controller_restarted_with({"GPUAAS_FAILPOINT_DIR": str(folder)})
+    yield folder
+    ground.controller_restarted_with({})
+
+
+def assert_one_of_each(ground: Ground) -> None:
+    """Nothing exists twice in the cluster: one node, one account, one association, one process per daemon."""
+    assert len(ground.on_host("gpu2", "sinfo", "-h", "-N", "-o", "%N").split()) == 1
+    users = ground.on_host("gpu2", "sacctmgr", "-nP", "show", "assoc", "where", "user=gpuaas", "format=account,user")
+    assert len(users.split()) == 1
+    daemons = ground.on_host("gpu2", "ps", "-eo", "comm=").split()
+    counts = Counter(name for name in daemons if name in ("slurmctld", "slurmd", "slurmdbd", "munged", "mariadbd"))
+    assert counts == Counter({"slurmctld": 1, "slurmd": 1, "slurmdbd": 1, "munged": 1, "mariadbd": 1})
+
+
+def test_the_core_killed_at_every_step_still_finishes_once(ground: Ground, points: Path) -> None:
+    """The controller is held at each step while the core dies and comes back; then it goes on."""
+    waiting = [f"{name}.after_act" for name in steps("deploy")]
+    for name in waiting:
+        (points / name).touch()
+    instance, operation = ground.deploy("core-dies", "gpu2")
+    for _ in waiting:
+        wait_until(lambda: here(points) is not None, 180, "the controller to reach its next step")
+        ground.kill("core")
+        ground.stack.wait_ready()
+        reached = here(points)
+        assert reached
+        reached.unlink()
+    done = ground.ended(operation.id)
+    assert done.status == "succeeded", f"{done.error}\n{ground.stack.log_tail('slurm-controller', 20)}"
+    assert not list(points.iterdir())
+    assert not {step: count for step, count in host_acts(ground, "gpu2").items() if count > 1}
+    assert_one_of_each(ground)
+    events = ground.events()
+    sequences = [event.sequence for event in events]
+    assert sequences == list(range(sequences[0], sequences[0] + len(sequences))), "the event sequence has a hole"
+    ended = [
+        e.type for e in events if e.data.get("operation_id") == operation.id and e.type == "apps.operation.succeeded"
+    ]
+    assert len(ended) == 1
+    ground.gone(ground.instance(instance.id))
+
+
+def here(points: Path) -> Path | None:
+    return next((path for path in sorted(points.iterdir()) if path.read_text() == "here"), None)
+
+
+def test_a_controller_that_wakes_up_after_losing_its_claim_changes_nothing(ground: Ground, points: Path) -> None:
+    """It sleeps in the middle of a deploy while another one tears the instance down; then it wakes, with a dead claim."""
+    (points / "scheduler.before_act").touch()
+    instance, operation = ground.deploy("sleeper", "gpu2")
+    wait_until(lambda: here(points) is not None, 180, "the controller to reach the step")
+    ground.signal("slurm-controller", signal.SIGSTOP)
+    ground.start_controller(name="slurm-controller-b")
+    try:
+        ground.gone(ground.instance(instance.id))
+        clean = ground.on_host("gpu2", "ls", "/etc/slurm", "/var/lib")
+        log = ground.stack.folder.log("slurm-controller")
+        asleep = len(log.read_text())
+        (points / "scheduler.before_act").unlink()
+        ground.signal("slurm-controller", signal.SIGCONT)
+        lost = ("its lease ended", "stale")
+        wait_until(
+            lambda: any(one in log.read_text()[asleep:].lower() for one in lost), 120, "it to find its claim dead"
+        )
+        time.sleep(2)  # and to do whatever it would do nevertheless
+    finally:
+        ground.signal("slurm-controller", signal.SIGCONT)
+        ground.stack.folder.unwant("slurm-controller-b")
+    assert ground.operation(operation.id).status == "superseded"
+    assert ground.instance(instance.id).state == "deleted"
+    assert not {"slurmctld", "slurmd", "slurmdbd"} & set(ground.on_host("gpu2", "ps", "-eo", "comm=").split())
+    assert ground.on_host("gpu2", "ls", "/etc/slurm", "/var/lib") == clean
