@@ -220,7 +220,7 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(monkeypatch: pyte
     """DNS rebinding: the second answer would lead to this machine. Nobody asks a second time."""
     reached = _answers(monkeypatch, ["8.8.8.8"], ["127.0.0.1"])
     with (
-        pytest.raises(Exception, match="does not answer"),
+        pytest.raises(Exception, match="does not respond"),
         http_source.getting(checked("https://models.example/a"), lambda _: {}, private=False, patience_s=5),
     ):
         pass

@@ -68,7 +68,7 @@ def test_the_first_break_is_named_with_a_way_out(here: Platform) -> None:
     assert verdict.rows == 76
     assert verdict.broken is not None
     assert verdict.broken.sequence == 77
-    assert "Row 77 is was changed" in verdict.sentence
+    assert "Row 77 was changed" in verdict.sentence
     assert "find out who" in verdict.broken.way_out
 
 
@@ -84,7 +84,7 @@ def test_a_rewrite_is_told_from_an_edit(here: Platform) -> None:
 
     here.db.write_now(again)
     verdict = verified(here)
-    assert "up to 200 were written anew" in verdict.sentence
+    assert "up to 200 were rewritten" in verdict.sentence
     assert (verdict.checkpoints, verdict.anchored) == (1, 100)
 
 
@@ -94,7 +94,7 @@ def test_a_tenant_that_vanished_altogether_is_missed(here: Platform) -> None:
         run(tx, event_heads.delete())
 
     here.db.write_now(wipe)
-    assert "cut off" in verified(here).sentence
+    assert "the end was removed" in verified(here).sentence
 
 
 def test_rows_without_their_counter_are_a_break(here: Platform) -> None:
@@ -169,7 +169,7 @@ def test_a_restored_older_store_is_noticed_and_not_signed_over(here: Platform, t
         file.unlink()
     shutil.copy2(trail / "core.db", tmp_path)
     with open_platform(tmp_path, MovableClock()) as platform:
-        assert "cut off" in verified(platform).sentence
+        assert "the end was removed" in verified(platform).sentence
         write(platform.db, range(1, 9))  # other things happen than did the first time
         assert audit_checkpoints.anchor_due(platform, everything=True) == []
         assert not verified(platform).ok

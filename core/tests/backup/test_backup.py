@@ -257,7 +257,7 @@ async def test_the_commands_bring_a_store_back_that_serves(
     with serving(store, first) as served:
         done = served.run("backup", str(backup))
         assert done.returncode == 0, done.stderr
-        assert "master key is not" in done.stdout
+        assert "master key separately" in done.stdout
     there = Served(place, free_port())
     shutil.copy2(first / "master.key", place)
     done = there.run("restore", str(backup))
@@ -327,10 +327,10 @@ async def test_what_cannot_be_brought_back_is_said_before_a_row_is_written(
     events = backup / "tables" / "events.jsonl.gz"
     whole = events.read_bytes()
     events.write_bytes(whole[:-1])
-    assert "events.jsonl.gz of the backup is missing or was changed" in refused()
+    assert "events.jsonl.gz of the backup is missing or modified" in refused()
     events.write_bytes(whole)
     assert "is not a backup" in refused(tmp_path)
-    with pytest.raises(copies.NotPossible, match="there already"):
+    with pytest.raises(copies.NotPossible, match="exists already"):
         copied(world, tmp_path)
     (place / "master.key").unlink()
     Embedded.in_file(place / "master.key")

@@ -77,7 +77,7 @@ def test_every_event_and_every_field_is_described() -> None:
 
 
 def test_an_event_of_no_family_is_refused_with_the_place_to_describe_it() -> None:
-    with pytest.raises(Undescribed, match=r"history/shapes\.py"):
+    with pytest.raises(Undescribed, match=r"events/shapes\.py"):
         family("weather.changed")
 
 

@@ -117,7 +117,7 @@ async def test_a_key_somebody_brings_along_is_kept_without_its_comment(world: Wo
 @pytest.mark.parametrize(
     ("private_key", "sentence"),
     [
-        (written(WEAK), "RSA key of 2048 bits"),
+        (written(WEAK), "RSA key has 2048 bits"),
         (
             WEAK.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode(),
             "not in OpenSSH format",

@@ -53,7 +53,7 @@ async def test_keys_move_to_a_server_and_its_absence_is_said_and_survived(
         served.stop()
         refused = served.run("serve")
         assert refused.returncode == 1
-        assert "held by 'openbao' and the core is set to 'embedded'" in refused.stderr
+        assert "held by 'openbao', but the core is configured for 'embedded'" in refused.stderr
         served.settings |= there
         served.start()
         async with calling(served, world) as remote:
@@ -64,9 +64,9 @@ async def test_keys_move_to_a_server_and_its_absence_is_said_and_survived(
             answer = await _ask_for_access(remote, claim)
             problem = answer.json()
             assert (answer.status_code, problem["code"], problem["retryable"]) == (503, "custody_unavailable", True)
-            assert "does not answer" in problem["detail"]
+            assert "does not respond" in problem["detail"]
             assert "gpuaas-core custody status" in problem["way_out"]
-            assert "does not answer" in served.run("custody", "status").stderr
+            assert "does not respond" in served.run("custody", "status").stderr
             server.start()
             for _ in range(20):
                 answer = await _ask_for_access(remote, claim)
@@ -91,7 +91,7 @@ def test_keys_move_to_an_hsm_and_back(store: Store, folder: Path, tmp_path: Path
 def test_a_wrong_wish_is_answered_with_what_is_possible(store: Store, folder: Path) -> None:
     with serving(store, folder) as served:
         wrong = served.run("custody", "move", "embedded")
-        assert (wrong.returncode, wrong.stderr) == (1, "The keys can be moved to openbao, pkcs11.\n")
+        assert (wrong.returncode, wrong.stderr) == (1, "Choose another holder: openbao, pkcs11.\n")
         missing = served.run("custody", "move", "openbao")
         assert missing.returncode == 1
         assert "GPUAAS_CORE_OPENBAO_ADDRESS" in missing.stderr

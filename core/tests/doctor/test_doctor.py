@@ -88,7 +88,7 @@ PLANTED: list[tuple[int, str, str]] = [
     (2, "update operations set lease_expires_at = 5 where id = :failed", "its end time or its lease contradicts that"),
     (2, "update operations set finished_at = 5 where id = :live", "its end time or its lease contradicts that"),
     (2, "update events set type = 'apps.operation.succeeded' where type = 'apps.operation.claimed'", "an end is final"),
-    (3, "update operations set claimant_id = null where id = :live", "nobody holds it"),
+    (3, "update operations set claimant_id = null where id = :live", "without a holder"),
     (3, "update operations set claim_epoch = 0 where id = :failed", "was issued already"),
     (3, "update events set data = json_set(data, '$.claim_epoch', 0) where type = 'apps.operation.claimed'", "after epoch"),
     (3, "update operations set target_id = :second, status = 'queued' where id = :failed", "in progress at once"),
@@ -97,7 +97,7 @@ PLANTED: list[tuple[int, str, str]] = [
     (4, "update event_heads set tenant_id = 'ten_other' where tenant_id = :tenant", "no counter"),
     (5, "delete from events where type = 'apps.operation.failed'", "failed 0 times"),
     (5, "update events set correlation_id = 'cor-nobody' where type = 'apps.operation.queued'", "has no audit row"),
-    (6, "update audit set actor_id = 'usr_x' where tenant_id = :tenant and sequence = 9", "Row 9 is not as"),
+    (6, "update audit set actor_id = 'usr_x' where tenant_id = :tenant and sequence = 9", "Row 9 was changed"),
     (6, "delete from audit where tenant_id = 'platform'", "platform: The trail ends at row 0"),
     (8, "insert into allocations (id, project_id, node_id, name, state, integration_metadata, trust_generation,"
         " created_at, updated_at) select 'alloc_x', project_id, node_id, name, state, integration_metadata,"
@@ -120,11 +120,11 @@ PLANTED: list[tuple[int, str, str]] = [
     (12, "update nodes set host_authority = 2 where id = :node", "no client trusts"),
     (13, "update nodes set trust_applied = trust_generation + 1 where id = :node", "was issued"),
     (13, "update nodes set trust_applied = 0 where id = :node", "never reported the trust"),
-    (14, "update instances set state = 'flying' where id = :second", "no instance can be"),
-    (14, "update members set state = 'flying' where instance_id = :second", "no member can be"),
-    (14, "update nodes set state = 'flying' where id = :node", "no node can be"),
-    (14, "update allocations set state = 'flying' where id = :free", "no allocation can be"),
-    (14, "update operations set status = 'flying' where id = :failed", "no operation can be"),
+    (14, "update instances set state = 'flying' where id = :second", "no state in the lifecycle of: instance"),
+    (14, "update members set state = 'flying' where instance_id = :second", "no state in the lifecycle of: member"),
+    (14, "update nodes set state = 'flying' where id = :node", "no state in the lifecycle of: node"),
+    (14, "update allocations set state = 'flying' where id = :free", "no state in the lifecycle of: allocation"),
+    (14, "update operations set status = 'flying' where id = :failed", "no state in the lifecycle of: operation"),
     (14, "update instances set state = 'running' where id = :second", "is in progress, but"),
     (14, "update members set state = 'ready' where instance_id = :gone", "teardown did not succeed"),
     (14, "update instances set last_operation_id = null where id = :gone", "teardown did not succeed"),
@@ -251,7 +251,7 @@ def test_the_doctor_ends_with_1_and_names_the_rows(store: Store, tmp_path: Path,
     assert bad["number"] == 13
     assert bad["violations"][0]["rows"] == [store.world.nodes[0]]
     assert bad["violations"][0]["way_out"]
-    assert "1 of 14 are violated" in run("doctor").stdout
+    assert "1 of 14 invariants are violated" in run("doctor").stdout
 
 
 def test_the_trail_is_verified_offline_with_and_without_the_master_key(store: Store, tmp_path: Path, run: Run) -> None:
@@ -312,14 +312,14 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
                 tx.execute(text(change), {"t": tenant}).rowcount,
             ]
         )
-    assert "cut off" in run("audit", "verify", "--tenant", tenant).stdout
+    assert "the end was removed" in run("audit", "verify", "--tenant", tenant).stdout
     done = run("audit", "restart", tenant, "--reason", "restored the backup of Sunday")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "checkpoints").glob(f"{tenant}.*.aside"))) == 1
     with open_platform(tmp_path, clock) as platform:
         assert audit_checkpoints.anchor_due(platform, everything=True) == [tenant]
     done = run("audit", "verify", "--tenant", tenant)
-    assert (done.returncode, "2 rows are as they were written" in done.stdout) == (0, True)
+    assert (done.returncode, "2 rows are intact" in done.stdout) == (0, True)
     db = sqlite3.connect(tmp_path / "core.db")
     assert db.execute("select reason from audit where tenant_id = ? and sequence = 2", (tenant,)).fetchall() == [
         ("restored the backup of Sunday",)

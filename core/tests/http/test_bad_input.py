@@ -112,7 +112,7 @@ async def test_inputs_are_checked_against_the_apps_own_form(world: World) -> Non
     body = world.deploy_body(world.allocations[0], inputs={"greeting": "x" * 21, "colour": "red"})
     problem = await check_refused(world, body, 422, "inputs_invalid")
     assert {error["pointer"]: error["message"] for error in problem["errors"]} == {
-        "/inputs": "There is no 'colour' here; there is: greeting.",
+        "/inputs": "Unknown: 'colour'. Known: greeting.",
         "/inputs/greeting": "It may have at most 20 characters.",
     }
 
@@ -289,7 +289,7 @@ async def test_the_cursor_of_one_list_is_refused_by_another(world: World) -> Non
 
 
 BODIES = {
-    '{"name": "a", "name": "b"}': "has 'name' twice",
+    '{"name": "a", "name": "b"}': "has the name 'name' twice",
     '{"name": NaN}': "cannot|NaN",
     '{"name": "\\ud800"}': "lone surrogate",
     "[" * 100_000: "cannot be read as JSON|not valid JSON|nested",
@@ -454,10 +454,10 @@ SAID = [
     ({"size": 0}, "/inputs/size", "It must be at least 1."),
     ({"size": 10}, "/inputs/size", "It must be at most 9."),
     ({"size": 1, "colour": "pink"}, "/inputs/colour", "It must be one of: red, blue."),
-    ({"size": 1, "names": []}, "/inputs/names", "It must have at least 1 of them."),
+    ({"size": 1, "names": []}, "/inputs/names", "It must have at least 1 items."),
     ({"size": 1, "names": [7]}, "/inputs/names/0", "It must be text or null."),
     ({"size": 1, "code": "b"}, "/inputs/code", "code begins with an a."),
-    ({"size": 1, "x": 1}, "/inputs", "There is no 'x' here; there is: code, colour, names, size."),
+    ({"size": 1, "x": 1}, "/inputs", "Unknown: 'x'. Known: code, colour, names, size."),
 ]
 
 

@@ -99,7 +99,7 @@ async def test_ids_and_inputs_have_bounds(world: World) -> None:
     body = world.deploy_body(world.allocations[0], inputs={"greeting": "é" * 33_000})
     problem = await check_refused(world, body, 422, "inputs_invalid")
     assert problem["errors"] == [
-        {"pointer": "/inputs", "message": "66015 bytes as JSON, at most 65536 are kept"},
+        {"pointer": "/inputs", "message": "66015 bytes as JSON; at most 65536 are allowed"},
     ]
 
 
@@ -108,7 +108,7 @@ async def test_what_does_not_fit_a_pattern_is_told_in_a_sentence(world: World) -
     (error,) = problem["errors"]
     assert error["pointer"] == "/name"
     assert error["message"].startswith("It must be 3 to 40 lower-case letters, digits and dashes, starting with")
-    assert problem["detail"] == "1 field is not right: /name."
+    assert problem["detail"] == "1 field is invalid: /name."
 
 
 def test_every_pattern_a_person_can_meet_has_its_sentence() -> None:

@@ -133,7 +133,7 @@ def check_told(text: str, operation_id: str) -> None:
     assert wrong[0].startswith("host        command    database on node-0 ended with 1")
     assert wrong[-1].startswith(f"core        operation  Operation {operation_id} failed:")
     assert any("apps.member.changed train: head is failed" in line for line in lines)
-    assert any("apps.operation.claimed train: a controller took it (claim 1)" in line for line in lines)
+    assert any("apps.operation.claimed train: claimed by a controller (claim epoch 1)" in line for line in lines)
     assert "\033[" not in text, "no colours in a pipe"
 
 
@@ -143,7 +143,7 @@ def check_entries(found: Any, operation_id: str) -> None:
     order = [
         "POST /v1/projects/",
         "was allowed apps.instance.create",
-        f"Operation {operation_id} was asked for",
+        f"Operation {operation_id} was requested",
         "apps.operation.claimed",
         "preflight on node-0: done",
         "apps.operation.progressed train 3/3: Starting the database",

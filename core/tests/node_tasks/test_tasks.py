@@ -249,8 +249,8 @@ async def test_a_task_nobody_ended_expires_and_says_what_is_known(machine: Machi
         r["message"] for r in rows(platform, "select message from node_tasks where state = 'expired' order by id")
     ]
     assert sentences == [
-        "Its time is over. It was begun, and how it ended is unknown.",
-        "Its time is over. No machine began it.",
+        "The task expired. It was started; its result is unknown.",
+        "The task expired. No node started it.",
     ]
     assert one(platform, "select count(*) from node_tasks where ended_at is null") == 0
     assert {begun["id"], waiting["id"]} >= {leased["task_id"]}

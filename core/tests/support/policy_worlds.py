@@ -98,7 +98,7 @@ def check(world: PolicyWorld) -> None:
         "the whole is not the intersection of its parts"
     )
     if not all(map(readable, overlays)):
-        assert not left, "an overlay nobody can read let something pass"
+        assert not left, "an overlay with unreadable rules allowed something"
     _check_rulings(world)
     _check_modes(world)
 

@@ -130,7 +130,7 @@ async def test_what_cannot_be_kept_is_counted_and_explained_and_the_rest_is_kept
     answer = await send(world, request(span(), *wrong))
     said = answer.json()["partialSuccess"]
     assert said["rejectedSpans"] == "4"
-    assert "2 not kept: no valid trace and span id; 2 not kept: no plausible start and end" in said["errorMessage"]
+    assert "2 rejected: no valid trace and span id; 2 rejected: no plausible start and end" in said["errorMessage"]
     assert one(world.platform, "select count(*) from spans") == 1
 
 

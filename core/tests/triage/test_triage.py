@@ -156,7 +156,7 @@ async def test_a_refused_request_is_told_to_whoever_sent_it(watched: World, line
     await lines.flush()
     verdict = (await triage(watched.boss))["verdict"]
     assert verdict["code"] == "allocation_unknown"
-    assert verdict["what"].endswith("was answered 422.")
+    assert verdict["what"].endswith("was answered with 422.")
     assert verdict["way_out"]
 
 

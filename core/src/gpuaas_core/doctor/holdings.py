@@ -156,7 +156,10 @@ def agreement(patient: Patient) -> list[Violation]:
 
 def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list[Violation]:
     query = select(table.c.id, table.c[column]).where(table.c[column].not_in(list(life.moves)))
-    return each(list(tx.execute(query)), lambda row: f"{row[0]} is {row[1]!r}, which is not a state of a {life.noun}.")
+    return each(
+        list(tx.execute(query)),
+        lambda row: f"{row[0]} is {row[1]!r}, which is no state in the lifecycle of: {life.noun}.",
+    )
 
 
 def _disagreeing(tx: Connection) -> list[Violation]:
