@@ -47,7 +47,7 @@ def test_a_stranger_is_told_why_not_on_the_sign_in_page(visit: Visit, provider: 
     visit.allowed = PROVIDERS
     through(visit, provider, "stranger@demo.example")
     alert = visit.page.get_by_role("alert")
-    expect(alert).to_contain_text("invited")
+    expect(alert).to_contain_text("no invitation")
     expect(alert.get_by_role("button", name="Copy the trace ID")).to_be_visible()
     expect(visit.page.get_by_role("heading", name="Sign in to GPUaaS")).to_be_visible()
     visit.check()

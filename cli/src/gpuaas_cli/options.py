@@ -67,6 +67,7 @@ Many = Parameter(negative=(), show_default=False)
 Instance = Annotated[str, Parameter(help="Name or id.")]
 Member = Annotated[str, Parameter(help="COMPONENT/NUMBER (worker/0), or its id.")]
 Operation = Annotated[str, Parameter(help="Its id, or an instance's name: its newest operation, also of a member.")]
+Batch = Annotated[str, Parameter(help="The batch id that a request for several members returned.")]
 Reason = Annotated[str | None, Parameter(help="Recorded in the audit trail.")]
 Tenant = Annotated[
     str | None, Parameter(help="Name or id of the tenant; not needed if you belong to one tenant.", show_default=False)

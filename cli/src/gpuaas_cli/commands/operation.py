@@ -10,7 +10,7 @@ from cyclopts import App
 from .. import adapter_detail, show
 from ..certificates import print_certificate, unaltered
 from ..operation_stream import sequence_now
-from ..options import Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
+from ..options import Batch, Changing, Destroying, Flag, Looking, NoWait, Operation, Reason
 from ..session import Session, session
 from ..wait import print_next
 from .instance import follow
@@ -175,13 +175,13 @@ def cancel(operation: Operation, /, *, common: Changing = Changing()) -> None:
 
 
 @app.command(name="cancel-batch")
-def cancel_batch(batch_id: str, /, *, common: Changing = Changing()) -> None:
-    """Cancel every operation of a batch that is under way; those that have ended stay as they ended.
+def cancel_batch(batch: Batch, /, *, common: Changing = Changing()) -> None:
+    """Cancel every operation of a batch that is still in progress. Finished operations are not changed.
 
     Example: gpuaas operation cancel-batch batch_01hx…
     """
     with session(common) as at:
-        found = at.client.cancel_batch(at.project_id, batch_id)
+        found = at.client.cancel_batch(at.project_id, batch)
     if common.json:
         return show.as_json(found)
     for one in found.operations:

@@ -38,15 +38,6 @@ async def list_members(
     return as_response(await call.read(read))
 
 
-@router.get("/{member_id}", response_model=schemas.MemberView, **needs("apps.instance.read", "project"))
-async def get_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
-    def read(ctx: Context) -> schemas.MemberView:
-        instance = reads.instance_row(ctx.tx, project_id, instance_id)
-        return views.member_views(ctx.tx, instance)(reads.member_row(ctx.tx, instance_id, member_id))
-
-    return tagged(await call.read(read))
-
-
 @router.post(
     "",
     status_code=202,
@@ -91,6 +82,15 @@ async def remove_members(
 ) -> Response:
     """Each is gone only with evidence for its machine. A member whose machine is gone is removed by itself."""
     return await _ask_many(call, project_id, instance_id, REMOVE, body)
+
+
+@router.get("/{member_id}", response_model=schemas.MemberView, **needs("apps.instance.read", "project"))
+async def get_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
+    def read(ctx: Context) -> schemas.MemberView:
+        instance = reads.instance_row(ctx.tx, project_id, instance_id)
+        return views.member_views(ctx.tx, instance)(reads.member_row(ctx.tx, instance_id, member_id))
+
+    return tagged(await call.read(read))
 
 
 async def _ask_many(
