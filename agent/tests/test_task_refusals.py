@@ -215,7 +215,7 @@ def test_every_path_trick_is_refused_by_schema_even_when_signed(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"node_id": "node_2"}, "another machine"),
+        ({"node_id": "node_2"}, "another node"),
         ({"allocation_id": "alloc_9"}, "does not hold this node"),
         ({"expires_at": 1}, "expired or is not valid yet"),
         ({"not_before": 2**40}, "expired or is not valid yet"),

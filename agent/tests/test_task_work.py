@@ -57,7 +57,7 @@ def test_a_file_arrives_whole_with_mode_and_digest(host: Host) -> None:
 def test_an_owner_the_host_does_not_have_fails_with_a_sentence(host: Host) -> None:
     result = done(host, "write_file", FILE | {"owner": "nobody-here"})
     assert result["outcome"] == "failed"
-    assert "no such user" in result["message"]
+    assert "No such user" in result["message"]
     assert not host.at(FILE["path"]).exists()
 
 

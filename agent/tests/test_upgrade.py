@@ -129,5 +129,5 @@ def test_the_version_that_runs_is_not_tried_again(host: Places) -> None:
     data = archive(HEARD)
     stage(host, data)
     assert upgrade.try_candidate(host, 20)
-    with pytest.raises(UpgradeRefused, match="runs now"):
+    with pytest.raises(UpgradeRefused, match="is already running"):
         stage(host, data)
