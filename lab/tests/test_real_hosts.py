@@ -206,6 +206,20 @@ def test_a_power_cut_silences_the_host_and_boot_brings_the_same_disk_back(lab: L
     assert lab.exec("gpu2", ["test", "-c", "/dev/nvidia1"]).exit == 0
 
 
+def test_nothing_on_a_host_notices_that_its_power_is_cut(lab: Lab) -> None:
+    """A process that waits for PID 1 must not see its socket close and write down that its request failed."""
+    unit = b"[Service]\nType=oneshot\nExecStart=/bin/sleep 600\n"
+    lab.push("gpu2", "/etc/systemd/system/slow.service", unit)
+    waits = "for n in 1 2 3 4 5 6 7 8; do (systemctl start slow.service; echo noticed >>/root/noticed; sync) & done"
+    lab.exec("gpu2", ["systemctl", "daemon-reload"])
+    lab.exec("gpu2", ["systemd-run", "--unit=waits", "--property=Type=forking", "sh", "-c", waits])
+    started = ["sh", "-c", "test $(pgrep -cx systemctl) = 8"]
+    assert wait_until(lambda: lab.exec("gpu2", started).exit == 0, 60)
+    lab.poweroff("gpu2")
+    lab.boot("gpu2")
+    assert lab.exec("gpu2", ["test", "-e", "/root/noticed"]).exit == 1
+
+
 def test_a_host_that_reboots_itself_is_still_reachable_for_commands(lab: Lab, hosts: list[HostStatus]) -> None:
     before = lab.exec("gpu2", BOOT_ID).text
     lab.exec("gpu2", ["systemctl", "reboot", "--force"])

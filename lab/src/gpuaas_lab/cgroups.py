@@ -45,6 +45,12 @@ class HostCgroup:
     def pids(self, child: str = "") -> set[int]:
         return {pid for folder in self.folders for pid in _pids(folder / child)}
 
+    def stop_all(self) -> None:
+        """Hold every process of the host where it is. Twice, because a process may fork during the first round."""
+        for _ in range(2):
+            for pid in self.pids("payload"):
+                processes.stop_while(pid, lambda pid=pid: pid in self.pids("payload"))
+
     def kill_all(self, timeout: float = 10) -> bool:
         """The host's own processes first: its nspawn then ends by itself and clears its lock files away."""
         if self.pids("payload"):

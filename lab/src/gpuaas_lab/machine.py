@@ -2,7 +2,8 @@
 
 The supervisor (a few lines of shell around systemd-nspawn) survives this process: own session, output in the console
 log. It starts nspawn again when the host reboots itself.
-Power loss is SIGKILL for the leader (the host's PID 1, with which its whole process tree dies) after its cable was cut.
+Power loss is SIGKILL for the leader (the host's PID 1, with which its whole process tree dies), after its cable was cut
+and all its processes were stopped.
 """
 
 from pathlib import Path
@@ -70,8 +71,12 @@ class Machine:
         self._record_processes()
 
     def power_off(self) -> None:
-        """Like pulling the plug; the disk stays."""
+        """Like pulling the plug; the disk stays.
+
+        All processes stop first: while PID 1 dies, no other process may see its sockets close and write that down.
+        """
         network.pull_cable(self.cable)
+        self.cgroup.stop_all()
         self._clear_remains()
         network.unplug(self.plan.lab, self.record.name, self.cable)
         disks.detach(self.folder)

@@ -31,7 +31,7 @@ class Process:
         return stat is not None and int(stat[19]) == self.started and stat[0] not in "ZX"
 
     def kill(self) -> None:
-        _kill_if(self.pid, lambda: self.alive)
+        _signal_if(self.pid, signal.SIGKILL, lambda: self.alive)
 
     def wait_gone(self, timeout: float) -> bool:
         return wait_until(lambda: not self.alive, timeout)
@@ -60,7 +60,11 @@ def _inner_id(pid: int) -> str:
 
 
 def kill_while(pid: int, still_ours: Callable[[], bool]) -> None:
-    _kill_if(pid, still_ours)
+    _signal_if(pid, signal.SIGKILL, still_ours)
+
+
+def stop_while(pid: int, still_ours: Callable[[], bool]) -> None:
+    _signal_if(pid, signal.SIGSTOP, still_ours)
 
 
 def wait_until(holds: Callable[[], bool], timeout: float, every: float = 0.02) -> bool:
@@ -72,13 +76,13 @@ def wait_until(holds: Callable[[], bool], timeout: float, every: float = 0.02) -
     return True
 
 
-def _kill_if(pid: int, still_ours: Callable[[], bool]) -> None:
+def _signal_if(pid: int, number: signal.Signals, still_ours: Callable[[], bool]) -> None:
     """The pidfd pins the process first, the question is asked second: no window in which the id can change hands."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
             if still_ours():
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
+                signal.pidfd_send_signal(handle, number)
         finally:
             os.close(handle)
 
