@@ -19,7 +19,7 @@ PLACES = ["core", "sdk", "apps", "cli", "agent", "lab", "console/src", "tests", 
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
 
 LIMITS = {
-    "words: core": 152,
+    "words: core": 147,
     "words: sdk": 3,
     "words: apps": 0,
     "words: cli": 0,

@@ -109,7 +109,7 @@ async def restart_instance(call: Caller, project_id: str, instance_id: str, body
 async def rotate_instance_keys(
     call: Caller, project_id: str, instance_id: str, body: Because | None = None
 ) -> Response:
-    """The app makes the secrets its members share anew; what runs goes on."""
+    """Rotate the secrets that the members share. Running work is not interrupted."""
     return await _ask(call, project_id, instance_id, "rotate_keys", body)
 
 

@@ -23,10 +23,11 @@ def controller_router(place: Place, models: Models) -> APIRouter:
         **needs(WORKS, place.claims_at),
     )
     async def claim_operation(call: Caller, scope_id: Within, body: schemas.Claim) -> Response:
-        """Long poll for work: what this holder left behind, what another let lapse, or what waits, in a fair order
-        between tenants. Below a project only its own work; otherwise all that the caller may work on.
+        """Long poll for an operation to work on: first one that this holder claimed before it crashed, then one whose
+        lease expired, then the next in the queue, which is fair between tenants. Below a project only operations of
+        that project; otherwise all that the caller may work on.
 
-        Nothing is claimed for a caller who has hung up meanwhile: it would wait for a lease that nobody keeps.
+        Nothing is claimed for a caller that has disconnected: its lease would have to expire first.
         """
         deadline = call.now + body.wait_s * 1000
         topic = waits_at(scope_id) if scope_id is not None else waits_for_app(body.app_slug)
