@@ -12,7 +12,7 @@ PACKAGES := core sdk agent cli lab apps/slurm
 EDITABLE := $(foreach package,$(PACKAGES),-e ./$(package))
 SOURCES := $(PACKAGES) tests bench tools
 APT_LAB := systemd-container debootstrap iproute2 nftables openssh-client
-APT_TEST := chromium docker-registry fish libfaketime openssh-server postgresql softhsm2 strace zsh
+APT_TEST := chromium-headless-shell docker-registry fish libfaketime openssh-server postgresql softhsm2 strace zsh
 PNPM := var/pnpm/node_modules/.bin/pnpm
 CONSOLE := core/src/gpuaas_core/console_files/index.html
 STACK := $(BIN)/python -m gpuaas_lab.stack
@@ -26,7 +26,7 @@ up: setup $(if $(filter no,$(LAB)),,apt-lab) $(if $(shell command -v npm),consol
 
 .PHONY: test
 test: setup apt-lab apt-test node-tools console ## Everything: lint, types, contracts, unit, API, real hosts, real Slurm. ONLY=claims: one part
-	@$(BIN)/python tests/everything.py $(if $(ONLY),--only '$(ONLY)')
+	@$(BIN)/python -m tests.everything $(if $(ONLY),--only '$(ONLY)')
 
 ##@ Day to day
 
@@ -44,7 +44,7 @@ logs: setup ## The newest lines of every log
 
 .PHONY: check
 check: setup apt-test node-tools console ## The inner loop: format, lint, types, import contracts, fresh contracts, fast tests
-	@$(BIN)/python tests/everything.py --fast
+	@$(BIN)/python -m tests.everything --fast
 
 .PHONY: format
 format: setup console/node_modules/ready ## Format the code
@@ -56,16 +56,24 @@ contracts: setup ## Generate contracts/ and the SDK's models from the code
 	@$(BIN)/gpuaas-core contracts contracts && $(BIN)/python -m gpuaas_sdk.generate
 
 .PHONY: soak
-soak: setup apt-lab ## The repeated proofs in full: 50 fresh instances, 50 cycles of a worker, kills in the middle of commands (half an hour)
-	@GPUAAS_SOAK=1 $(BIN)/pytest -q -s -m lab tests/lab/test_first_sbatch.py tests/lab/test_cycles.py tests/lab/test_sieve.py
+soak: setup apt-lab apt-test ## The proofs of make test repeated in full, hours in all. ONLY=cycles: one part; ONLY=help lists the parts
+	@$(BIN)/python -m tests.soak $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: bench
 bench: setup apt-lab ## Bring-up benchmark: the product against a bare script, in one run
 	@$(BIN)/python bench/bringup.py
 
 .PHONY: bench-api
-bench-api: setup apt-test ## What a request costs, against a bare handler, on SQLite and PostgreSQL
+bench-api: setup apt-test ## CPU per request next to a hello-world handler and to the same SQL as prepared text, on SQLite and PostgreSQL
 	@$(BIN)/python bench/api.py
+
+.PHONY: bench-idle
+bench-idle: setup apt-test ## CPU of core and PostgreSQL with 1,000 idle machines, 1,000 idle projects and 200 open streams
+	@$(BIN)/python bench/idle.py
+
+.PHONY: bench-growth
+bench-growth: setup apt-test ## Whether a request costs more on a store that is ten times as large, on PostgreSQL
+	@$(BIN)/python bench/growth.py
 
 .PHONY: bench-console
 bench-console: setup apt-test console ## What the console weighs and how it feels, with an instance of 200 members
@@ -108,7 +116,7 @@ setup: .venv/ready ## The Python environment, pinned by hash
 	@touch $@
 
 .PHONY: lock
-lock: ## Pin every dependency anew, by hash and without addresses
+lock: ## Pin every dependency again, by hash and without addresses
 	@$(BIN)/uv pip compile tools/requirements.in --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --python-version 3.11 -q -o requirements.lock
 

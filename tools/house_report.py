@@ -9,31 +9,35 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WORDS = re.compile(r"\b(somebody|whoever|anew|nobody)\b", re.IGNORECASE)
 LONG = 160
+MOST_FILES = 20  # of a room, beside its __init__.py
 PLACES = ["core", "sdk", "apps", "cli", "agent", "lab", "console/src", "tests", "bench", "docs"]
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md"]
 
 LIMITS = {
-    "words: core": 147,
-    "words: sdk": 3,
+    "words: core": 1,
+    "words: sdk": 0,
     "words: apps": 0,
     "words: cli": 0,
-    "words: agent": 12,
-    "words: lab": 2,
+    "words: agent": 0,
+    "words: lab": 0,
     "words: console/src": 0,
-    "words: tests": 41,
-    "words: bench": 1,
-    "words: docs": 12,
+    "words: tests": 4,
+    "words: bench": 0,
+    "words: docs": 2,
     "words: pages at the root": 0,
     "docs: lines over 160 characters": 0,
-    "types: Row[Any] in core/src": 474,
-    "types: Any in signatures of core/src": 973,
-    "types: Any in signatures of sdk/src": 7,
+    "types: Row[Any] in core/src": 0,
+    "types: Any in signatures of core/src": 7,
+    "types: cast( in core/src": 0,
+    "rooms of core with more than 20 files": 0,
+    "types: Any in signatures of sdk/src": 3,
 }
 
 
@@ -53,6 +57,8 @@ def count_all(root: Path) -> Iterator[tuple[str, int]]:
     pages = [*(path for path in texts(root, "docs") if path.suffix == ".md"), *(root / page for page in PAGES)]
     yield f"docs: lines over {LONG} characters", sum(long_lines(page.read_text()) for page in pages)
     yield "types: Row[Any] in core/src", sum(path.read_text().count("Row[Any]") for path in sources(root, "core/src"))
+    yield "types: cast( in core/src", sum(casts(path.read_text()) for path in sources(root, "core/src"))
+    yield f"rooms of core with more than {MOST_FILES} files", large_rooms(sources(root, "core/src/gpuaas_core"))
     for place in ("core/src", "sdk/src"):
         yield (
             f"types: Any in signatures of {place}",
@@ -88,6 +94,23 @@ def untyped(source: str) -> int:
         for annotation in annotations(node)
         if any(isinstance(part, ast.Name) and part.id == "Any" for part in ast.walk(annotation))
     )
+
+
+def casts(source: str) -> int:
+    """Calls of `typing.cast`; `sqlalchemy.cast` is SQL and not counted."""
+    tree = ast.parse(source)
+    imported = any(
+        isinstance(node, ast.ImportFrom) and node.module == "typing" and any(name.name == "cast" for name in node.names)
+        for node in ast.walk(tree)
+    )
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
+    return sum(1 for call in calls if isinstance(call.func, ast.Name) and call.func.id == "cast") if imported else 0
+
+
+def large_rooms(files: Iterator[Path]) -> int:
+    """Folders with more files than one noun needs; migrations are a list, not a room."""
+    counts = Counter(path.parent for path in files if path.parent.name != "versions" and path.name != "__init__.py")
+    return sum(1 for count in counts.values() if count > MOST_FILES)
 
 
 def annotations(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.expr]:

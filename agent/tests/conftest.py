@@ -37,6 +37,7 @@ class FakePlatform:
         self.tokens: dict[str, tuple[str, str] | None] = {"one-time-token-0123456789": None}
         self.nodes: dict[str, dict[str, Any]] = {}
         self.seen: list[str] = []
+        self.facts_sent = 0
         self.jtis: set[str] = set()
         self.lose_answers: set[str] = set()
         self.fail_with: dict[str, int] = {}
@@ -129,10 +130,16 @@ class FakePlatform:
             return 401, {"code": "unauthenticated", "detail": "The assertion is not valid now."}
         return 200, {"access_token": self.access, "token_type": "Bearer", "expires_in": 900}
 
-    def follow(self, node: dict[str, Any], after: int, wait_s: float) -> tuple[int, Any]:
+    def poll(self, node: dict[str, Any], body: dict[str, Any]) -> tuple[int, Any]:
+        node["beats"] += 1
+        node["applied"] = max(node["applied"], body["applied_generation"])
+        node["facts"] = body.get("facts") or node["facts"]
+        self.facts_sent += "facts" in body
         with self.changed:
-            self.changed.wait_for(lambda: node["generation"] > after, min(wait_s, 2))
-            return (200, self.trust(node)) if node["generation"] > after else (204, None)
+            self.changed.wait_for(lambda: node["generation"] > body["applied_generation"], min(body["wait_s"], 2))
+            if node["generation"] <= body["applied_generation"]:
+                return 204, None
+            return 200, {"trust": self.trust(node), "task": None, "renew_identity": False}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -167,15 +174,8 @@ class _Handler(BaseHTTPRequestHandler):
         node = platform.nodes.get(path.split("/")[3])
         if node is None or self.headers.get("Authorization") != f"Bearer {platform.access}":
             return 401, {"code": "unauthenticated", "detail": "Unknown token."}
-        if kind == "trust":
-            query = parse_qs(urlsplit(self.path).query)
-            return platform.follow(node, int(query["after_generation"][0]), float(query["wait_s"][0]))
-        if kind == "trust-applied":
-            node["applied"] = max(node["applied"], json.loads(data)["generation"])
-            return 200, {}
-        node["beats"] += 1
-        node["facts"] = json.loads(data)["facts"]
-        return 200, {"heartbeat_every_s": 1}
+        assert kind == "poll", path
+        return platform.poll(node, json.loads(data))
 
     def _send(self, status: int, body: Any) -> None:
         data = b"" if body is None else json.dumps(body).encode()
@@ -291,7 +291,7 @@ def sshd(places: Places, programs: FakeSshd) -> Sshd:
 
 @pytest.fixture
 def configured(places: Places, platform: FakePlatform) -> Places:
-    """… and somebody wrote the config with a one-time token."""
+    """… and the installer wrote the config with a one-time token."""
     places.config.parent.mkdir(parents=True, exist_ok=True)
     places.config.write_text(json.dumps({"api": platform.url, "token": "one-time-token-0123456789", "node_name": "a"}))
     return places

@@ -36,14 +36,14 @@ def admit(tmp_path: Path) -> Admit:
 
 def test_the_principals_of_the_login_name_are_named(admit: Admit) -> None:
     assert admit() == ["alloc_1", "alloc_2"]
-    assert admit(user="nobody") == []
+    assert admit(user="stranger") == []
 
 
 def test_people_run_what_the_host_says_and_nothing_else(admit: Admit) -> None:
     (admit.places.ssh / "people").write_text("alloc_1.people\n")
     forced = f'restrict,pty,command="/usr/bin/sh {admit.places.ssh}/enter.sh 7" alloc_1.people'
     assert admit("usr_1/1") == ["alloc_1", "alloc_2", forced]
-    assert admit("usr_1/1", user="nobody") == admit("usr_1/1", serial="13") == []
+    assert admit("usr_1/1", user="stranger") == admit("usr_1/1", serial="13") == []
 
 
 def test_an_epoch_lower_than_one_seen_is_refused_for_ever(admit: Admit) -> None:
@@ -95,8 +95,8 @@ def test_the_login_is_noted_with_the_process_that_asked(admit: Admit) -> None:
     assert [path.name for path in admit.places.sessions.iterdir()] == [f"{me.pid}.{me.start}.7"]
 
 
-def test_missing_state_locks_nobody_out(admit: Admit) -> None:
-    """A new host, a wiped folder, a disk that takes nothing: whoever holds the machine gets in."""
+def test_missing_state_locks_no_owner_out(admit: Admit) -> None:
+    """A new host, a wiped folder, a disk that takes nothing: the machine's owner gets in."""
     (admit.places.ssh / "revoked_serials").unlink()
     admit.places.state.parent.mkdir(parents=True, exist_ok=True)
     admit.places.state.write_text("a file where the folder should be")

@@ -78,7 +78,7 @@ def test_a_lost_answer_is_asked_for_again_and_gives_the_same_node(
 def test_a_token_that_another_machine_used_is_refused_and_kept_out_of_nothing(
     configured: Places, sshd: Sshd, platform: Any
 ) -> None:
-    platform.tokens["one-time-token-0123456789"] = ("somebody", "else")
+    platform.tokens["one-time-token-0123456789"] = ("another", "host")
     with pytest.raises(TokenInvalid):
         join(configured, sshd)
     assert not configured.node.exists()

@@ -90,7 +90,7 @@ def test_when_sshd_is_gone_so_is_everything(script: Path, how: signal.Signals) -
 
 
 @pytest.mark.parametrize("serial", ["", "7x", "-1", "9" * 20, "7;id"])
-def test_an_odd_serial_lets_nobody_in(script: Path, serial: str) -> None:
+def test_an_odd_serial_lets_no_session_in(script: Path, serial: str) -> None:
     process = begin(script, "id", serial)
     out, _ = process.communicate(timeout=60)
     assert (process.returncode, out) == (1, "")

@@ -178,7 +178,7 @@ def test_a_host_that_boots_while_the_platform_is_away_still_lets_its_holder_in(
 
 
 def test_a_damaged_sshd_config_is_not_made_worse(lab: Lab, real: Any, login: Login) -> None:
-    """Somebody breaks /etc/ssh/sshd_config: the running sshd is not reloaded into death."""
+    """An operator damages /etc/ssh/sshd_config: the running sshd is not reloaded into death."""
     allow(lab, real, "alloc_a")
     soon(lambda: login.works("alloc_a"), "the door to be open before", lab)
     lab.exec(

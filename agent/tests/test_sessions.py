@@ -110,7 +110,7 @@ def test_fences_are_kept_for_a_day(places: Places) -> None:
 
 
 def test_what_a_revoked_person_hid_is_found_by_its_user(places: Places) -> None:
-    """It is nobody's child any more, in a session of its own, and no note leads to it."""
+    """Its parent has ended, it is in a session of its own, and no note leads to it."""
     hidden, of_another = (_as_person(serial) for serial in (7, 8))
     try:
         sessions.end(places, [7])

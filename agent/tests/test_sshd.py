@@ -89,7 +89,7 @@ def test_what_fails_after_all_is_put_back_as_it_was(sshd: Sshd, programs: Any, t
     assert sshd.apply(replace(trust, principals={"root": b"x\n"})), "the agent could not go on after a refusal"
 
 
-def test_a_file_somebody_edited_by_hand_is_corrected(sshd: Sshd, trust: Trust, places: Places) -> None:
+def test_a_file_edited_by_hand_is_corrected(sshd: Sshd, trust: Trust, places: Places) -> None:
     sshd.apply(trust)
     (places.ssh / "principals/root").write_text("mallory\n")
     assert sshd.apply(trust)

@@ -121,7 +121,7 @@ def _argument(dice: random.Random, desk: Desk, said: dict[str, Any], envelope: d
     names = list(arguments) or ["command"]
     name = dice.choice(names)
     tricks: dict[str, list[Any]] = {"path": PATHS, "unit": UNITS, "files": [[path] for path in PATHS]}
-    tricks["content"] = [None, 7, [], {}, True, "a" * 70_000]  # any other text is somebody's file
+    tricks["content"] = [None, 7, [], {}, True, "a" * 70_000]  # any other text is a valid file
     arguments[name] = dice.choice(tricks.get(name, [None, -1, [], {}, True, "\n", "\0", "../x", "a" * 70_000]))
     envelope.update(desk.sign(said))
 
@@ -233,7 +233,7 @@ def test_a_refusal_says_why_and_reaches_the_platform(tmp_path: Path, change: dic
     assert desk.tasks[task]["renewals"] == 0, "work begins with a renewal; a refused task must not get so far"
 
 
-def test_what_was_done_is_not_done_again_whoever_sends_it(tmp_path: Path) -> None:
+def test_what_was_done_is_not_done_again_for_any_sender(tmp_path: Path) -> None:
     desk = Desk()
     host, task = Host(tmp_path, desk), desk.ask("run_unit", UNIT)
     leased = desk.leased(task)

@@ -23,6 +23,7 @@ from gpuaas_agent.tasks import follow, lease
 from gpuaas_agent.tasks.acts import upgrade_agent, wipe
 from gpuaas_agent.tasks.document import KINDS
 from gpuaas_agent.tasks.errors import TaskFailed
+from gpuaas_agent.tasks.inbox import Inbox
 
 from agent.tests.support.fake_core import FILE, NODE, UNIT, UNREACHABLE, Desk, Host
 from agent.tests.support.waits import soon
@@ -55,7 +56,7 @@ def test_a_file_arrives_whole_with_mode_and_digest(host: Host) -> None:
 
 
 def test_an_owner_the_host_does_not_have_fails_with_a_sentence(host: Host) -> None:
-    result = done(host, "write_file", FILE | {"owner": "nobody-here"})
+    result = done(host, "write_file", FILE | {"owner": "no-such-user"})
     assert result["outcome"] == "failed"
     assert "No such user" in result["message"]
     assert not host.at(FILE["path"]).exists()
@@ -178,12 +179,12 @@ def test_a_wipe_takes_away_what_tasks_left_and_nothing_else(host: Host) -> None:
     done(host, "write_file", FILE | {"path": "/etc/systemd/system/gpuaas-first.service"})
     done(host, "run_unit", UNIT)
     done(host, "write_file", FILE | {"path": "/opt/gpuaas/other/keep"}, allocation_id="alloc_2")
-    host.at("/opt/gpuaas/first/made-by-somebody-else").write_text("stays")
+    host.at("/opt/gpuaas/first/made-by-another").write_text("stays")
     result = done(host, "wipe", {}, operation_id=None)
     assert result["outcome"] == "succeeded", result
     assert "disable --now -- gpuaas-first.service" in host.ran
     left = {str(path.relative_to(host.places.root)) for path in map(Path, host.all_files())}
-    assert left == {"systemctl", "ran.log", "opt/gpuaas/other/keep", "opt/gpuaas/first/made-by-somebody-else"}
+    assert left == {"systemctl", "ran.log", "opt/gpuaas/other/keep", "opt/gpuaas/first/made-by-another"}
     assert done(host, "write_file", FILE)["outcome"] == "refused", "a wiped allocation takes no more tasks"
     assert done(host, "wipe", {}, operation_id=None)["outcome"] == "succeeded", "a wipe can be repeated"
     assert done(host, "write_file", FILE, allocation_id="alloc_2")["outcome"] == "succeeded"
@@ -303,14 +304,13 @@ def test_a_program_that_talks_without_end_is_kept_short(host: Host) -> None:
 def test_who_came_to_hold_the_host_while_it_waited_for_tasks_is_known(host: Host, desk: Desk) -> None:
     whole, before = desk.trust(), desk.trust() | {"principals": {"root": []}}
     files.write(host.places.trust, json.dumps(before))
-    ask = desk.post
+    give = desk.give
 
-    def post(path: str, body: dict[str, Any], **more: Any) -> Any:
-        if path.endswith("/claim"):
-            files.write(host.places.trust, json.dumps(whole))
-        return ask(path, body, **more)
+    def given(inbox: Any) -> None:
+        files.write(host.places.trust, json.dumps(whole))
+        give(inbox)
 
-    desk.post = post  # type: ignore[method-assign]
+    desk.give = given  # type: ignore[method-assign]
     assert done(host, "write_file", FILE)["outcome"] == "succeeded"
 
 
@@ -412,10 +412,16 @@ class _Shared(Desk):
         super().__init__()
         self.path = path
 
+    def give(self, inbox: Inbox) -> None:
+        self._kept(lambda: super(_Shared, self).give(inbox))
+
     def post(self, path: str, body: dict[str, Any], **more: Any) -> Any:
+        return self._kept(lambda: super(_Shared, self).post(path, body, **more))
+
+    def _kept(self, act: Callable[[], Any]) -> Any:
         self.tasks = json.loads(self.path.read_text())
         try:
-            return super().post(path, body, **more)
+            return act()
         finally:
             self.path.write_text(json.dumps(self.tasks))
 

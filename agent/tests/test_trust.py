@@ -25,7 +25,7 @@ def test_authorities_principals_and_certificate_become_files(view: Any, host_key
     assert written[places.ssh / "host-cert.pub"].startswith(b"ssh-ed25519-cert-v01@openssh.com ")
 
 
-def test_nobody_may_log_in_when_no_allocation_is_held(view: Any, host_key: Any, places: Places) -> None:
+def test_no_login_is_allowed_when_no_allocation_is_held(view: Any, host_key: Any, places: Places) -> None:
     view["principals"] = {"root": []}
     assert Trust.of(view, line(host_key)).files(places)[places.ssh / "principals/root"] == b""
 

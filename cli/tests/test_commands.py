@@ -218,8 +218,8 @@ commands
     ("instance", "deploy", "slurm", "--name", "train", "--place", "controller=node-a", "--plan"): """\
 Deploy slurm 1.0.0 as 'train' on 1 machine.
 
-MACHINE  ADDRESS   COMPONENTS
-node-a   10.0.0.9  controller, worker
+NODE    ADDRESS   COMPONENTS
+node-a  10.0.0.9  controller, worker
 
 Charged to project red. Nothing was changed. Run it without --plan to apply.
 """,
@@ -229,8 +229,8 @@ Deploy slurm 1.0.0 as 'train' on 1 machine.
 INPUT  CURRENT  NEW  EFFECT  DETAIL
 /a     -        1    pushed  Applied while jobs run.
 
-MACHINE  ADDRESS   COMPONENTS
-node-a   10.0.0.9  controller, worker
+NODE    ADDRESS   COMPONENTS
+node-a  10.0.0.9  controller, worker
 
 Charged to project red. Nothing was changed. Run it without --plan to apply.
 """,
@@ -394,7 +394,7 @@ def test_a_suggested_command_goes_where_this_one_went(
     assert "gpuaas instance list --project red" in capsys.readouterr().err
 
 
-def test_a_question_that_nobody_can_answer_is_no_bug(
+def test_a_question_without_a_terminal_is_no_bug(
     gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(_question: str) -> str:

@@ -288,7 +288,7 @@ def test_work_on_one_member_ends_with_its_own_sentence_not_with_the_instances(
 
 def test_members_without_machines_are_asked_for_them(gpuaas: Gpuaas, capsys: pytest.CaptureFixture[str]) -> None:
     assert gpuaas("member", "add", "train", "worker") == 2
-    assert "No machine was named." in capsys.readouterr().err
+    assert "No node was named." in capsys.readouterr().err
 
 
 def test_an_operation_that_gave_way_to_a_later_one_is_not_offered_again(

@@ -64,7 +64,7 @@ def test_an_invitation_is_taken_up_without_being_signed_in(
     assert "gpuaas login" in capsys.readouterr().out
 
 
-def test_whoever_runs_the_platform_names_a_tenant_they_do_not_belong_to(
+def test_a_platform_administrator_names_a_tenant_they_do_not_belong_to(
     gpuaas: Gpuaas, scene: Scene, capsys: pytest.CaptureFixture[str]
 ) -> None:
     me = {**scene._me(), "tenants": [], "projects": []}

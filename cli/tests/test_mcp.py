@@ -142,7 +142,7 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(scene: Scene) -> No
     assert len(set(keys)) == 1
 
 
-def test_what_was_refused_is_planned_anew_not_repeated(scene: Scene) -> None:
+def test_what_was_refused_is_planned_again_not_repeated(scene: Scene) -> None:
     served = tools()
     scene.platform.on("POST", "/v1/projects/prj_1/instances/inst_1/stop", lambda _: problem(409, "wrong_state"))
     plan = call_tool(served, "plan", operation="stop_instance", arguments={"instance_id": "inst_1"})["answer"][

@@ -165,6 +165,6 @@ def test_triage_of_a_word_that_is_nothing_says_what_it_takes(
     assert "the id of an operation, or an instance's name" in capsys.readouterr().err
 
 
-def test_an_id_nobody_knows_is_not_found(gpuaas: Gpuaas, scene: Scene) -> None:
+def test_an_unknown_id_is_not_found(gpuaas: Gpuaas, scene: Scene) -> None:
     scene.platform.on("GET", r"/v1/triage/cor-none", lambda _call: problem(404, "not_found"))
     assert gpuaas("triage", "cor-none") == 5

@@ -69,7 +69,7 @@ def test_ssh_is_given_a_fresh_key_and_trusts_one_machine_only(
     assert asked == {"ssh_public_key": (seen / "key.pub").read_text().strip()}
 
 
-def test_every_connection_has_a_key_of_its_own_that_nobody_is_told(
+def test_every_connection_has_a_key_of_its_own_that_is_never_shown(
     gpuaas: Gpuaas, scene: Scene, seen: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     private = []
@@ -155,7 +155,7 @@ def test_who_is_told_to_stop_takes_ssh_and_the_key_along(
     assert left(tmp_path) == []
 
 
-def test_whoever_left_hands_the_certificate_back(
+def test_a_session_that_ends_hands_its_certificate_back(
     gpuaas: Gpuaas, scene: Scene, seen: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     back = "/v1/projects/prj_1/access-grants/grant_2/revoke"

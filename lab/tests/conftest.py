@@ -1,4 +1,4 @@
-"""Every test gets its own state and cache folder, so that no test can touch a lab somebody is using."""
+"""Every test gets its own state and cache folder, so that no test can touch a lab in use."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Boots real hosts and breaks them. Uses its own lab, so it can run beside somebody's `make up`."""
+"""Boots real hosts and breaks them. Uses its own lab, so it can run beside a running `make up`."""
 
 import json
 import os
@@ -141,8 +141,8 @@ def test_hosts_reach_each_other_but_have_no_route_out(lab: Lab, hosts: list[Host
 def test_the_bridge_keeps_its_address_when_cables_come_and_go(lab: Lab, hosts: list[HostStatus]) -> None:
     """By itself it takes the lowest of its cables', and hosts that knew another one speak into the void for seconds."""
     bridge = next(link for link in _json("ip", "-j", "link", "show", "type", "bridge") if _ours(link))
-    chosen_by_somebody = "3"
-    assert Path(f"/sys/class/net/{bridge['ifname']}/addr_assign_type").read_text().strip() == chosen_by_somebody
+    set_by_the_lab = "3"
+    assert Path(f"/sys/class/net/{bridge['ifname']}/addr_assign_type").read_text().strip() == set_by_the_lab
 
 
 def test_hosts_and_controllers_reach_only_the_api_port_of_this_machine(

@@ -57,7 +57,7 @@ def test_what_is_no_longer_wanted_is_stopped(folder: Folder) -> None:
     assert first.wait_gone(15)
 
 
-def test_a_changed_service_is_started_anew(folder: Folder) -> None:
+def test_a_changed_service_is_restarted(folder: Folder) -> None:
     folder.want(Service("one", FOREVER))
     first = running(folder, "one")
     folder.want(Service("one", FOREVER, {"COLOUR": "green"}))

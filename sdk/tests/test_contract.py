@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from gpuaas_sdk import Calls, errors, generate, models
 from gpuaas_sdk.client import generated_facts
+from gpuaas_sdk.client.adapter_detail import read_adapter_detail
 from gpuaas_sdk.client.call import call
 from gpuaas_sdk.client.request import Page, Request
 
@@ -43,10 +44,7 @@ ELSEWHERE = {
     ("POST", "/v1/renew-identity"): "the agent has its own client",
     ("GET", "/v1/agent/install.py"): "for hosts that have nothing yet",
     ("GET", "/v1/agent/{agent_version}"): "for hosts that have nothing yet",
-    ("GET", "/v1/nodes/{node_id}/trust"): "the agent has its own client",
-    ("POST", "/v1/nodes/{node_id}/trust-applied"): "the agent has its own client",
-    ("POST", "/v1/nodes/{node_id}/heartbeat"): "the agent has its own client",
-    ("POST", "/v1/nodes/{node_id}/tasks/claim"): "the agent has its own client",
+    ("POST", "/v1/nodes/{node_id}/poll"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/renew"): "the agent has its own client",
     ("POST", "/v1/nodes/{node_id}/tasks/{task_id}/result"): "the agent has its own client",
     ("GET", "/v1/nodes/{node_id}/deliveries/{delivery_id}"): "the agent has its own client",
@@ -183,3 +181,20 @@ def test_what_is_only_sent_leaves_out_what_was_not_said() -> None:
 )
 def test_a_schema_becomes_a_forward_compatible_type(schema: dict[str, Any], expected: str) -> None:
     assert generate.python_type(schema) == expected
+
+
+def test_adapter_detail_of_another_shape_counts_as_missing() -> None:
+    detail = {
+        "step": 7,
+        "host": "gpu1",
+        "checks": [{"check": "ports", "ok": "yes"}, 3, {"check": "disk", "ok": False}],
+        "preflight": {"host": "gpu1"},
+        "last_failure": {"step": "join", "units": [{"unit": "slurmd.service"}]},
+        "own": "of the app",
+    }
+    found = read_adapter_detail(detail)
+    assert (found.step, found.host, found.preflight) == (None, "gpu1", None)
+    assert [(check.check, check.ok) for check in found.checks or []] == [("ports", None), ("disk", False)]
+    assert found.last_failure is not None
+    assert found.last_failure.step == "join"
+    assert read_adapter_detail(None).drift is None

@@ -61,7 +61,7 @@ def test_another_account_does_not() -> None:
         opening(sealed(ACCOUNT.private_jwk), other.private_jwk)
 
 
-def test_what_somebody_else_signed_is_refused() -> None:
+def test_what_another_key_signed_is_refused() -> None:
     with pytest.raises(SealBroken, match="not sealed by this platform"):
         opening(sealed(ACCOUNT.private_jwk, OKPKey.generate_key("Ed25519")), ACCOUNT.private_jwk)
 

@@ -58,7 +58,7 @@ def _prepare(visit: Visit) -> dict[str, str]:
 
 
 def _people(stage: Scene) -> dict[str, str]:
-    """Somebody invited, a way in, something lent; the page of one person."""
+    """An invitation, a sign-in provider, a delegation; the page of one person."""
     boss, tenant_id = stage.demo.boss, stage.demo.tenant_id
     boss.invite(tenant_id, email="rob@demo.example", name="Rob", role="project_viewer", project_id=stage.research)
     directory: dict[str, Any] = {

@@ -16,7 +16,7 @@ def address(stage: Scene) -> str:
 
 
 def steady(watch: Watch) -> None:
-    """Nothing jumped that nobody touched, and the screen holds a page of rows however many there are."""
+    """Nothing jumped without a click, and the screen holds a page of rows however many there are."""
     seen = watch.seen()
     assert seen["shift"] < MOST_SHIFT, seen["shifts"]
     assert 0 < watch.rows() <= MOST_ROWS, watch.page.url

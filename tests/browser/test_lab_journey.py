@@ -1,5 +1,5 @@
 """The main job in a browser, on real hosts and in order: a Slurm cluster comes, grows, empties, shrinks and goes, by the hands of
-somebody who only looks and clicks. Each test stands on the one before; whatever happens, the hosts are free afterwards."""
+a person who only looks and clicks. Each test stands on the one before; whatever happens, the hosts are free afterwards."""
 
 import re
 from collections.abc import Iterator

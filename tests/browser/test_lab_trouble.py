@@ -115,6 +115,6 @@ def test_the_retry_succeeds_and_its_page_goes_on_after_a_lost_connection(
     page.context.set_offline(False)
     expect(page.locator("[data-live=Live]")).to_be_visible()
     succeeded(dana)
-    assert page.evaluate("window.heard.length") >= 1, "the page was loaded anew"
+    assert page.evaluate("window.heard.length") >= 1, "the page was reloaded"
     steps_agree(dana, ground, retry)
     look(dana, "g6-retried")

@@ -35,7 +35,7 @@ def through(visit: Visit, provider: str, login: str) -> None:
     page.get_by_role("button", name="Continue").click()
 
 
-def test_somebody_who_was_invited_arrives_in_the_project(visit: Visit, provider: str) -> None:
+def test_an_invited_person_arrives_in_the_project(visit: Visit, provider: str) -> None:
     visit.allowed = PROVIDERS
     through(visit, provider, LOGIN)
     visit.at("Instances")
@@ -58,9 +58,9 @@ def test_a_stranger_is_told_why_not_on_the_sign_in_page(visit: Visit, provider: 
 
 def test_a_provider_that_is_away_is_said_too(visit: Visit, stage: Scene) -> None:
     boss, tenant_id = stage.demo.boss, stage.demo.tenant_id
-    made = boss.create_identity_provider(tenant_id, name="Nobody home", issuer="http://127.0.0.1:9", client_id="x")
+    made = boss.create_identity_provider(tenant_id, name="Silent provider", issuer="http://127.0.0.1:9", client_id="x")
     visit.page.goto(f"{stage.url}/sign-in?tenant=demo")
     visit.page.get_by_role("button", name="Continue").click()
-    visit.page.get_by_role("link", name="Continue with Nobody home").click()
+    visit.page.get_by_role("link", name="Continue with Silent provider").click()
     expect(visit.page.get_by_role("alert")).to_contain_text("provider")
     boss.delete_identity_provider(tenant_id, made.id)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lab
 
 HOST = "gpu2"
 ON_THE_HOST = {"/var/lib/gpuaas-agent/key.pem": slice(30, 90), "/etc/munge/munge.key": slice(0, 64)}
-PRIVATE = {"credentials.json", "master.key", "cli.json"}  # files of their owners, readable by nobody else
+PRIVATE = {"credentials.json", "master.key", "cli.json"}  # files of their owners, not readable by others
 LOOK = r"""
 for file in $(find /var/lib/gpuaas-agent /var/lib/gpuaas-slurm /var/log /run/gpuaas* -type f 2>/dev/null); do
   case $file in */key.pem|*/journal/*) continue;; esac

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.early(14)]
 
 HEAD, WORKER, *SPARE = HOSTS = ("gpu1", "gpu2", "gpu4", "gpu5")
 MOST_MARKS = 4 * len(SPARE) + 4  # a lock and an epoch for the instance, and for each member that just came and went
-CYCLES = times(usual=6, soak=50)
+CYCLES = times(usual=4, soak=50)
 PASSING = 5
 
 

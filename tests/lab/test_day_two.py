@@ -77,7 +77,7 @@ def add(ground: Ground, cluster: InstanceView, *hosts: str) -> str:
 
 
 def certified(ground: Ground, operation: OperationView) -> dict[str, DepartureCertificateView]:
-    """By host name: nothing is left there, and nobody of the operation can enter it any more."""
+    """By host name: nothing is left there, and the operation's certificates open it no longer."""
 
     def found() -> list[DepartureCertificateView]:
         return ground.demo.boss.list_departure_certificates(ground.research, operation_id=operation.id).items
@@ -174,7 +174,7 @@ def test_a_removed_worker_is_gone_with_a_certificate_and_cannot_come_back(
     assert ground.lab.exec(THIRD, ["ls", "/etc/munge/munge.key", "/etc/slurm/slurm.conf"], timeout=20).exit != 0
     printed = ground.cli("operation", "certificate", done.id, "--project", "research")
     assert printed.returncode == 0, printed.stderr
-    for words in (THIRD, cluster.id, "verified", "revoked and confirmed by the machine", "ok  node:"):
+    for words in (THIRD, cluster.id, "verified", "revoked and confirmed by the host", "ok  node:"):
         assert words in printed.stdout
 
 

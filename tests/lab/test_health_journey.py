@@ -119,7 +119,7 @@ def _news(ground: Ground) -> int:
 
 
 def _looks(ground: Ground) -> int:
-    """How often somebody entered the controller's host: sshd keeps the book."""
+    """How many logins the controller's host has had, by sshd's journal."""
     said = ground.on_host(HEAD, "sh", "-c", "journalctl -q -u ssh -o cat | grep -c 'Accepted publickey' || true")
     return int(said)
 

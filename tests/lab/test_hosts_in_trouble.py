@@ -1,4 +1,4 @@
-"""Hosts that go dark, come back as strangers, lose a GPU, a key or their database, while somebody works on their cluster.
+"""Hosts that go dark, come back as strangers, lose a GPU, a key or their database, while people work on their cluster.
 
 One cluster, in order: every failure has a code, a sentence and a way out, which is then taken, through the API only.
 The controller keeps its state in PostgreSQL here.
@@ -182,7 +182,7 @@ def test_the_key_is_changed_under_a_running_job_by_a_controller_that_dies_in_the
     assert key_of(ground, FIRST) == key_of(ground, SECOND) == before
     job = HeldJob(ground, HEAD)
     (points / "switch_key.after_act").write_text("die")
-    asked = ground.demo.boss.rotate_instance_keys(ground.research, cluster.id, reason="somebody left the team")
+    asked = ground.demo.boss.rotate_instance_keys(ground.research, cluster.id, reason="a colleague left the team")
     assert asked.instance.state == "updating"
     good(ground, asked.operation)
     assert not list(points.iterdir()), "the controller was killed between the hosts' switch and its own record of it"
@@ -292,9 +292,7 @@ def test_a_worker_whose_host_is_gone_is_taken_out_and_comes_back_a_stranger(
     with pytest.raises(GpuaasError, match="its agent reports"):
         replaced(ground, cluster, alive)
     for name in (SECOND, THIRD):
-        wait_until(
-            lambda name=name: boss.get_node(ground.nodes[name]).state == "unknown", 180, f"nobody to hear {name}"
-        )
+        wait_until(lambda name=name: boss.get_node(ground.nodes[name]).state == "unknown", 180, f"{name} to be silent")
     living = {node(alive), put_in_its_place(ground, cluster, THIRD)}
     before = key_of(ground, HEAD)
     words = ("member", "remove", cluster.name, member.id, "--host-is-gone", "--reason", "it burned", "--yes")
@@ -315,7 +313,7 @@ def test_a_worker_whose_host_is_gone_is_taken_out_and_comes_back_a_stranger(
         wait_until(lambda name=name: ground.lab.exec(name, running, timeout=60).exit == 0, 180, f"munge on {name}")
     time.sleep(3)
     assert nodes(ground) == living, "their slurmds are strangers"
-    with pytest.raises(GpuaasError, match="nobody has looked"):
+    with pytest.raises(GpuaasError, match="not inspected since"):
         added(ground, cluster, SECOND)
     for orphan in boss.list_orphans(project).items:
         if orphan.instance_id == cluster.id:

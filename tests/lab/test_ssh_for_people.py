@@ -80,8 +80,8 @@ def person(ground: Ground, role: str, project: str) -> Person:
     email = f"{role}-{secrets.token_hex(3)}@demo.example"
     made = ground.demo.boss.create_user(ground.demo.tenant_id, email=email, name=role, password=PASSWORD)
     ground.demo.boss.create_role_binding(ground.demo.tenant_id, principal_id=made.id, role=role, project_id=project)
-    with Client(ground.stack.api, Bearer()) as nobody:
-        return Person(ground, made.id, nobody.sign_in(email, PASSWORD).access_token)
+    with Client(ground.stack.api, Bearer()) as anonymous:
+        return Person(ground, made.id, anonymous.sign_in(email, PASSWORD).access_token)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def nothing_stays(ground: Ground) -> None:
     wait_until(lambda: traces(ground) == "", 120, "everything of the session to end")
 
 
-def test_a_person_gets_in_as_nobody_in_particular_and_asks_the_app(ground: Ground, ops: Person) -> None:
+def test_a_person_gets_in_as_anonymous_in_particular_and_asks_the_app(ground: Ground, ops: Person) -> None:
     done = ops.ssh("--", "id -un; hostname; sinfo -h -o %D; touch /tmp/mine; cat /etc/shadow; exit 7")
     assert done.returncode == 7, done.stderr
     assert done.stdout.split() == ["person", HOST, "1"]
@@ -230,7 +230,7 @@ def _put_out(ground: Ground, session: subprocess.Popen[bytes], since: float) -> 
     print(f"put out after {took:.2f} s")
 
 
-def test_whoever_is_revoked_is_out_with_everything_they_hid(ground: Ground, ops: Person) -> None:
+def test_a_revoked_person_is_out_with_everything_they_hid(ground: Ground, ops: Person) -> None:
     session = _inside(ground, ops)
     live = [g for g in ground.cli_json("grant", "list", "-p", "research") if g["principal_id"] == ops.id]
     newest = max(live, key=lambda g: g["id"])
@@ -240,7 +240,7 @@ def test_whoever_is_revoked_is_out_with_everything_they_hid(ground: Ground, ops:
     _put_out(ground, session, since=time.monotonic())
 
 
-def test_whoever_loses_the_right_is_out(ground: Ground, instance: InstanceView) -> None:
+def test_a_person_who_loses_the_right_is_out(ground: Ground, instance: InstanceView) -> None:
     leaver = person(ground, "project_admin", ground.research)
     session = _inside(ground, leaver)
     bindings = ground.demo.boss.list_role_bindings(ground.demo.tenant_id, limit=200).items

@@ -17,10 +17,10 @@ from typing import Any
 import asyncssh
 import msgspec
 import pytest
-from gpuaas_core.custody import authorities
 from gpuaas_core.custody.key_providers import open_holder
 from gpuaas_core.custody.vault import read_vault
 from gpuaas_core.kit.db import Database
+from gpuaas_core.machine_access import authorities
 from gpuaas_sdk import AsyncClient, ServiceAccount
 from gpuaas_sdk.client.errors import AccessRefused, HostIdentityWrong, MachineUnreachable
 from gpuaas_sdk.client.models import GrantView
@@ -99,11 +99,8 @@ def held(ground: Ground) -> Iterator[Held]:
     ground.gone(ground.instance(instance.id))
 
 
-class _Given:
-    """Stands for the claim: hands out a certificate that was made in another way."""
-
-    def __init__(self, view: GrantView) -> None:
-        self._view = view
+class _NoOther:
+    """Stands for the claim of a machine that has its certificate, and gets no other when the host refuses that."""
 
     def check(self) -> None: ...
 
@@ -111,16 +108,16 @@ class _Given:
         return nullcontext()
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
-        return self._view
+        raise AccessRefused("There is no other certificate in this test.")
 
 
 @asynccontextmanager
 async def entered(view: GrantView, key: Any, **changed: Any):
     """As controllers do it (the SDK's own client), with a certificate of our choice."""
-    machine = Machine(_Given(msgspec.structs.replace(view, **changed)), view.allocation_id)
+    machine = Machine(_NoOther(), view.allocation_id)
     machine._key, machine._grant = key, msgspec.structs.replace(view, **changed)
     machine._grant_ends_at = float("inf")
-    await machine._connected()
+    machine._connection = await machine._open(machine._grant)  # once: the answer of the host itself
     try:
         yield machine
     finally:
@@ -181,12 +178,12 @@ async def test_what_the_matrix_starts_from_is_accepted(good: Any, odd: Odd) -> N
     [
         ("expired", lambda now: {"valid_before": now - 1}),
         ("not yet valid", lambda now: {"valid_after": now + 120}),
-        ("another allocation's principal", lambda _: {"principals": ["alloc_of_somebody_else"]}),
+        ("another allocation's principal", lambda _: {"principals": ["alloc_of_another"]}),
         ("the login name as principal", lambda _: {"principals": ["root"]}),
         ("no principal at all", lambda _: {"principals": []}),
         ("another source address", lambda _: {"source_address": ["192.0.2.0/24"]}),
         ("another authority", lambda _: {"authority": asyncssh.generate_private_key("ssh-ed25519")}),
-        ("a key id without an epoch", lambda _: {"key_id": "somebody"}),
+        ("a key id without an epoch", lambda _: {"key_id": "a-person"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -241,7 +238,7 @@ async def test_another_machine_at_the_same_address_is_refused(good: Any, ground:
 
 
 def _forget_where(address: str) -> None:
-    """As if time had passed: this machine asks the network anew who has the address."""
+    """As if time had passed: this machine asks the network again who has the address."""
     subprocess.run(["ip", "neighbour", "flush", "to", address], check=True, timeout=60)
 
 
@@ -257,7 +254,7 @@ async def test_revoking_ends_its_sessions_and_no_others_within_seconds(held: Hel
         done = ground.cli("grant", "revoke", view.id, "--yes", "--reason", "a laptop was stolen", "-p", "research")
         revoked_at = time.monotonic()
         assert done.returncode == 0, done.stderr
-        with pytest.raises(MachineUnreachable):  # not a command that failed: whoever still holds the claim tries again
+        with pytest.raises(MachineUnreachable):  # not a command that failed: the claim's holder tries again
             await asyncio.wait_for(working, PATIENCE_S)
         over = lambda: "sleep 4711" not in _processes(ground)  # noqa: E731
         await asyncio.to_thread(wait_until, over, PATIENCE_S, "its processes to end")
@@ -326,7 +323,7 @@ async def test_both_user_authorities_open_during_the_overlap_and_only_the_new_on
         assert await hostname(view, key, certificate=one.certificate()) == "gpu1"
     assert view.id in {
         grant for row in ground.demo.boss.list_ssh_authorities(ground.demo.tenant_id).items for grant in row.waits_for
-    }, "nobody is told who still uses the old one"
+    }, "the list does not name who still uses the old one"
     done = ground.cli("ssh-authority", "finish", "user", "--force")
     assert done.returncode == 0, done.stderr
     applied = lambda: all(n.trust_applied == n.trust_generation for n in _living(ground))  # noqa: E731

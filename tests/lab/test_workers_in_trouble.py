@@ -258,7 +258,7 @@ def test_a_persons_drain_survives_a_restart_and_a_slurmd_killed_hard_keeps_its_j
 def test_of_two_removes_at_once_one_is_refused_and_one_that_cannot_go_on_leaves_no_drain(
     ground: Ground, cluster: Cluster
 ) -> None:
-    """With a deadline it gives up, without one it waits; then its host lets nobody in, and a retry takes it away."""
+    """With a deadline it gives up, without one it waits; then its host lets no account in, and a retry takes it away."""
     job = cluster.job(SPARE)
     cluster.ended(cluster.ask("remove_member", SPARE, deadline_s=0), "drain_deadline")
     assert cluster.job_state(job) == "RUNNING"
@@ -332,7 +332,7 @@ def test_a_worker_that_fails_its_proof_leaves_slurm_with_evidence_and_can_be_giv
     assert cluster.member(SPARE).state == "failed"
     cluster.person_undrains(SECOND)
     gone = cluster.boss.tombstone_member(*cluster.where, cluster.member(SPARE).id, reason="tried enough")
-    with pytest.raises(ApiError, match="nobody has looked"):
+    with pytest.raises(ApiError, match="not inspected since"):
         cluster.add(SPARE)
     cluster.boss.resolve_orphan(ground.research, gone.orphan_id, reason="looked at it")
     cluster.ended(cluster.add(SPARE), "job_proof_failed")

@@ -6,7 +6,8 @@ one operation dies at each of its points once, and goes on. Started by test_siev
 
 `--how both`: at each API write once when the request is on its way and once when the answer is there, and after each
 host command; after each act of one that has several, too: the host is then given only those before. Commands wait for each other and for what is being told to people, so that none is passed by while another
-one kills. `--how each`: the same, but of telling people a step only one of the two sides, half of the steps each.
+one kills. `--how kinds`: the same, but each kind of point once: a write of an operation whatever it is about, a step whatever
+host it is done on.
 `--how running`: in the middle of each host command, with everything side by side as it really is.
 """
 
@@ -41,7 +42,6 @@ WRITES = re.compile(
 )
 ENDS = ("complete", "fail")  # of these only one side can be seen in an operation: it is over then
 HEARD_TO_THE_END = ("add_member", "decommission")
-SIDES = ("sent", "answered")
 MOST_ATTEMPTS = 4  # the platform gives up after eight claims without a step further
 STILL_HERE = "The sieve goes on"
 
@@ -58,11 +58,15 @@ class Points:
         if self.mark(*words):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def reach_write(self, *words: str) -> None:
-        *what, side = words
-        other = self.how == "each" and "progress" in what and SIDES[zlib.crc32(_name(what).encode()) % 2] != side
-        if self.how != "running" and not other:
-            self.reach(*words)
+    def reach_write(self, kind: str, write: str, *about: str, side: str) -> None:
+        if self.how == "kinds":
+            self.reach(kind, write, side)
+        elif self.how == "both":
+            self.reach(kind, write, *about, side)
+
+    def command(self, kind: str, host: str, step: str, number: int) -> tuple[str, ...]:
+        """The point after the so-many-th command of this step."""
+        return (kind, step) if self.how == "kinds" else (kind, host, f"{step} {number}")
 
     def mark(self, *words: str) -> bool:
         """True for the first one who comes here."""
@@ -76,9 +80,9 @@ class Points:
         with (self.folder.parent / "acts").open("a") as file:
             file.write(f"{step} on {host.name} in {self.kinds[host.claim.operation_id]}\n")
 
-    def next(self, name: str) -> str:
+    def next(self, name: str) -> int:
         self.count[name] += 1
-        return f"{name} {self.count[name]}"
+        return self.count[name]
 
 
 def _name(words: Iterable[str]) -> str:
@@ -97,10 +101,10 @@ def at_each_write(points: Points) -> None:
                 points.kinds[answer.operation.id] = answer.operation.kind
                 if answer.operation.attempts > MOST_ATTEMPTS:
                     await once(self, Exchange(_a_step_further(answer), self.auth, self.api))
-                points.reach_write(answer.operation.kind, "claim", "answered")
+                points.reach_write(answer.operation.kind, "claim", side="answered")
             return answer
         if words[1] not in ENDS or words[0] in HEARD_TO_THE_END:
-            points.reach_write(*words, "answered")
+            points.reach_write(*words, side="answered")
         return answer
 
     def traced(self: Exchange[Any], *given: Any) -> dict[str, Any]:
@@ -139,9 +143,9 @@ def _sent(points: Points, request: Request[Any]) -> None:
         return
     if words == ("claim",):  # which operation it will be is not known yet: the one that died right after its claim
         for path in sorted(points.folder.glob("*.claim.answered")):
-            points.reach_write(path.name.partition(".")[0], "claim", "sent")
+            points.reach_write(path.name.partition(".")[0], "claim", side="sent")
     elif words[1] not in ENDS or words[0] not in HEARD_TO_THE_END:
-        points.reach_write(*words, "sent")
+        points.reach_write(*words, side="sent")
 
 
 def at_each_command(points: Points) -> None:
@@ -167,7 +171,7 @@ def at_each_command(points: Points) -> None:
     command = runner.command
 
     async def cut_off(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
-        """Up to the first act after which nobody has died yet."""
+        """Up to the first act after which no process has been killed yet."""
         ordered = sorted(tasks, key=lambda task: task.turn)
         new = [number for number, task in enumerate(ordered, 1) if not _known(points, task)]
         return await command(ordered[: new[0]] if new else ordered, ask=ask)
@@ -178,7 +182,7 @@ def at_each_command(points: Points) -> None:
 def _known(points: Points, task: Task) -> bool:
     host = task.host
     kind = points.kinds[host.claim.operation_id]
-    return (points.folder / _name((kind, host.name, f"{task.step.name} 1"))).exists()
+    return (points.folder / _name(points.command(kind, host.name, task.step.name, 1))).exists()
 
 
 def in_each_command(points: Points) -> None:
@@ -195,10 +199,11 @@ def in_each_command(points: Points) -> None:
 
 def _reach_command(points: Points, host: Host, words: dict[str, Any]) -> None:
     kind = points.kinds[host.claim.operation_id]
-    points.reach(kind, host.name, points.next(f"{kind}.{host.name}.{words.get('step', 'look')}").rpartition(".")[2])
+    step = words.get("step", "look")
+    points.reach(*points.command(kind, host.name, step, points.next(f"{kind}.{host.name}.{step}")))
 
 
-HOW = {"each": at_each_command, "both": at_each_command, "running": in_each_command}
+HOW = {"kinds": at_each_command, "both": at_each_command, "running": in_each_command}
 
 
 def live(options: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ from gpuaas_sdk.client.errors import GpuaasError
 from gpuaas_sdk.client.models import InstanceView, OperationView
 
 CORES = os.cpu_count() or 1
+POLLS_S = 0.05, 0.25  # the first wait between two reads, and the longest: what is asked costs the hosts their time
 FINAL = {"succeeded", "failed", "canceled", "superseded", "needs_attention"}
 
 
@@ -39,7 +40,7 @@ def times(*, usual: int, soak: int) -> int:
 
 
 def free_port() -> int:
-    """Below those that this machine's own connections are given: nobody takes it before it is bound."""
+    """Below those that this machine's own connections are given: no other process takes it before it is bound."""
     while True:
         port = 20_000 + secrets.randbelow(10_000)
         with socket.socket() as probe, suppress(OSError):
@@ -111,7 +112,7 @@ class Ground:
     def ended(self, operation_id: str, timeout: float = 400) -> OperationView:
         """Waits for the end; the core may be away for a moment (a test kills it)."""
         deadline = time.monotonic() + timeout
-        last = None
+        last, pause = None, pauses()
         while time.monotonic() < deadline:
             try:
                 last = self.operation(operation_id)
@@ -119,7 +120,7 @@ class Ground:
                     return last
             except GpuaasError:
                 pass
-            time.sleep(0.1)
+            time.sleep(next(pause))
         raise AssertionError(
             f"{operation_id} did not end in {timeout} s: {last}\n{self.stack.log_tail('slurm-controller')}"
         )
@@ -169,7 +170,7 @@ class Ground:
         self.stack.start_controller(self.space.prefix, list(self.demo.identities.values()), env, name)
 
     def controller_restarted_with(self, env: dict[str, str]) -> None:
-        """The supervisor sees another environment and starts the controller anew with it."""
+        """The supervisor sees another environment and restarts the controller with it."""
         before = self.stack.folder.process("slurm-controller")
         self.start_controller(env)
         wait_until(
@@ -177,11 +178,19 @@ class Ground:
         )
 
 
+def pauses() -> Iterator[float]:
+    """Short ones first: most of what is waited for happens at once, and the rest takes seconds."""
+    pause, longest = POLLS_S
+    while True:
+        yield pause
+        pause = min(pause * 1.3, longest)
+
+
 def wait_until(holds: Callable[[], bool], timeout: float, what: str) -> None:
-    deadline = time.monotonic() + timeout
+    deadline, pause = time.monotonic() + timeout, pauses()
     while not holds():
         assert time.monotonic() < deadline, f"waited {timeout} s for: {what}"
-        time.sleep(0.1)
+        time.sleep(next(pause))
 
 
 @contextmanager

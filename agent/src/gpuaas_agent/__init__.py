@@ -1,3 +1,3 @@
-"""The agent that runs on every enrolled host. Standard library and python3-cryptography only."""
+"""The agent that runs on every enrolled host. It needs only the standard library and python3-cryptography."""
 
 __version__ = "0.1.0"

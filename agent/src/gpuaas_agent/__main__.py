@@ -1,4 +1,5 @@
-"""`python3 -m gpuaas_agent`: how the host's own Python starts the agent without installing anything."""
+"""Entry point of `python3 -m gpuaas_agent`, which starts the agent with the host's own Python without an
+installation."""
 
 from gpuaas_agent.cli import main
 

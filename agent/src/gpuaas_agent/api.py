@@ -1,4 +1,4 @@
-"""HTTP client of the platform: plain urllib, one time limit per call, access tokens fetched and renewed automatically.
+"""HTTP client of the platform: plain urllib, a time limit per call, access tokens requested and renewed automatically.
 
 The host's clock may be wrong; the platform's Date header gives the offset, which assertions use.
 """
@@ -29,7 +29,7 @@ ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 class Api:
-    """One platform. `who` signs in once the host has an identity, and handles a rejected key."""
+    """The client of one platform. `who` signs in once the host has an identity, and handles a rejected key."""
 
     def __init__(self, base: str, ca_file: str = "", who: "Identity | None" = None) -> None:
         self.base = base.rstrip("/")
@@ -90,7 +90,7 @@ class Api:
             return self._token[0]
 
     def renew_identity(self) -> None:
-        """The next call signs in again, with the next key."""
+        """Renew the key and drop the access token, so that the next call signs in with the new key."""
         assert self.who is not None
         with self._lock:
             self.who.renew(self)
@@ -100,7 +100,7 @@ class Api:
         self._show(assertion)
 
     def now(self) -> float:
-        """Seconds since 1970 by the platform's clock, as far as this host knows it."""
+        """Return seconds since 1970 by the platform's clock, as far as this host can tell."""
         return time.time() + self._skew
 
     def _show(self, assertion: str) -> Any:

@@ -1,6 +1,5 @@
-"""`gpuaas-agent`: install (settings on stdin), run (started by systemd), enrol (once, by hand), status,
-upgrade FILE --sha256 DIGEST (try another version; the current one stays unless the new one reports to the platform).
-"""
+"""The program `gpuaas-agent`: install (settings on stdin), run (started by systemd), enrol (once, by hand), status,
+upgrade FILE --sha256 DIGEST (tries another version, which is kept only if it reports to the platform)."""
 
 import argparse
 import json
@@ -89,5 +88,6 @@ def _status() -> None:
 
 
 def _end(number: int, _: FrameType | None) -> None:
-    """Every file is written atomically and every call can be repeated, so there is nothing to clean up."""
+    """Exit at once on a signal. Every file is written atomically and every call can be repeated, so nothing needs
+    cleanup."""
     sys.exit(0)

@@ -34,7 +34,7 @@ class Config:
 
 
 def forget_token(places: Places) -> None:
-    """Remove the used token from the disk. Other settings are kept as written."""
+    """Remove the used enrolment token from the settings file. Other settings are kept as written."""
     text = files.read(places.config)
     data = json.loads(text) if text else {}
     if data.pop("token", None) is not None:

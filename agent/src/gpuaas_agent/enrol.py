@@ -1,7 +1,8 @@
 """Enrols the host: once, with a one-time token, and safe to repeat after a crash at any point.
 
-Order: own key on disk → request → node id on disk → trust applied → token removed. Killed anywhere, the next start
-continues from what is on disk; the platform answers the same token from the same key and machine with the same node.
+Order: own key on disk → request → node id on disk → trust applied → token removed. After a kill at any point, the next
+start continues from what is on disk; the platform answers the same token from the same key and machine with the same
+node.
 """
 
 import json
@@ -16,7 +17,7 @@ from gpuaas_agent.sshd import Sshd
 
 
 def ensure(places: Places, settings: Config, sshd: Sshd) -> Node:
-    """The node of this host; the platform is called only if the host is not enrolled yet."""
+    """Return the node of this host. The platform is called only if the host is not enrolled yet."""
     node = Node.load(places)
     if node and settings.token and node.token_hash != identity.token_hash(settings.token):
         _forget(places)
@@ -57,6 +58,7 @@ def host_public_key(places: Places) -> str:
 
 
 def _forget(places: Places) -> None:
-    """A new token means a new identity. The keys are deleted first, so that a crash leaves none of them in use."""
+    """Delete the former identity, since a new token means a new one. The keys are deleted first, so that a crash leaves
+    none in use."""
     for path in (places.key, places.next_key, places.former_key, places.trust, places.node):
         files.remove(path)

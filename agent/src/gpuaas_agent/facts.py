@@ -1,4 +1,4 @@
-"""Facts about the host: read from the kernel each time, so a report is never stale."""
+"""Facts about the host, read from the kernel for each report."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def boot_id(root: Path = Path("/")) -> str:
 
 
 def address_towards(api: str) -> str:
-    """The address this host uses to reach the platform; no packet is sent."""
+    """Return the address from which this host reaches the platform; no packet is sent."""
     target = urlsplit(api)
     port = target.port or (443 if target.scheme == "https" else 80)
     family, _, _, _, where = socket.getaddrinfo(target.hostname, port, type=socket.SOCK_DGRAM)[0]

@@ -29,7 +29,8 @@ def read(path: Path) -> bytes | None:
 
 
 def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
-    """True if the file changed. Avoids writes, and reloads of sshd."""
+    """Write the file only if its content or mode differs, to avoid needless reloads of sshd. Returns True if it
+    changed."""
     if read(path) == data and path.stat().st_mode & 0o777 == mode:
         return False
     write(path, data, mode)
@@ -37,14 +38,14 @@ def write_if_changed(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 
 def move(path: Path, to: Path) -> None:
-    """To a path in the same folder."""
+    """Rename a file durably within the same folder."""
     path.replace(to)
     _sync_folder(to.parent)
 
 
 @contextmanager
 def held(path: Path) -> Iterator[None]:
-    """One process at a time; the lock ends with its process."""
+    """Hold an exclusive lock on the file while the block runs. The lock ends with its process."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

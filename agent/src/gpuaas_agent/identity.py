@@ -1,6 +1,6 @@
 """The host's identity: its own Ed25519 key, created here and never sent, and the node id from the platform.
 
-The key is on disk before the platform learns of it. So a crash after a successful request only means repeating it with
+The key is on disk before it is sent to the platform. So a crash after a successful request only means repeating it with
 the same key and the same token, which gives the same node.
 """
 
@@ -28,7 +28,8 @@ ASSERTION_LIFE_S = 45
 
 @dataclass(frozen=True)
 class Node:
-    """The result of enrolment. `token_hash` tells an old token left in the config from a new one."""
+    """The result of enrolment. `token_hash` distinguishes the used token, if it is still in the settings, from a new
+    one."""
 
     node_id: str
     issuer: str
@@ -49,7 +50,7 @@ def token_hash(token: str) -> str:
 
 
 def ensure_key(path: Path) -> Ed25519PrivateKey:
-    """The key of this file; created and durable if there is none."""
+    """Return the key in this file; it is created durably if the file does not exist."""
     pem = files.read(path)
     if pem:
         key = load_pem_private_key(pem, None)
@@ -71,13 +72,13 @@ def public_jwk(key: Ed25519PrivateKey) -> dict[str, str]:
 
 
 def thumbprint(jwk: dict[str, str]) -> str:
-    """RFC 7638: the key's thumbprint, which both sides can compute."""
+    """Return the RFC 7638 thumbprint of a key."""
     text = json.dumps(jwk, sort_keys=True, separators=(",", ":"))
     return b64(hashlib.sha256(text.encode()).digest())
 
 
 def assertion(key: Ed25519PrivateKey, node_id: str, audience: str, now: float, **more: str) -> str:
-    """A single-use JWT that lives under a minute, exchanged for an access token."""
+    """Return a single-use JWT, valid for less than a minute, to exchange for an access token."""
     claims: dict[str, object] = {
         "iss": node_id,
         "sub": node_id,

@@ -1,4 +1,5 @@
-"""Installs the agent as a service of this host: wrapper, unit, settings, start. Used by people and by the lab.
+"""Installs the agent as a service of this host: wrapper, unit and settings; then starts it. Used by people and by the
+lab.
 
 The settings come on standard input, because they contain a one-time token and other users can read arguments.
 """

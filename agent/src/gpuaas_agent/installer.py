@@ -74,7 +74,7 @@ def fetch(url: str) -> bytes:
 
 
 def unpack(archive: bytes) -> None:
-    """Extract into a folder of its own; `current` points to it when it is complete."""
+    """Extract the archive into its own folder, then point `current` to it."""
     release = HOME / "releases" / f"{VERSION}-{SHA256[:12]}"
     if not release.exists():
         unfinished = release.with_name(release.name + ".new")

@@ -1,12 +1,14 @@
-"""The agent's main loop: enrol, then apply trust from the platform and send a heartbeat every few seconds.
+"""The agent's main loop: enrol, then poll the platform for trust and tasks.
 
-Three threads, each of which retries after any error: one follows the trust (long poll), one runs
-tasks (`tasks/follow.py`), one sends heartbeats. Received trust is applied again at start, before the
-platform is called: a reboot while the platform is down loses nothing.
+Two threads run, and each retries after any error. One polls; each poll is also the heartbeat. The other runs the tasks
+that a poll received (`tasks/follow.py`). A poll that reports a change returns at once instead of waiting, so that the
+platform confirms the report. Stored trust is applied again at start, before the platform is called, so that a reboot
+while the platform is down loses nothing.
 """
 
 import json
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -22,21 +24,27 @@ from gpuaas_agent.places import Places
 from gpuaas_agent.renewal import Identity
 from gpuaas_agent.sshd import Sshd
 from gpuaas_agent.tasks.follow import Tasks
+from gpuaas_agent.tasks.inbox import Inbox
 from gpuaas_agent.trust import Trust
 
 log = logging.getLogger("gpuaas_agent")
 
-POLL_S = 25
+POLL_S = (25, 30)  # each poll waits for a random time between these, so that hosts do not poll in step
+BUSY_POLL_S = 2  # while it is not known what the task thread does
+SETTLE_S = 0.5  # for the task thread to become free after its task has ended
 CONFIG_POLL_S = 3
 
 
 class Agent:
-    """One host. `stop` ends the loops (tests); a real one ends with its process."""
+    """The agent of one host. `stop` ends the loops in tests; in production they end with the process."""
 
     def __init__(self, places: Places, sshd: Sshd | None = None) -> None:
         self.places = places
         self.sshd = sshd or Sshd(places)
         self.stop = threading.Event()
+        self.inbox = Inbox()
+        self._applied = 0  # the generation of trust that sshd uses now
+        self._sent_facts: dict[str, Any] | None = None
 
     def run(self) -> None:
         with files.held(self.places.lock):  # two processes would look like a copied identity
@@ -47,14 +55,12 @@ class Agent:
         log.info("enrolled as %s", node.node_id)
         self._apply_saved()
         api = Api(settings.api, settings.ca_file, Identity(self.places, node))
-        beat = lambda: self._beat(api, node, settings)  # noqa: E731
-        threading.Thread(target=self._forever, args=("heartbeat", beat), daemon=True).start()
         tasks = lambda: self._do_tasks(api, node)  # noqa: E731
         threading.Thread(target=self._forever, args=("tasks", tasks), daemon=True).start()
-        self._forever("trust", lambda: self._follow_trust(api))
+        self._forever("poll", lambda: self._poll(api, settings))
 
     def enrolled(self) -> tuple[Node, Config]:
-        """Wait, without a limit, until this host is enrolled."""
+        """Wait without a limit until this host is enrolled, then return its node and settings."""
         failures = 0
         while True:
             try:
@@ -68,31 +74,47 @@ class Agent:
                 _log_error("enrolment", error)
                 self.stop.wait(patience.wait_s(failures))
 
-    def _follow_trust(self, api: Api) -> float:
-        """One round: request newer trust than reported, apply it, report it."""
+    def _poll(self, api: Api, settings: Config) -> float:
+        """Run one poll: report the applied trust and the facts of this host, and apply the answer. Returns the seconds
+        to wait."""
         node = Node.load(self.places)
         assert node is not None
-        query = f"after_generation={node.reported_generation}&wait_s={POLL_S}"
-        view = api.get(f"/v1/nodes/{node.node_id}/trust?{query}", wait_s=POLL_S)
-        if view:
-            trust = self._checked(view)
-            files.write(self.places.trust, json.dumps(view), 0o600)
-            self._apply(trust)
-            api.post(f"/v1/nodes/{node.node_id}/trust-applied", {"generation": view["generation"]})
-            replace(node, reported_generation=view["generation"]).save(self.places)
+        known, applied = facts.collect(self.places.root, settings.gpu_model), self._applied
+        body: dict[str, Any] = {"applied_generation": applied, "acknowledged_generation": node.reported_generation}
+        body |= {"machine_id": known["machine_id"], "boot_id": known["boot_id"]}
+        if known != self._sent_facts:
+            body["facts"] = known
+        self.inbox.wait_until_free(SETTLE_S)
+        body |= {"takes_task": self.inbox.free, "working_on": self.inbox.working_on}
+        body["wait_s"] = 0 if "facts" in body or applied != node.reported_generation else self._patience()
+        self._sent_facts = None  # unknown whether they arrive, until the answer does
+        answer = api.post(f"/v1/nodes/{node.node_id}/poll", body, wait_s=body["wait_s"]) or {}
+        self._sent_facts = known
+        upgrade.heard(self.places)
+        if applied != node.reported_generation:
+            replace(node, reported_generation=applied).save(self.places)
+        self._act_on(answer, api)
         return 0
 
-    def _beat(self, api: Api, node: Node, settings: Config) -> float:
-        body = {"facts": facts.collect(self.places.root, settings.gpu_model), "boot_id": facts.boot_id()}
-        answer = api.post(f"/v1/nodes/{node.node_id}/heartbeat", body)
-        upgrade.heard(self.places)
-        if answer.get("renew_identity"):
-            api.renew_identity()
-        return min(60.0, max(1.0, float(answer["heartbeat_every_s"])))
+    def _patience(self) -> int:
+        settled = self.inbox.free or self.inbox.working_on or self.inbox.closed
+        return random.randint(*POLL_S) if settled else BUSY_POLL_S  # noqa: S311 - not a secret
+
+    def _act_on(self, answer: dict[str, Any], api: Api) -> None:
+        if answer.get("task"):
+            self.inbox.give(answer["task"])
+        try:
+            if view := answer.get("trust"):
+                trust = self._checked(view)
+                files.write(self.places.trust, json.dumps(view), 0o600)
+                self._apply(trust)
+        finally:
+            if answer.get("renew_identity"):  # also if the trust is not for this host: a copy must reveal itself
+                api.renew_identity()
 
     def _do_tasks(self, api: Api, node: Node) -> float:
-        """Read from disk each round, so that an earlier error has no effect."""
-        return Tasks(self.places, api, node.node_id).once()
+        """Run one round of tasks. State is read from disk each time, so that an earlier error has no effect."""
+        return Tasks(self.places, api, node.node_id, inbox=self.inbox).once()
 
     def _apply_saved(self) -> None:
         saved = files.read(self.places.trust)
@@ -114,9 +136,11 @@ class Agent:
             if ended := sessions.end(self.places, trust.revoked):
                 log.info("%d sessions of revoked certificates ended", ended)
         sessions.forget_old_epochs(self.places)
+        self._applied = trust.generation
 
     def _forever(self, what: str, once: Callable[[], float]) -> None:
-        """`once` returns how long to wait; an error is logged and retried with increasing delays."""
+        """Call `once` without end. It returns how long to wait; an error is logged and retried with increasing
+        delays."""
         failures = 0
         while not self.stop.is_set():
             try:

@@ -1,7 +1,7 @@
-"""People on this host: the user of a person's certificate, and how long a session lasts.
+"""People's sessions on this host: the user of a person's certificate, and the time limit of a session.
 
-The user ids are reserved: above the ranges of containers, below what programs read as negative. Such a
-user is in no file of the host; `enter.sh` creates it for one session, and `sessions.py` finds its processes.
+The user ids are reserved: above the ranges of containers, below the ids that programs read as negative. Such a user is
+not in /etc/passwd; `enter.sh` creates it for one session, and `sessions.py` finds its processes.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every path the agent uses, below one root: tests set the root, a host has "/"."""
+"""All paths that the agent uses, below one root: "/" on a host, a folder in tests."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,22 +42,22 @@ class Places:
 
     @property
     def tasks(self) -> Path:
-        """The state of tasks: the current one, unsent results, fences, and what tasks created."""
+        """The folder with the state of tasks: the current one, unsent results, fences, and what tasks created."""
         return self.state / "tasks"
 
     @property
     def epochs(self) -> Path:
-        """The claims seen per operation: one empty file each."""
+        """The folder with the claims received per operation, one empty file each."""
         return self.state / "epochs"
 
     @property
     def sessions(self) -> Path:
-        """Notes of logins; deleted by a reboot, like the sessions."""
+        """The folder with the notes of logins. A reboot deletes it, like the sessions."""
         return self.root / "run/gpuaas-agent/sessions"
 
     @property
     def home(self) -> Path:
-        """The agent's own tree."""
+        """The agent's own folder."""
         return self.root / "opt/gpuaas-agent"
 
     @property

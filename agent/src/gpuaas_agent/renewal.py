@@ -1,9 +1,9 @@
-"""The key this host signs in with, and its renewal without a moment in which a crash locks the host out.
+"""Renews the key with which this host signs in. A crash at any moment leaves a valid key.
 
-Order: next key on disk → registered with the platform → it replaces the current key (kept as the former one) → it is
-used, and that retires the former one. Killed anywhere, the next start has a valid key. The platform decides when.
-If a replaced key is presented, the platform sends a challenge that only the holder of that key can answer. An intact
-host never gets it, so answering proves that two machines have this identity, and an administrator must decide.
+Order: next key on disk → registered with the platform → it replaces the current key (kept as the former one) → its
+first use retires the former key. The platform decides when to renew. If a replaced key is presented, the platform sends
+a challenge that only a machine with that key can answer. An intact host never gets the challenge, so answering proves
+that two machines have this identity, and an administrator must decide.
 """
 
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("gpuaas_agent")
 
 
 class Identity:
-    """Used by one thread at a time: the caller holds the API's lock."""
+    """The keys of this host. Not thread-safe: the caller holds the API's lock."""
 
     def __init__(self, places: Places, node: Node) -> None:
         self.places, self.node = places, node
@@ -33,7 +33,8 @@ class Identity:
         return identity.assertion(self.key, self.node.node_id, self.node.issuer, now, **claims)
 
     def renew(self, api: "Api") -> None:
-        """Repeated after any failure: the next key stays the same until it is in use."""
+        """Register the next key with the platform and switch to it. Safe to repeat: the next key stays the same until
+        it is in use."""
         following = identity.ensure_key(self.places.next_key)
         body = {
             "client_assertion": self.sign(api.now()),
@@ -46,7 +47,7 @@ class Identity:
         log.info("identity %d of this host is in use now", renewed["generation"])
 
     def mend(self, refused: Refused, api: "Api") -> bool:
-        """The platform rejected the key. True if a retry may help."""
+        """Recover from a rejected key. Returns True if a retry may help."""
         if self._changed_on_disk():
             return True
         if refused.code == "identity_expired":
@@ -65,7 +66,8 @@ class Identity:
         self.key = following
 
     def _step_back(self) -> None:
-        """A platform restored from an older backup does not know the newest key: register it again as the next one."""
+        """Return to the previous key and register the newest one again, for a platform restored from a backup that does
+        not have it."""
         former = identity.ensure_key(self.places.former_key)
         files.write(self.places.next_key, identity.private_pem(self.key), 0o600)
         files.move(self.places.former_key, self.places.key)

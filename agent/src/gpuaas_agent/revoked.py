@@ -1,7 +1,7 @@
-"""Serials of revoked certificates as a key revocation list for sshd (PROTOCOL.krl of OpenSSH).
+"""Renders the serials of revoked certificates as a key revocation list for sshd (PROTOCOL.krl of OpenSSH).
 
-Written here byte by byte because the same serials must give the same file, so that nothing changes without need.
-A file that sshd cannot read would lock every user out, so ssh-keygen checks it before sshd uses it (sshd.py).
+It does not use ssh-keygen, because equal serials must give an identical file, so that sshd's files change only when
+needed. A file that sshd cannot read would lock every user out, so ssh-keygen checks it before sshd uses it (sshd.py).
 """
 
 import struct

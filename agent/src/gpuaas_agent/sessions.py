@@ -1,8 +1,8 @@
-"""Ends the sessions of revoked certificates: exactly those, with all their processes.
+"""Ends the sessions of revoked certificates with all their processes, and no other sessions.
 
-`admit.sh` writes a note per login: the session's process, its start time, the serial. A process id alone could
-be reused; with the start time it is unique. Services started by a session stay: systemd is their parent.
-For people all processes of the user of their certificate are ended, whatever their parent is now.
+`admit.sh` writes a note per login: the session's process, its start time, the serial. A process id alone could be
+reused; with the start time it is unique. Services started by a session stay: systemd is their parent. For people, all
+processes of the certificate's user are ended, whatever their parent is.
 """
 
 import os
@@ -23,7 +23,7 @@ FENCE_KEPT_S = 24 * 3600  # a certificate of an epoch lives minutes; after that 
 
 @dataclass(frozen=True)
 class Process:
-    """Identified by number and start time; the parent may change."""
+    """A process, identified by number and start time; its parent may change."""
 
     pid: int
     parent: int = field(compare=False)
@@ -32,7 +32,7 @@ class Process:
 
 
 def end(places: Places, serials: Iterable[int], grace_s: float = GRACE_S) -> int:
-    """Returns how many sessions were ended. Notes of ended sessions are removed."""
+    """End the sessions of these certificate serials and remove their notes. Returns how many sessions were ended."""
     revoked, ended = set(serials), []
     for note in places.sessions.iterdir() if places.sessions.is_dir() else []:
         pid, start, serial = _read(note.name)
@@ -64,13 +64,13 @@ def look(pid: int) -> Process | None:
 
 
 def _read(name: str) -> tuple[int, int, int]:
-    """An invalid note counts as the note of a process that does not exist."""
+    """Parse the name of a note. An invalid name counts as a process that does not exist."""
     parts = [int(part) for part in name.split(".") if part.isdigit()]
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else (0, 0, 0)
 
 
 def _end(roots: list[Process], grace_s: float) -> None:
-    """Terminate first, so that commands can clean up; then kill, including processes started meanwhile.
+    """Terminate the processes so that they can clean up, then kill what is left, including processes started meanwhile.
 
     The connection ends before the commands: the client sees a broken connection, not a failed command.
     """
@@ -87,7 +87,7 @@ def _end(roots: list[Process], grace_s: float) -> None:
 
 
 def _end_people(users: set[int]) -> None:
-    """Processes that outlived a person's session; usually none."""
+    """End the processes that outlived a person's session; usually there are none."""
     for _ in range(ROUNDS if users else 0):
         left = {one for one in _everything() if _user(one.pid) in users}
         if not left:
@@ -111,7 +111,7 @@ def _wait_gone(processes: set[Process], within_s: float) -> None:
 
 
 def _with_descendants(roots: Iterable[Process]) -> set[Process]:
-    """Descendants, and processes without a parent that belong to a session started by one of them."""
+    """Return the processes with their descendants, and with orphaned processes whose session one of them leads."""
     everything = {one.pid: one for one in _everything()}
     found = set(roots)
     while True:

@@ -1,4 +1,5 @@
-"""Puts the trust in place: tried on the side first, then written, tested again, reloaded, and put back if sshd says no.
+"""Applies trust to sshd: validates the files in a separate place, writes them, validates again and reloads. If sshd
+rejects them, the old files are restored.
 
 sshd reads authorities and principals at each login, so a changed allocation needs no reload. Only a changed certificate
 or drop-in does.
@@ -35,7 +36,7 @@ class Sshd:
         self.places, self.run = places, run
 
     def apply(self, trust: Trust) -> bool:
-        """Make it so; True when something changed. Raises SshdRefused with everything as it was before."""
+        """Apply the trust. Returns True if something changed; raises SshdRefused with all files restored."""
         wanted = trust.files(self.places) | {self.places.sshd_drop_in: drop_in(self.places)}
         gone = [path for path in self._principal_files() if path not in wanted]
         if not gone and all(files.read(path) == data for path, data in wanted.items()):
@@ -63,7 +64,8 @@ class Sshd:
             self._reload()
 
     def _rehearse(self, trust: Trust) -> None:
-        """sshd judges the candidate before any file it uses is touched: not even a power cut leaves a bad one."""
+        """Let sshd validate the candidate before any file in use is changed, so that even a power cut leaves no invalid
+        file."""
         stage = self.places.state / "candidate"
         shutil.rmtree(stage, ignore_errors=True)
         files.write(stage / "host-cert.pub", trust.host_certificate)
@@ -97,7 +99,7 @@ class Sshd:
 
 
 def speaks(port: int, patience: float = 5) -> bool:
-    """Is there an sshd on this host's port? Used by `gpuaas-agent status`."""
+    """Return True if an sshd responds on this host's port. Used by `gpuaas-agent status`."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1) as connection:

@@ -1,4 +1,5 @@
-"""Converts the platform's TrustView to the files that sshd reads. Pure, so every case can be tested.
+"""Converts the platform's TrustView to the files that sshd reads. It has no input or output, so that every case can be
+tested.
 
 Nothing is copied without validation. A line that could carry an sshd option, a second line or a path is rejected, and
 so is a host certificate of another key: a wrong one would make this host unreachable.
@@ -41,7 +42,7 @@ PermitRootLogin prohibit-password
 
 @dataclass(frozen=True)
 class Trust:
-    """Validated and ready to be written."""
+    """Validated trust, ready to be written."""
 
     generation: int
     user_ca: bytes
@@ -71,7 +72,7 @@ class Trust:
         )
 
     def files(self, places: Places) -> dict[Path, bytes]:
-        """Everything except the drop-in, which is written last."""
+        """Return all files except the drop-in, which is written last."""
         named = {places.ssh / "principals" / user: text for user, text in self.principals.items()}
         return (
             named
@@ -119,7 +120,8 @@ def _principals(users: dict[str, list[Any]]) -> dict[str, bytes]:
 
 
 def _people(visitors: list[Any], users: dict[str, list[Any]]) -> bytes:
-    """A principal in both lists would give a person a controller's access."""
+    """Render the principals of people. A principal that is also in `users` is rejected: it would give a person a
+    controller's access."""
     lines = _lines(visitors)
     if {*visitors} & {name for names in users.values() for name in names}:
         raise TrustInvalid("a person's principal is a controller's, too")
@@ -147,7 +149,7 @@ def _check_certificate(line: str, host_public_key: str) -> None:
 
 
 def _strings(blob: bytes, count: int) -> list[bytes]:
-    """The first length-prefixed strings of an SSH key or certificate: type, (nonce,) key."""
+    """Return the first `count` length-prefixed strings of an SSH key or certificate: type, (nonce,) key."""
     strings, rest = [], blob
     for _ in range(count):
         size = int.from_bytes(rest[:4], "big")

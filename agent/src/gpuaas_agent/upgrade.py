@@ -1,12 +1,13 @@
-"""The current version of the agent tries a new one, and keeps it only after it reported to the platform.
+"""Upgrades the agent: the current version tries the new one and keeps it only after it has reported to the platform.
 
-/opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    complete versions, side by side /opt/gpuaas-agent/current ->
-releases/VERSION-DIGEST      what is started; switched by one rename /opt/gpuaas-agent/trial.json
-a version to be tried /opt/gpuaas-agent/outcome.json                            the result of the last trial
+    /opt/gpuaas-agent/releases/VERSION-DIGEST/gpuaas_agent    complete versions, side by side
+    /opt/gpuaas-agent/current -> releases/VERSION-DIGEST      the version to start; switched by one rename
+    /opt/gpuaas-agent/trial.json                              a version to be tried
+    /opt/gpuaas-agent/outcome.json                            the result of the last trial
 
-`stage` stores a version. At the next start the current version runs it as its child (`try_candidate`). Once a
-heartbeat of the child was accepted, `current` is switched and the new version continues alone; otherwise the child is
-ended and the current version continues. Power may fail anywhere: `current` always names a version that works. Called
+`stage` stores a version. At the next start the current version runs it as its child (`try_candidate`). Once a heartbeat
+of the child was accepted, `current` is switched and the new version continues alone; otherwise the child is ended and
+the current version continues. A power failure at any point is safe: `current` always names a version that works. Called
 by `gpuaas-agent upgrade` and by the platform's task; the contract between versions is `run` and PROOF.
 """
 
@@ -35,7 +36,7 @@ PYTHON = "/usr/bin/python3"
 
 
 def stage(places: Places, archive: bytes, sha256: str, asked_by: str = "") -> str:
-    """The new release. Nothing changes for the running agent until it is restarted."""
+    """Store a new release and return its name. The running agent is not changed until it is restarted."""
     if not places.current.is_symlink():
         raise UpgradeRefused("This agent was not installed with the platform's installer, so it has no releases.")
     if len(archive) > LARGEST or hashlib.sha256(archive).hexdigest() != sha256:
@@ -61,17 +62,17 @@ def release_of(version: str, sha256: str) -> str:
 
 
 def running(places: Places) -> str | None:
-    """None: the agent was not installed by the installer."""
+    """Return the running release; None if the agent was not installed by the installer."""
     return _current(places) if places.current.is_symlink() else None
 
 
 def pending(places: Places) -> bool:
-    """False in a candidate itself: it only runs."""
+    """Return True if a release waits for its trial. Always False in the candidate itself."""
     return PROOF not in os.environ and places.trial.exists()
 
 
 def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
-    """True if the candidate reported and is `current` now."""
+    """Run the candidate. Returns True if it reported to the platform and is now `current`."""
     trial = json.loads(files.read(places.trial) or b"{}")
     release, tries = str(trial.get("release", "")), int(trial.get("tries", 0))
     if tries >= MOST_TRIES or not (places.releases / release / "gpuaas_agent").is_dir():
@@ -88,12 +89,12 @@ def try_candidate(places: Places, patience_s: float = PATIENCE_S) -> bool:
 
 
 def go_on(places: Places) -> None:
-    """Restart as the version that `current` names."""
+    """Restart as the release that `current` names."""
     os.execve(PYTHON, [PYTHON, "-m", "gpuaas_agent", "run"], _environment(places.current))  # noqa: S606 - no shell
 
 
 def heard(places: Places) -> None:
-    """Called after every accepted heartbeat; has an effect once, in a candidate."""
+    """Record an accepted heartbeat. It has an effect only once, in a candidate."""
     proof = os.environ.get(PROOF)
     if proof and not Path(proof).exists():
         files.write(Path(proof), "heard\n")
@@ -105,7 +106,7 @@ def outcome(places: Places) -> dict[str, Any] | None:
 
 
 def _heard(places: Places, home: Path, patience_s: float) -> str:
-    """Why the candidate is rejected; empty if it is accepted."""
+    """Wait for the candidate's heartbeat. Returns why the candidate is rejected; empty if it is accepted."""
     proof = places.state / "proof"
     files.remove(proof)
     child = subprocess.Popen([PYTHON, "-m", "gpuaas_agent", "run"], env=_environment(home) | {PROOF: str(proof)})

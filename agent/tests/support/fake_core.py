@@ -18,6 +18,7 @@ from gpuaas_agent.places import Places
 from gpuaas_agent.tasks.acts import collect_evidence, run_unit, upgrade_agent, wipe
 from gpuaas_agent.tasks.document import CONTEXT, KINDS
 from gpuaas_agent.tasks.follow import Tasks
+from gpuaas_agent.tasks.inbox import Inbox
 
 NODE = "node_1"
 FILE = {"path": "/opt/gpuaas/first/run.conf", "content": "threads = 4\n", "mode": "0640"}
@@ -63,6 +64,15 @@ class Desk:
         key = base64.b64encode(self.key.public_key().public_bytes_raw()).decode()
         return {"task_keys": [{"id": "k1", "public_key": key}], "principals": {"root": ["alloc_1", "alloc_2"]}}
 
+    def give(self, inbox: Inbox) -> None:
+        """What a poll of a free agent would be given: the first task that it has not begun."""
+        self.calls.append("give")
+        if "give" in self.fail:
+            raise self.fail["give"]
+        waiting = [name for name, task in self.tasks.items() if task["state"] in ("queued", "leased")]
+        if waiting:
+            inbox.give(self.leased(waiting[0]))
+
     # -- what the agent calls
 
     def post(self, path: str, body: dict[str, Any], **_: Any) -> Any:
@@ -70,9 +80,6 @@ class Desk:
         self.calls.append(verb)
         if verb in self.fail:
             raise self.fail[verb]
-        if verb == "claim":
-            waiting = [name for name, task in self.tasks.items() if task["state"] in ("queued", "leased")]
-            return self.leased(waiting[0]) if waiting else None
         task = self.tasks[path.split("/")[-2]]
         if body["attempt"] != task["attempt"] or task["state"] not in ("leased", "running", body.get("outcome")):
             raise Refused(409, "stale_task", "Not yours.", "Stop.")
@@ -87,6 +94,18 @@ class Desk:
         yield from self.deliveries[path.rsplit("/", 1)[1]]
 
 
+class _Polled(Inbox):
+    """An inbox that is filled when it is asked, as if a poll had been answered just then."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self.desk = desk
+
+    def take(self, wait_s: float) -> Any:
+        self.desk.give(self)
+        return super().take(0)
+
+
 class Host:
     def __init__(self, root: Path, desk: Desk) -> None:
         self.places, self.desk, self.log = Places(root), desk, root / "ran.log"
@@ -99,7 +118,7 @@ class Host:
             module.SYSTEMCTL = str(script)
 
     def round(self, acts: Any = None) -> None:
-        Tasks(self.places, self.desk, NODE, acts).once()
+        Tasks(self.places, self.desk, NODE, acts, _Polled(self.desk)).once()
 
     @property
     def ran(self) -> list[str]:

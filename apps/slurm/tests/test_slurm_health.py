@@ -101,7 +101,7 @@ def test_what_is_wrong_on_the_controllers_host_is_named_with_what_to_do(
     assert words in found.sentence
 
 
-def test_a_host_that_does_not_answer_makes_nobody_say_that_all_is_well() -> None:
+def test_a_host_that_does_not_answer_is_never_reported_healthy() -> None:
     found = judged(HeadSeen(why="10.88.0.11 port 22 cannot be reached"))
     assert found.status == "unknown"
     assert {row.row()["status"] for row in found.conditions} == {"Unknown"}
@@ -132,7 +132,7 @@ def test_limits_that_the_platform_itself_set_are_no_drift() -> None:
     assert ledger(own) == []
 
 
-def test_files_that_nobody_wrote_down_are_not_called_right() -> None:
+def test_files_without_a_recorded_digest_are_not_called_right() -> None:
     found = judged(head(files_known=False))
     assert (found.status, [row.key for row in found.conditions if row.ok is None]) == ("healthy", ["configuration"])
 
@@ -184,7 +184,7 @@ def test_a_cluster_as_the_platform_made_it_has_an_empty_ledger() -> None:
         (head(associations=(("root", "", ""),)), {}, "lost", "no longer in the account"),
     ],
 )
-def test_what_somebody_changed_is_in_the_ledger_with_a_way_back(
+def test_a_change_by_hand_is_listed_with_a_way_back(
     seen: HeadSeen, first: dict[str, Any], kind: str, output: str
 ) -> None:
     (entry,) = ledger(seen, **first)

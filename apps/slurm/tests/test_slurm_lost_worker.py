@@ -146,7 +146,7 @@ async def test_the_old_one_is_fenced_before_the_new_one_comes(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(("kind", "verb"), [("remove_member", "remove"), ("restart", "remove")])
-async def test_whoever_meets_a_dead_host_is_told_how_to_go_on_without_it(tmp_path: Path, kind: str, verb: str) -> None:
+async def test_the_error_of_a_dead_host_names_the_way_to_go_on_without_it(tmp_path: Path, kind: str, verb: str) -> None:
     cluster = Cluster(tmp_path, DEAD)
     failed = await members.remove(cluster.work(kind), cluster.tools)
     assert isinstance(failed, Failed)

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from gpuaas_sdk.host_steps.host import parse, preamble
@@ -158,3 +159,23 @@ def test_a_worker_that_joins_gets_byte_for_byte_what_the_others_have(plan: Plan,
 def test_many_hosts_are_named_in_short() -> None:
     assert name_hosts(["a", "b"]) == " (a, b)"
     assert name_hosts(list("abcde")) == " (a, b, c and 2 more)"
+
+
+@pytest.mark.parametrize(("failures", "code"), [(0, 0), (3, 0), (99, 3)])
+def test_a_scheduler_that_drops_a_connection_is_asked_again(tmp_path: Path, failures: int, code: int) -> None:
+    """W4: one broken pipe, or a slurmctld that is back two seconds later, used to fail the operation."""
+    for name, prints in (("sinfo", "idle|root|none"), ("squeue", "")):
+        count = tmp_path / f"{name}.count"
+        count.write_text("0")
+        program = tmp_path / name
+        program.write_text(
+            f"#!/bin/bash\nn=$(<{count}); echo $((n + 1)) >{count}\n"
+            f'[ "$n" -ge {failures} ] || {{ echo "slurm_load_node: Broken pipe" >&2; exit 1; }}\necho "{prints}"\n'
+        )
+        program.chmod(0o755)
+    helpers = 'fence() { :; }; refuse() { exit 3; }; port_open() { :; }; sleep() { :; }; say() { echo "@$1 $2"; }\n'
+    script = helpers + node_control.BEGIN + node_control._read_script("gpu2")  # pyright: ignore[reportPrivateUsage]
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert done.returncode == code, done.stderr
+    assert ("@node idle|root|none" in done.stdout) == (code == 0)

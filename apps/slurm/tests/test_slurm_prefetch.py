@@ -72,7 +72,7 @@ def scene(tmp_path: Path, plan: Plan) -> Scene:
     return Scene(tmp_path, plan, 16000)
 
 
-async def test_a_host_that_nobody_knows_yet_is_asked_in_turn(scene: Scene) -> None:
+async def test_a_host_that_is_not_known_yet_is_asked_in_turn(scene: Scene) -> None:
     states, asked = await scene.converge()
     assert asked[:2] == ["facts", "steps"]
     assert set(states.values()) == {"idle"}
@@ -107,5 +107,5 @@ async def test_what_was_seen_before_an_act_counts_no_more_after_it(scene: Scene,
 
 async def test_a_host_that_left_is_not_remembered(scene: Scene) -> None:
     await scene.converge()
-    scene.tools.forget([WHERE, "alloc_of_nobody"])
+    scene.tools.forget([WHERE, "alloc_unknown"])
     assert scene.tools.facts == {}

@@ -137,7 +137,7 @@ def in_bash(body: str, tmp: Path, **programs: str) -> subprocess.CompletedProces
     return subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=dict(os.environ))
 
 
-def test_a_port_is_open_while_somebody_listens_there_and_not_for_a_connection_from_it(tmp_path: Path) -> None:
+def test_a_port_is_open_while_a_process_listens_there_and_not_for_a_connection_from_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as line:

@@ -212,7 +212,7 @@ def test_each_gpu_is_called_after_its_model_where_the_machine_reports_one() -> N
         ("""'-Z -N w --conf "RealMemory=1"'""", True),
     ],
 )
-def test_a_worker_joins_anew_only_when_its_gpus_are_called_otherwise(options: str, again: bool) -> None:
+def test_a_worker_joins_again_only_when_its_gpus_are_named_differently(options: str, again: bool) -> None:
     made = planned({"gpu_type": "a100"})
     assert bool(candidate.must_rejoin(made, facts(options=options))) is again
 

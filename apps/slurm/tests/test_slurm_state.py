@@ -120,7 +120,7 @@ def work() -> Work:
     return cast(Work, SimpleNamespace(operation=operation, members=lambda: [member]))
 
 
-def test_a_database_that_hangs_holds_nobody_for_long(hasty: None, shared: str) -> None:
+def test_a_database_that_hangs_blocks_no_reader_for_long(hasty: None, shared: str) -> None:
     journal = Journal(shared)
     (server,) = journal._store.execute("SELECT pg_backend_pid() AS pid")
     os.kill(server["pid"], signal.SIGSTOP)

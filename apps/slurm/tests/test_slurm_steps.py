@@ -84,7 +84,7 @@ def test_the_notes_of_a_host_go_only_when_its_evidence_has_arrived() -> None:
     assert not any({"prove_clean", "forget"} <= names for names in together)
 
 
-def test_nobody_switches_before_everybody_has_the_new_key_and_the_script_never_holds_it() -> None:
+def test_no_host_switches_before_all_have_the_new_key_and_the_script_never_holds_it() -> None:
     listed = stage_of("rotate_keys")
     assert listed["new_key"] < listed["bring_key"] < listed["switch_key"] < listed["keys_agree"]
     reported = "".join(step.script() for step in (keys.bring(NEW), keys.switch(NEW), keys.agree()))

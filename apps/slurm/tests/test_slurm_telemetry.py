@@ -81,7 +81,7 @@ def test_a_step_is_a_sentence(kept: Kept) -> None:
     ]
 
 
-def test_lines_of_nobodys_operation_stay_here(kept: Kept) -> None:
+def test_lines_without_an_operation_stay_here(kept: Kept) -> None:
     with structlog.contextvars.bound_contextvars(project_id="prj_other"):
         structlog.get_logger().info("elsewhere")
     structlog.contextvars.clear_contextvars()

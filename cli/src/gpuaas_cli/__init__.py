@@ -1,3 +1,3 @@
-"""The command line of GPUaaS. It speaks only through the SDK."""
+"""The command line of GPUaaS. It uses the platform only through the SDK."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""`python -m gpuaas_cli`."""
+"""Runs `gpuaas` as `python -m gpuaas_cli`."""
 
 from .main import run
 

@@ -1,75 +1,61 @@
-"""Prints the parts of `adapter_detail` that all apps share (docs/guides/app-team.md): preflight, drift, failure.
-
-Values of an unexpected shape are skipped, because apps write them without a schema. Called by the show commands.
-"""
+"""Prints the parts of `adapter_detail` that all apps share: preflight, drift, failure. Called by the show commands."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import show
+
+if TYPE_CHECKING:
+    from gpuaas_sdk.client.generated_adapter_detail import AdapterDetail, Unit
+    from gpuaas_sdk.client.request import JsonObject
 
 MOST_CHECKS, MOST_LINES = 40, 8
 
 
-def preflight(detail: dict[str, Any] | None) -> None:
-    """The preflight checks of each machine; with many checks only the failed ones."""
-    rows = [(str(one.get("host")), row) for one in _named(detail, "preflight") for row in _rows(one.get("checks"))]
-    shown = [(host, row) for host, row in rows if len(rows) <= MOST_CHECKS or not row.get("ok")]
+def preflight(detail: JsonObject | None) -> None:
+    """Print the preflight checks of each node; if there are many, only the failed ones."""
+    machines = _read(detail).preflight or []
+    rows = [(machine.host or "-", check) for machine in machines for check in machine.checks or []]
+    shown = [(host, check) for host, check in rows if len(rows) <= MOST_CHECKS or not check.ok]
     if not rows:
         return
     print()
     if shown:
-        answers = ((host, row, "ok" if row.get("ok") else "failed") for host, row in shown)
-        words = [(host, str(row.get("check")), ok, str(row.get("sentence"))) for host, row, ok in answers]
-        show.table(("MACHINE", "CHECK", "RESULT", "DETAIL"), words)
+        results = [(host, c.check or "-", "ok" if c.ok else "failed", c.sentence or "-") for host, c in shown]
+        show.table(("NODE", "CHECK", "RESULT", "DETAIL"), results)
     if len(shown) < len(rows):
         print(f"{len(rows) - len(shown)} other checks passed.")
 
 
-def drift(detail: dict[str, Any] | None) -> None:
-    """Differences from the desired state, and how to revert each."""
-    keys = ("what", "where", "kind", "said", "revert")
-    rows = [tuple(str(row.get(key) or "-") for key in keys) for row in _named(detail, "drift")]
+def drift(detail: JsonObject | None) -> None:
+    """Print the differences from the desired state, and how to revert each."""
+    found = _read(detail).drift or []
+    rows = [tuple(word or "-" for word in (d.what, d.where, d.kind, d.said, d.revert)) for d in found]
     if rows:
         print()
         show.table(("DRIFT", "WHERE", "KIND", "FOUND", "TO REVERT"), rows)
 
 
-def failure(detail: dict[str, Any] | None) -> None:
-    """Of a failed operation: step, host, failed services, failed checks, and the last lines of output."""
-    found = detail or {}
-    rows = [("failed step", _text(found, "step")), ("on host", _text(found, "host"))]
-    rows += [
-        ("service", _service(one))
-        for one in _rows(found.get("units"))
-        if one.get("active") not in ("active", "inactive")
-    ]
-    rows += [
-        ("check", str(one.get("sentence") or one.get("check")))
-        for one in _rows(found.get("checks"))
-        if not one.get("ok")
-    ]
-    output, log = _text(found, "output").splitlines(), found.get("log")
-    rows += [("output", line) for line in output[-MOST_LINES:]]
-    rows += [("log", str(line)) for line in log[-MOST_LINES:]] if isinstance(log, list) else []
+def failure(detail: JsonObject | None) -> None:
+    """Print the details of a failed operation: step, host, failed services, failed checks, and the last lines of
+    output."""
+    found = _read(detail)
+    rows = [("failed step", found.step or ""), ("on host", found.host or "")]
+    rows += [("service", _service(unit)) for unit in found.units or [] if unit.active not in ("active", "inactive")]
+    rows += [("check", check.sentence or check.check or "-") for check in found.checks or [] if not check.ok]
+    rows += [("output", line) for line in (found.output or "").splitlines()[-MOST_LINES:]]
+    rows += [("log", line) for line in (found.log or [])[-MOST_LINES:]]
     if any(value for _, value in rows):
         print()
         show.facts(rows)
 
 
-def _named(detail: dict[str, Any] | None, name: str) -> list[dict[str, Any]]:
-    return _rows((detail or {}).get(name))
+def _service(unit: Unit) -> str:
+    return f"{unit.unit} is {unit.active} ({unit.sub}, {unit.result})"
 
 
-def _rows(value: Any) -> list[dict[str, Any]]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+def _read(detail: JsonObject | None) -> AdapterDetail:
+    from gpuaas_sdk.client.adapter_detail import read_adapter_detail  # loads msgspec, which `--help` does not need
 
-
-def _text(detail: dict[str, Any], name: str) -> str:
-    value = detail.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _service(unit: dict[str, Any]) -> str:
-    return f"{unit.get('unit')} is {unit.get('active')} ({unit.get('sub')}, {unit.get('result')})"
+    return read_adapter_detail(detail)

@@ -1,4 +1,4 @@
-"""Progress of several operations of one batch, as `gpuaas member add` starts them.
+"""Shows the progress of several operations of one batch, as started by `gpuaas member add`.
 
 Steps come from operation_stream.py, the closing text from wait.py.
 """
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from . import failures, show
-from .operation_stream import Moment, moments_of
+from .operation_stream import LIVE, Moment, moments_of
 from .progress import AWAY, Steps, bar
 from .wait import leave, print_failure, print_next
 
@@ -50,7 +50,7 @@ def _say_end(at: Session, batch: BatchView, *, json: bool) -> int:
 
 
 class Silent:
-    """For JSON and YAML: prints nothing before the end."""
+    """Progress for JSON and YAML: prints nothing before the end."""
 
     def saw(self, whose: str, moment: Moment) -> None: ...
     def line(self, error: GpuaasError | None) -> None: ...
@@ -61,7 +61,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """One line per step, for logs, each with its member."""
+    """Progress for logs: one line per step, with its member."""
 
     def __init__(self, title: str, names: dict[str, str]) -> None:
         self._names, self._steps, self._away = names, {one: Steps() for one in names}, False
@@ -84,7 +84,7 @@ class Plain(Silent):
 
 
 class Living(Silent):
-    """One row per operation, with its bar and its current step."""
+    """Progress on a terminal: one row per operation, with a bar and the current step."""
 
     def __init__(self, title: str, names: dict[str, str]) -> None:
         from rich.live import Live
@@ -107,7 +107,7 @@ class Living(Silent):
         rows = Table.grid(padding=(0, 2))
         for whose, name in self._names.items():
             steps = self._steps[whose]
-            now = steps.current.message if steps.current and steps.status in ("queued", "running") else steps.status
+            now = steps.current.message if steps.current and steps.status in LIVE else steps.status
             rows.add_row(name, bar(steps), Text(now))
         away = [Text(f"  {AWAY}", style="yellow")] if self._away else []
         return Group(Text(self._title, style="bold"), rows, *away)

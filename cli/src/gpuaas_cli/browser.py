@@ -20,7 +20,7 @@ PATIENCE_S = 300
 
 
 def sign_in(api: str, provider: str, *, paste: bool) -> tuple[str, str]:
-    """The code and its PKCE verifier."""
+    """Sign in with the browser. Returns the code and its PKCE verifier."""
     verifier = secrets.token_urlsafe(32)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     start = f"{api}/v1/auth/oidc/{provider}/start"
@@ -67,4 +67,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """No request log: the code is a secret."""
+        """Log nothing, since the code in the request is a secret."""

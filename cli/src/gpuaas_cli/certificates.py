@@ -1,4 +1,4 @@
-"""Prints a departure certificate: the checks of a machine, and whether the certificate was altered.
+"""Prints a departure certificate: the checks of a node, and whether the certificate was altered.
 
 The digest is recomputed from the answer of the API. Used by `gpuaas operation certificate`.
 """
@@ -26,7 +26,7 @@ def digest_of(one: DepartureCertificateView) -> str:
 
 
 def unaltered(one: DepartureCertificateView) -> bool | None:
-    """None: written by a newer platform, with fields unknown to this version."""
+    """Return whether the digest matches; None if a newer platform wrote fields that this version does not support."""
     return digest_of(one) == one.digest if one.statement.format == KNOWN_FORMAT else None
 
 
@@ -35,7 +35,7 @@ def print_certificate(one: DepartureCertificateView) -> None:
     left = statement.instance
     show.facts(
         [
-            ("machine", f"{statement.host.name} ({statement.host.address}), {statement.host.node_id}"),
+            ("node", f"{statement.host.name} ({statement.host.address}), {statement.host.node_id}"),
             ("allocation", statement.host.allocation_id),
             (
                 "left by",
@@ -67,5 +67,5 @@ def _access(one: DepartureCertificateView) -> str:
         many = "1 certificate" if one.access.open_grants == 1 else f"{one.access.open_grants} certificates"
         return f"{many} still valid; check again in a moment"
     if one.access.grants_not_yet_refused:
-        return f"revoked; {one.access.grants_not_yet_refused} not yet confirmed by the machine"
-    return "revoked and confirmed by the machine"
+        return f"revoked; {one.access.grants_not_yet_refused} not yet confirmed by the host"
+    return "revoked and confirmed by the host"

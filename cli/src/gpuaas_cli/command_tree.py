@@ -1,6 +1,6 @@
-"""The tree of commands: the first help page, and which module holds which command. Read by main and completing.
+"""The tree of commands: the first help page, and the module of each command. Used by main and completing.
 
-Commands are named by text, so that `gpuaas --help` loads none of them.
+Modules are named by strings, so that `gpuaas --help` loads none of them.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ Start here
   gpuaas about                           the platform's version and features
   gpuaas whoami                          your account and your projects
   gpuaas catalog                         the apps you can deploy
-  gpuaas allocation list                 the machines you can deploy on
+  gpuaas allocation list                 the nodes you can deploy on
 
 Instances
   gpuaas instance deploy APP --name N --place COMPONENT=ALLOCATION
   gpuaas instance list                   all instances, with state and health
   gpuaas instance show NAME              one instance in detail
   gpuaas instance watch NAME             follow its running operation
-  gpuaas instance stop NAME              stop it; it keeps its machines
+  gpuaas instance stop NAME              stop it; it keeps its nodes
   gpuaas instance start NAME             start it again
   gpuaas instance restart NAME           stop and start it
   gpuaas instance rotate-keys NAME       rotate its shared secrets
   gpuaas instance update NAME            change its inputs
   gpuaas instance upgrade NAME VERSION   upgrade it to another version of its app
   gpuaas instance rollback NAME          return to the version before the upgrade
-  gpuaas instance decommission NAME      remove it from its machines
+  gpuaas instance decommission NAME      remove it from its nodes
   gpuaas access NAME                     how to use it: addresses, paths, commands
 
 Members
-  gpuaas member list NAME                the members of an instance and their machines
+  gpuaas member list NAME                the members of an instance and their nodes
   gpuaas member show NAME MEMBER         one member in detail
   gpuaas member add NAME COMPONENT ALLOCATION…
   gpuaas member drain NAME MEMBER        accept no new work and wait for running work
   gpuaas member undrain NAME MEMBER      accept work again
   gpuaas member restart NAME MEMBER      restart one member
-  gpuaas member remove NAME MEMBER       remove one member and clean its machine
+  gpuaas member remove NAME MEMBER       remove one member and clean its node
   gpuaas member replace NAME MEMBER ALLOCATION
   gpuaas member retry NAME MEMBER        retry its failed operation
   gpuaas member tombstone NAME MEMBER    count a failed member as removed, without cleanup
@@ -64,8 +64,8 @@ Secrets
   gpuaas credential unbind NAME INSTANCE
 
 Machine access
-  gpuaas ssh NAME MEMBER                 a shell on the machine of a member
-  gpuaas grant list                      the certificates that open machines now
+  gpuaas ssh NAME MEMBER                 a shell on the host of a member
+  gpuaas grant list                      the valid certificates for access to hosts
   gpuaas grant revoke ID                 revoke a certificate and end its sessions
   gpuaas ssh-authority list              the certificate authorities and their rotation
   gpuaas ssh-authority rotate PURPOSE    start a rotation; access is not interrupted
@@ -74,35 +74,35 @@ Machine access
 Operations and incidents
   gpuaas operation list                  all operations
   gpuaas operation show ID|NAME          progress, or the error and what to do
-  gpuaas operation certificate ID|NAME   proof that its machines are clean
+  gpuaas operation certificate ID|NAME   proof that its nodes are clean
   gpuaas operation retry ID|NAME         retry a failed operation
   gpuaas operation cancel ID|NAME        ask it to stop
   gpuaas operation cancel-batch ID       cancel all operations of one request
   gpuaas operation release-claim ID|NAME release it from a controller that hangs
   gpuaas operation abandon ID|NAME       end it without evidence
-  gpuaas orphan list                     machines that may not be clean
-  gpuaas orphan resolve ID               declare such a machine clean
+  gpuaas orphan list                     nodes that may not be clean
+  gpuaas orphan resolve ID               declare such a node clean
   gpuaas triage ID|NAME                  why something failed, and what to do
   gpuaas events --follow                 live events
   gpuaas audit list                      who did or tried what
   gpuaas audit verify                    check that the audit trail was not altered
   gpuaas logout                          sign out
 
-Machines
+Nodes
   gpuaas node enrol NAME                 enrol a machine with a one-time token
-  gpuaas node list                       the machines of a tenant
-  gpuaas node show NAME                  one machine in detail, with its allowed actions
+  gpuaas node list                       the nodes of a tenant
+  gpuaas node show NAME                  one node in detail, with its allowed actions
   gpuaas node cordon NAME                accept no new allocations; running work stays
   gpuaas node uncordon NAME              accept allocations again
   gpuaas node drain NAME                 ask for its allocations to be released
-  gpuaas node retire NAME                remove an empty machine from the platform
-  gpuaas node readmit NAME --reason WHY  a new identity for a machine that was copied or reinstalled
+  gpuaas node retire NAME                remove an empty node from the platform
+  gpuaas node readmit NAME --reason WHY  a new identity for a node that was copied or reinstalled
   gpuaas node upgrade NAME               upgrade its agent to the platform's version
   gpuaas node pool NAME POOL             move it into a pool
   gpuaas node wipe NAME                  retry a failed wipe
-  gpuaas task list NODE                  the tasks of a machine
+  gpuaas task list NODE                  the tasks of a node
   gpuaas task show NODE ID               one task and its result
-  gpuaas pool create NAME                create a named set of machines
+  gpuaas pool create NAME                create a named set of nodes
   gpuaas pool delete NAME                delete an empty pool
   gpuaas pool list                       the pools of a tenant
   gpuaas sku list                        machine types and their hourly price
@@ -111,11 +111,11 @@ Machines
   gpuaas region list                     the regions of the platform
   gpuaas region create NAME              platform administrators: add a region
   gpuaas region delete NAME              platform administrators: delete a region
-  gpuaas allocation create NODE          allocate a machine to the project
-  gpuaas allocation request --sku SKU    allocate machines of a type; the platform picks them
+  gpuaas allocation create NODE          allocate a node to the project
+  gpuaas allocation request --sku SKU    allocate nodes of a type; the platform picks them
   gpuaas allocation show NAME            one allocation in detail
   gpuaas allocation extend NAME          change the end of its lease
-  gpuaas allocation release NAME         release the machine
+  gpuaas allocation release NAME         release the node
   gpuaas quota show                      the project's limits and usage
   gpuaas quota set                       set the project's limits
 

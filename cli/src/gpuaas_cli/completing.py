@@ -1,7 +1,7 @@
 """Completion of the command line. The shell's completion script calls `gpuaas __complete WORDS…`.
 
-Commands and options come from the commands themselves; names of instances, machines and other resources come from the
-platform, with one short request. On any error it prints nothing, because a message would disturb the typed line.
+Commands and options come from the commands themselves; names of instances, nodes and other resources come from the
+platform, with one short request. On any error nothing is printed, because a message would disturb the typed line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def print_candidates(words: list[str]) -> None:
 
 
 def candidates(words: list[str]) -> list[str]:
-    """Candidates for the last word, which may be empty."""
+    """Return the candidates for the last word, which may be empty."""
     from .command_tree import build_app
 
     *before, begun = words
@@ -84,7 +84,7 @@ def _chosen_from(hint: Any) -> bool:
 
 
 def _position(rest: list[str], options: dict[str, Any]) -> int:
-    """The number of positional words so far, without the values of options."""
+    """Return the number of positional words so far, without the values of options."""
     values = {n + 1 for n, word in enumerate(rest) if word in options and options[word].hint is not bool}
     return sum(1 for n, word in enumerate(rest) if not word.startswith("-") and n not in values)
 
@@ -94,7 +94,7 @@ def _instances(at: Session, _: list[str]) -> list[str]:
 
 
 def _members(at: Session, before: list[str]) -> list[str]:
-    """Members of the named instance."""
+    """Return the members of the named instance."""
     found = [one for one in at.client.list_instances(at.project_id).items if {one.name, one.id} & {*before}]
     members = at.client.list_members(at.project_id, found[-1].id).items if found else []
     return [f"{one.component_key}/{one.ordinal}" for one in members]
@@ -105,7 +105,7 @@ def _allocations(at: Session, _: list[str]) -> list[str]:
 
 
 def _places(at: Session, before: list[str]) -> list[str]:
-    """`component=allocation`, with the components of the app that was named."""
+    """Return candidates `component=allocation`, with the components of the named app."""
     entries = [entry for entry in at.client.get_catalog(at.project_id).items if entry.app.slug in before]
     components = [one["key"] for entry in entries for one in (entry.manifest or {}).get("components", [])]
     return [f"{component}={name}" for component in components for name in _allocations(at, before)]

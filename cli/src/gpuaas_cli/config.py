@@ -31,7 +31,7 @@ class Config:
 
     @classmethod
     def effective(cls, api: str | None = None, context: str | None = None) -> Config:
-        """Precedence: `--api`, `--context`, environment, current context.
+        """Return the context to use, by precedence: `--api`, `--context`, environment, current context.
 
         A stored token is only sent to the address that issued it: an address selects the context with its token.
         """
@@ -45,7 +45,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Contexts:
-    """The whole file."""
+    """The whole file of contexts."""
 
     current: str = ""
     known: dict[str, Config] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Contexts:
 
     @classmethod
     def saved(cls) -> Contexts:
-        """The stored contexts; a missing or broken file counts as empty, and `gpuaas login` rewrites it."""
+        """Load the stored contexts. A missing or broken file counts as empty, and `gpuaas login` rewrites it."""
         try:
             read = json.loads(cls.path().read_text())
             if "contexts" not in read:
@@ -66,7 +66,7 @@ class Contexts:
             return cls()
 
     def chosen(self, context: str | None, api: str = "") -> Config:
-        """By name, by GPUAAS_CONTEXT, by address, or the current context."""
+        """Return the context by name, by GPUAAS_CONTEXT, by address, or the current one."""
         if name := context or os.environ.get("GPUAAS_CONTEXT"):
             return self.named(name)
         current = self.known.get(self.current, Config())
@@ -84,7 +84,8 @@ class Contexts:
         return self.known[name]
 
     def name_for(self, api: str) -> str:
-        """The context of a sign-in without --context: one with this address, or a new one named after the address."""
+        """Return the context name for a sign-in without --context: one with this address, or a new one named after the
+        address."""
         by_api = [name for name, one in self.known.items() if one.api == api]
         if self.current in by_api:
             return self.current
@@ -98,7 +99,7 @@ class Contexts:
         return Contexts("" if name == self.current else self.current, left)
 
     def save(self) -> None:
-        """Created with mode 0600 and replaced atomically."""
+        """Write the file atomically with mode 0600."""
         path = self.path()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = path.with_name(f".{path.name}.new")

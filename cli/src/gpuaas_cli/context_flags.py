@@ -1,6 +1,6 @@
-"""The --project, --context and --api flags of this command, repeated in the commands that it suggests.
+"""Repeats the --project, --context and --api flags of this command in the commands that it suggests.
 
-Flags hold for one command only. main stores them; wait, session and placement append them.
+Flags apply to one command only. main stores them; wait, session and placement append them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ _named: list[str] = []
 
 
 def remember(common: object) -> None:
-    """Only flags of the command line: environment and context apply to the next command anyway."""
+    """Store the flags of the command line. Environment and context are not stored, since they apply to the next command
+    anyway."""
     _named.clear()
     for option in ("project", "context", "api"):
         if value := getattr(common, option, None):
@@ -19,5 +20,5 @@ def remember(common: object) -> None:
 
 
 def there(command: str) -> str:
-    """The command with the flags of this one."""
+    """Return the suggested command with the flags of this one."""
     return f"{command} {shlex.join(_named)}" if _named and command.startswith("gpuaas ") else command

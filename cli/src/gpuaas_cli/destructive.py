@@ -1,7 +1,7 @@
-"""The commands that destroy something or take access away, and the question each asks first. Called by main.
+"""The destructive commands, and the question that each asks first. Called by main.
 
-One rule holds for all of them: on a terminal the command asks; without one it needs --yes, so that a script, a CI job
-or an agent never destroys anything by accident. A command is in the table if it takes the `Destroying` options.
+On a terminal the command asks; without one it needs --yes, so that a script, a CI job or an agent never destroys
+anything by accident. A command is in the table if it takes the `Destroying` options.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CONSEQUENCES = {
-    "instance decommission": "",  # asks by itself: it names the machines
-    "member remove": "The member is removed from its machine; what runs there is waited for or ends.",
-    "member replace": "The old member is removed from its machine; what runs there is waited for or ends.",
-    "member tombstone": "The member counts as removed; its machine is not cleaned and gets an orphan record.",
-    "operation abandon": "The operation ends without evidence; machines may need cleaning by hand.",
+    "instance decommission": "",  # asks by itself: it names the nodes
+    "member remove": "The member is removed from its node; work running there is waited for or ends.",
+    "member replace": "The old member is removed from its node; work running there is waited for or ends.",
+    "member tombstone": "The member counts as removed; its node is not cleaned and gets an orphan record.",
+    "operation abandon": "The operation ends without evidence; nodes may need cleaning by hand.",
     "secret delete": "Every version of the secret is deleted.",
     "credential revoke": "Every version of the key is revoked, and instances that use it fail.",
     "credential unbind": "The instance's controller can no longer use the key.",
     "grant revoke": "The certificate is revoked and its sessions end.",
-    "allocation release": "The project gives the machine up, and the machine is wiped.",
-    "node retire": "The machine leaves the platform; its keys and tokens stop working.",
-    "node wipe": "The machine's data is deleted, or the machine counts as clean.",
+    "allocation release": "The project releases the node, and the node is wiped.",
+    "node retire": "The node leaves the platform; its keys and tokens stop working.",
+    "node wipe": "The node's data is deleted, or the node counts as clean.",
     "pool delete": "The pool is deleted.",
     "sku delete": "The SKU is deleted.",
     "region delete": "The region is deleted.",
     "app withdraw": "The version can no longer be deployed.",
     "entitlement disable": "The project can no longer deploy the app.",
     "policy remove": "The policy is deleted; its restrictions end.",
-    "artifact withdraw": "The artifact is no longer delivered to any machine.",
+    "artifact withdraw": "The artifact is no longer delivered to any node.",
     "artifact-source disable": "Nothing is delivered from the source until it is enabled again.",
     "artifact-source remove": "The source is deleted, with its credential.",
     "iam unbind": "The role is revoked at once.",
@@ -52,7 +52,8 @@ CONSEQUENCES = {
 
 
 def confirm(command: Sequence[str], named: Sequence[object]) -> None:
-    """Ask, if the command is destructive; without consent it ends with exit code 2 before anything is sent."""
+    """Ask for confirmation if the command is destructive. Without consent it exits with code 2 before anything is
+    sent."""
     name = " ".join(command)
     if name not in CONSEQUENCES:
         return
@@ -66,7 +67,7 @@ def confirm(command: Sequence[str], named: Sequence[object]) -> None:
 
 
 def ask(consequence: str, question: str, answers: Sequence[str]) -> None:
-    """On stderr, so that data on stdout stays data."""
+    """Ask on stderr, so that stdout contains only data."""
     print(f"{consequence}\n{question}", end="", file=sys.stderr, flush=True)
     if input().strip() not in answers:
         raise CliError("Nothing was done.", "", failures.USAGE)

@@ -22,7 +22,7 @@ def explained(code: str) -> dict[str, Any]:
 
 
 def every_code() -> dict[str, dict[str, Any]]:
-    """The platform's codes, and the SDK's own codes for a missing or unreadable answer."""
+    """Return the platform's codes, and the SDK's own codes for a missing or unreadable answer."""
     from gpuaas_sdk import errors
 
     found = {

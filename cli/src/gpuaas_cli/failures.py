@@ -56,7 +56,7 @@ def exit_code(error: GpuaasError) -> int:
 
 
 def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: str = "", fields: list[str] = []) -> None:  # noqa: B006
-    """The sentence, what to do, and the ids for support."""
+    """Print the sentence, what to do, and the ids for support."""
     lines = [f"Error: {sentence}", *(f"  {field}" for field in fields)]
     if way_out:
         lines.append(f"What you can do: {way_out}")
@@ -67,7 +67,7 @@ def tell(sentence: str, way_out: str = "", *, code: str = "", correlation_id: st
 
 
 def tell_any(error: Exception) -> int:
-    """Print any exception; returns the exit code."""
+    """Print any exception. Returns the exit code."""
     from gpuaas_sdk.client.errors import GpuaasError
     from gpuaas_sdk.client.request import EmptyId
 
@@ -87,7 +87,7 @@ def tell_any(error: Exception) -> int:
 
 
 def tell_error(error: GpuaasError) -> int:
-    """Print an SDK error; returns the exit code."""
+    """Print an SDK error. Returns the exit code."""
     code = exit_code(error)
     way_out = "Sign in again: gpuaas login" if code == SIGN_IN else error.way_out
     fields = [f"{one.pointer or 'request'}: {one.message}" for one in getattr(error, "errors", [])]

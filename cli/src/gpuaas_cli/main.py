@@ -1,4 +1,4 @@
-"""The entry point of `gpuaas`: finds the command, runs it under one correlation id, turns errors into exit codes.
+"""The entry point of `gpuaas`: finds the command, runs it under one correlation id, and converts errors to exit codes.
 
 Imports stay inside functions, so that `gpuaas --help` answers without loading the SDK.
 """
@@ -55,7 +55,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _command(arguments: list[str]) -> Callable[[], int | None]:
-    """The parsed command, ready to be called; a usage error exits with 2."""
+    """Return the parsed command, ready to be called. A usage error exits with 2."""
     from functools import partial
 
     from . import context_flags, show
@@ -83,14 +83,14 @@ def _parse(app: App, arguments: list[str]) -> tuple[Callable[..., int | None], B
         command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         path = " ".join(app.parse_commands(arguments)[0])
-        place = "Name a machine with --place COMPONENT=ALLOCATION. " if path == "instance deploy" else ""
+        place = "Name a node with --place COMPONENT=ALLOCATION. " if path == "instance deploy" else ""
         way_out = f"{place}Run gpuaas {path} --help" if path else "Run gpuaas --help"
         raise failures.CliError(_without_guess(" ".join(str(error).split())), way_out, failures.USAGE) from None
     return command, bound
 
 
 def _without_guess(message: str) -> str:
-    """The parser's "Did you mean" is kept only for a typing mistake; a distant guess misleads."""
+    """Remove the parser's "Did you mean" unless the guess is close; a distant guess misleads."""
     import re
     from difflib import SequenceMatcher
 

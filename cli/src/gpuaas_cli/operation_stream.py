@@ -1,4 +1,4 @@
-"""The progress of operations as a stream that survives lost connections. Read by progress.py and batches.py.
+"""The progress of operations as a stream that continues after lost connections. Used by progress.py and batches.py.
 
 It follows the event stream and resumes by sequence number. Without the permission to read events, it polls the
 operation every second.
@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import gpuaas_sdk as sdk
+from gpuaas_sdk.client.generated_facts import LIVE_STATES
 
 if TYPE_CHECKING:
     from gpuaas_sdk import Client
     from gpuaas_sdk.client.errors import GpuaasError
     from gpuaas_sdk.client.models import EventView, OperationView
 
-LIVE = {"queued", "running"}
+LIVE = frozenset(LIVE_STATES["operation"])
 HISTORY = 500  # events before now, so that `watch` also shows earlier steps
 POLL_S = 1.0
 OnLine = Callable[["GpuaasError | None"], None]
@@ -53,14 +54,14 @@ class Moment:
 
 
 def sequence_now(client: Client, project_id: str) -> int:
-    """The current sequence number, read before a request so that its first event is not missed."""
+    """Return the current sequence number. Read it before a request, so that the first event is not missed."""
     return client.list_operations(project_id, limit=1).event_sequence or 0
 
 
 def moments(
     client: Client, project_id: str, operation_id: str, *, after: int | None = None, on_line: OnLine
 ) -> Iterator[Moment]:
-    """Every step of the operation until it ends. Without `after`, recent history comes first."""
+    """Yield every step of the operation until it ends. Without `after`, recent history comes first."""
     for _, moment in moments_of(client, project_id, {operation_id}, after=after, on_line=on_line):
         yield moment
 
@@ -68,7 +69,7 @@ def moments(
 def moments_of(
     client: Client, project_id: str, operations: set[str], *, after: int | None = None, on_line: OnLine
 ) -> Iterator[tuple[str, Moment]]:
-    """The same for several operations, each moment with its operation id, until all have ended."""
+    """Yield the steps of several operations, each with its operation id, until all have ended."""
     newest = sequence_now(client, project_id)
     start = after if after is not None else max(0, newest - HISTORY)
     waiting = set(operations)

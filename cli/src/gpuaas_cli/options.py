@@ -1,8 +1,8 @@
-"""The options commands share. Each takes `common: Common = Common()`, or one of its kinds.
+"""The shared options of commands. Each command takes `common: Common = Common()`, or a subclass.
 
-`Looking` is for commands that only read: they can be watched. `Changing` is for commands that change something: they
-can be repeated safely under an idempotency key. A test reads what a command sends and names the kind it needs.
-`Destroying` is for those in destructive.py: they ask for a confirmation.
+`Looking` is for commands that only read; it adds --watch. `Changing` is for commands that change something; it adds an
+idempotency key for safe repetition. `Destroying` is for the commands in destructive.py, which ask for confirmation. A
+test checks that each command has the class that fits its requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Common:
 
     @property
     def json(self) -> bool:
-        """JSON or YAML; show.as_json writes the requested format."""
+        """Return True for JSON or YAML; show.as_json prints the requested format."""
         return self.output != "table"
 
 

@@ -1,6 +1,6 @@
-"""Reads the arguments of `instance deploy`: which machines each component gets, the topology, and the app's inputs.
+"""Parses the arguments of `instance deploy`: the nodes of each component, the topology, and the app's inputs.
 
-Components and topologies come from the app's manifest, so that no command knows an app's words.
+Components and topologies come from the app's manifest, so that no command contains the vocabulary of an app.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Manifest = dict[str, Any]
 
 
 def read_manifest(at: Session, app: str, version: str | None) -> Manifest | None:
-    """The manifest of the version to deploy; None where the caller may not read it, so that the platform decides."""
+    """Return the manifest of the version to deploy; None if the caller may not read it (the platform then decides)."""
     from gpuaas_sdk.client.errors import Denied, NotFound
 
     with suppress(Denied):
@@ -42,13 +42,13 @@ def read_manifest(at: Session, app: str, version: str | None) -> Manifest | None
 
 
 def read_places(at: Session, places: list[str], manifest: Manifest | None) -> Placement:
-    """{"controller": ["alloc_…"]}, by component of the manifest."""
+    """Return the allocations by component of the manifest: {"controller": ["alloc_…"]}."""
     known = [component["key"] for component in (manifest or {}).get("components", [])]
     components = ", ".join(known)
     if not places:
         of_app = f" Components: {components}." if known else ""
-        way_out = f"Add --place COMPONENT=ALLOCATION.{of_app} See the machines: {there('gpuaas allocation list')}"
-        raise CliError("No machine was named for any component.", way_out, failures.USAGE)
+        way_out = f"Add --place COMPONENT=ALLOCATION.{of_app} See the nodes: {there('gpuaas allocation list')}"
+        raise CliError("No node was named for any component.", way_out, failures.USAGE)
     wanted: Placement = {}
     for text in places:
         component, separator, names = text.partition("=")
@@ -64,7 +64,7 @@ def read_places(at: Session, places: list[str], manifest: Manifest | None) -> Pl
 
 
 def choose_topology(wanted: str | None, placement: Placement, manifest: Manifest | None) -> str | None:
-    """The topology that was named, or the first that this placement fits; None if the manifest is not readable."""
+    """Return the named topology, or the first that fits this placement; None if the manifest is not readable."""
     topologies = (manifest or {}).get("topologies", [])
     if not topologies:
         return wanted
@@ -80,7 +80,8 @@ def choose_topology(wanted: str | None, placement: Placement, manifest: Manifest
 
 
 def _placeable(components: dict[str, Any]) -> dict[str, Any]:
-    """A component that always shares another's machine is not placed by itself."""
+    """Return the components that can be placed; a component that always shares another's node is not placed by
+    itself."""
     return {key: rule for key, rule in components.items() if not rule.get("shares_with")}
 
 
@@ -93,7 +94,7 @@ def _fits(components: dict[str, Any], placement: Placement) -> bool:
 
 
 def _described(topology: dict[str, Any]) -> str:
-    """`multi_node (1 controller, 1-64 worker)`."""
+    """Describe a topology: `multi_node (1 controller, 1-64 worker)`."""
     parts = []
     for key, rule in _placeable(topology["components"]).items():
         least, most = rule["min"], rule["max"]
@@ -102,7 +103,7 @@ def _described(topology: dict[str, Any]) -> str:
 
 
 def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
-    """Inputs of the file, then single inputs, which win."""
+    """Return the inputs of the file, overridden by single inputs."""
     inputs = read_object(file) if file else {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
@@ -113,7 +114,7 @@ def read_inputs(pairs: list[str], file: Path | None) -> dict[str, Any]:
 
 
 def read_object(file: Path) -> dict[str, Any]:
-    """A JSON object in a file, or on standard input."""
+    """Read a JSON object from a file or from standard input."""
     try:
         read = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text())
     except (OSError, ValueError) as error:
@@ -124,7 +125,7 @@ def read_object(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Numbers, true, false, null, lists and objects as JSON; everything else as text."""
+    """Parse numbers, true, false, null, lists and objects as JSON; everything else is text."""
     try:
         return json.loads(text)
     except ValueError:

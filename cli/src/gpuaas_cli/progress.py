@@ -46,7 +46,7 @@ class Steps:
         return self.steps[-1] if self.steps else None
 
     def saw(self, moment: Moment) -> Step | None:
-        """Add a moment; returns the step if it is new."""
+        """Add a moment. Returns the step if it is new."""
         if not self.steps:
             self.began = min(self.began, moment.at)
         self.status = moment.status
@@ -73,7 +73,7 @@ class View(Protocol):
 
 
 class Silent:
-    """For JSON and YAML: prints nothing before the end."""
+    """Progress for JSON and YAML: prints nothing before the end."""
 
     def saw(self, moment: Moment) -> None: ...
     def line(self, error: GpuaasError | None) -> None: ...
@@ -84,7 +84,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """One line per step, for logs."""
+    """Progress for logs: one line per step."""
 
     def __init__(self, title: str) -> None:
         self._steps, self._away = Steps(), False
@@ -103,7 +103,7 @@ class Plain(Silent):
 
 
 class Living:
-    """Check marks, a spinner for the current step, and durations."""
+    """Progress on a terminal: check marks, a spinner for the current step, and durations."""
 
     def __init__(self, title: str) -> None:
         from rich.live import Live
@@ -155,7 +155,7 @@ class Living:
 
 
 def bar(steps: Steps) -> RenderableType:
-    """A bar of completed steps."""
+    """Return a bar of completed steps."""
     from rich.progress_bar import ProgressBar
 
     current = steps.current

@@ -43,7 +43,7 @@ _format = "json"
 
 
 def set_format(output: str) -> None:
-    """The format of `as_json`."""
+    """Set the format of `as_json`."""
     global _format
     _format = "yaml" if output == "yaml" else "json"
 
@@ -74,7 +74,8 @@ def _yaml(value: Any) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "None.") -> None:
-    """Colours and wrapping on a terminal; plain, complete columns in a pipe, without loading rich."""
+    """Print a table: with colours and wrapping on a terminal; in plain, complete columns in a pipe, without loading
+    rich."""
     if not rows:
         print(empty)
     elif sys.stdout.isatty():
@@ -84,7 +85,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str =
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> None:
-    """One name and value per line; empty values are omitted."""
+    """Print one name and value per line; empty values are omitted."""
     known = [row for row in rows if row[1]]
     if sys.stdout.isatty():
         _draw(None, known)
@@ -122,7 +123,7 @@ LONGEST_WORD = 32
 
 
 def _floors(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    """The minimum width of each column: words stay whole, unless they are very long."""
+    """Return the minimum width of each column: words stay whole, unless they are very long."""
     cells = zip(columns, *rows, strict=True)
     return [min(LONGEST_WORD, max(len(word) for text in one for word in text.split() or [""])) for one in cells]
 
@@ -136,7 +137,7 @@ def _fit(widths: list[int], screen: int) -> bool:
 
 
 def _cards(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """For a terminal too narrow for columns: one row below the other."""
+    """Print rows below each other, for a terminal too narrow for columns."""
     for number, row in enumerate(rows):
         if number:
             print()
@@ -151,7 +152,7 @@ def coloured(cell: str) -> str:
 
 
 def ago(moment: str | None, now: datetime | None = None) -> str:
-    """`2 min ago`; "" for None."""
+    """Format a time as `2 min ago`; "" for None."""
     if not moment:
         return ""
     seconds = max(0, int(((now or datetime.now(UTC)) - datetime.fromisoformat(moment)).total_seconds()))
@@ -162,7 +163,7 @@ def ago(moment: str | None, now: datetime | None = None) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3 min 20 s`."""
+    """Format a duration: `0.4 s`, `12 s`, `3 min 20 s`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:
@@ -171,25 +172,25 @@ def lasting(seconds: float) -> str:
 
 
 def gpus(node_facts: dict[str, Any]) -> str:
-    """`2 × A100`, or a dash."""
+    """Format the GPUs of a node: `2 × A100`, or a dash."""
     models = [str(gpu.get("model") or "gpu") for gpu in node_facts.get("gpus") or []]
     return ", ".join(f"{models.count(m)} × {m}" for m in dict.fromkeys(models)) or "-"
 
 
 def size(node_facts: dict[str, Any]) -> str:
-    """`8 CPUs, 31 GB`."""
+    """Format CPUs and memory of a node: `8 CPUs, 31 GB`."""
     cpus, memory = node_facts.get("cpus"), node_facts.get("memory_mb")
     return f"{cpus} CPUs, {round(memory / 1024)} GB" if cpus and memory else "-"
 
 
 def price(micros: int, currency: str) -> str:
-    """`23.50 EUR`, from millionths."""
+    """Format a price given in millionths: `23.50 EUR`."""
     whole, rest = divmod(micros, 1_000_000)
     return f"{whole}.{f'{rest:06d}'.rstrip('0').ljust(2, '0')} {currency}"
 
 
 def bundle(value: dict[str, Any], indent: int = 0) -> None:
-    """An app's access bundle of any shape: plain values first, then a section for each nested value."""
+    """Print an app's access bundle of any shape: plain values first, then a section for each nested value."""
     space = "  " * indent
     plain = {name: inner for name, inner in value.items() if not _has_parts(inner)}
     _rows([(_words(name), _plain(inner)) for name, inner in plain.items()], space)
@@ -211,7 +212,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _items(values: list[Any], indent: int) -> None:
-    """Items of the same shape are aligned; others are printed below each other."""
+    """Print a list: items of the same shape are aligned, others are printed below each other."""
     space = "  " * indent
     if all(isinstance(one, dict) and one.keys() == values[0].keys() and _is_flat(one) for one in values):
         _rows([tuple(_plain(cell) for cell in one.values()) for one in values], space)

@@ -1,8 +1,8 @@
 """Runs ssh with a key and a certificate for one connection. Called by commands/ssh.py.
 
 ssh-keygen creates the key in a private folder, which is deleted when the connection ends; the platform only sees the
-public key. The machine must present a host certificate for its node id, signed by an authority from the platform's
-answer, so that an address which moved to another machine is detected.
+public key. The host must present a certificate for its node id, signed by an authority from the platform's answer. This
+detects an address that moved to another host.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STRICT = {
 
 
 def check_programs() -> None:
-    """Called before any request."""
+    """Check that ssh and ssh-keygen are installed. Called before any request."""
     for name in ("ssh", "ssh-keygen"):
         if shutil.which(name) is None:
             way_out = "Install OpenSSH's client (Debian: apt-get install openssh-client) and run it again."
@@ -53,7 +53,7 @@ def check_programs() -> None:
 
 @contextmanager
 def private_folder(*, kept: bool) -> Iterator[Path]:
-    """`kept`: the folder stays for the caller, unless an error occurs first."""
+    """Create a private temporary folder for the block. With `kept` the folder stays, unless an error occurs."""
     folder = Path(tempfile.mkdtemp(prefix="gpuaas-ssh-"))  # mode 0700
     done = False
     try:
@@ -65,7 +65,7 @@ def private_folder(*, kept: bool) -> Iterator[Path]:
 
 
 def new_key(folder: Path) -> str:
-    """The public key; this program never reads the private key."""
+    """Create a key pair in the folder and return the public key; this program never reads the private key."""
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gpuaas", "-f", str(folder / "key")]
     done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
@@ -74,7 +74,7 @@ def new_key(folder: Path) -> str:
 
 
 def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool) -> list[str]:
-    """The ssh command; its certificate and known_hosts are written into the folder."""
+    """Return the ssh command. Its certificate and known_hosts are written into the folder."""
     (folder / "key-cert.pub").write_text(to.certificate + "\n")
     lines = [f"@cert-authority {to.host_principal} {line}\n" for line in to.host_ca_public_keys]
     (folder / "known_hosts").write_text("".join(lines))
@@ -90,7 +90,7 @@ def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool
 
 
 def connect(words: list[str]) -> int:
-    """Returns ssh's exit code. Signals are passed to ssh; this program waits and cleans up."""
+    """Run ssh and return its exit code. Signals are passed to ssh, so that this program can clean up after it."""
     process = subprocess.Popen(words)
     passed_on = {
         number: signal.signal(number, lambda got, _: process.send_signal(got))

@@ -53,7 +53,7 @@ def _print_success(operation: OperationView, instance: InstanceView) -> None:
     print()
     if operation.kind == "decommission":
         print(f"{instance.name} is decommissioned. {_sentence(instance)}".strip())
-        print_next((f"gpuaas operation certificate {operation.id}", "proof that its machines are clean"))
+        print_next((f"gpuaas operation certificate {operation.id}", "proof that its nodes are clean"))
         return
     if operation.member_id:  # the instance's own sentence is as old as its last observation
         print(operation.progress.message)
@@ -70,7 +70,7 @@ def _print_success(operation: OperationView, instance: InstanceView) -> None:
 def _certificates(operation: OperationView) -> list[tuple[str, str]]:
     if operation.kind not in ("remove_member", "replace_member"):
         return []
-    return [(f"gpuaas operation certificate {operation.id}", "proof that the machine is clean")]
+    return [(f"gpuaas operation certificate {operation.id}", "proof that the node is clean")]
 
 
 def print_failure(operation: OperationView, instance: InstanceView) -> None:
@@ -91,14 +91,14 @@ def print_failure(operation: OperationView, instance: InstanceView) -> None:
     print_next(
         ("gpuaas operation retry " + operation.id, "retry it"),
         ("gpuaas operation show " + operation.id, "details"),
-        ("gpuaas instance decommission " + instance.name, "remove the instance and clean its machines"),
+        ("gpuaas instance decommission " + instance.name, "remove the instance and clean its nodes"),
         stderr=True,
     )
     return None
 
 
 def _print_superseded(operation: OperationView, instance: InstanceView) -> None:
-    """A newer operation took precedence: there is no failure and nothing to retry."""
+    """Print that a newer operation took precedence: it is no failure, and there is nothing to retry."""
     print(file=sys.stderr)
     sentence = f"{operation.kind} of {instance.name} was superseded by a newer operation."
     failures.tell(sentence, code=operation.status, correlation_id=operation.correlation_id)
@@ -106,7 +106,7 @@ def _print_superseded(operation: OperationView, instance: InstanceView) -> None:
 
 
 def print_next(*commands: tuple[str, str], stderr: bool = False) -> None:
-    """The commands that usually come next."""
+    """Print the commands that usually come next."""
     wanted = [(there(command), purpose) for command, purpose in commands]
     width = max(len(command) for command, _ in wanted)
     lines = ["", "Next:", *(f"  {command:<{width}}   {purpose}" for command, purpose in wanted)]

@@ -1,7 +1,7 @@
 """`--watch`: repeats a read command. Called by main for every command with the option.
 
-A terminal is redrawn; in a pipe the output is printed again when it changes. It continues while the platform does not
-answer.
+A terminal is redrawn; in a pipe the output is printed again when it changes. It keeps trying while the platform does
+not respond.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CLEAR = "\033[H\033[2J\033[3J"
 
 
 class _Page(io.StringIO):
-    """The output of one run; it counts as a terminal if stdout is one, so that colours stay."""
+    """Captures the output of one run; it counts as a terminal if stdout is one, so that colours are kept."""
 
     def __init__(self, real: TextIO) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Page(io.StringIO):
 
 
 def watch(command: Callable[[], int | None], every_s: float, *, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Until Ctrl-C, or until an error that a retry cannot fix."""
+    """Repeat the command until Ctrl-C, or until an error that a retry cannot fix."""
     from gpuaas_sdk.client.errors import ConnectionFailed, Unavailable
 
     out, shown = sys.stdout, None

@@ -1,3 +1,3 @@
-"""The GPUaaS platform core. Apps reach it through its public API and nothing else."""
+"""The GPUaaS platform core. Apps use it only through its public API."""
 
 __version__ = "0.1.0"

@@ -1,43 +1,47 @@
-"""`gpuaas-core`: serve the API, migrate the database, create the first administrator, write the contracts."""
+"""The command `gpuaas-core`: serves the API, migrates the database, creates the first administrator, writes
+contracts."""
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import cyclopts
+import msgspec
 import structlog
 import uvicorn
 from cyclopts import Parameter
+from starlette.types import ASGIApp
 
 from . import __version__
 from .api.app import build_asgi, build_platform
-from .api.breaking import DOCUMENTS, breaks, write_release
-from .api.console_files import Console
-from .api.contracts import write_contracts
 from .artifacts.store import Bounds, Store
-from .background.nats_publisher import Fanout
-from .background.otlp_export import OtlpExport
 from .backup.commands import backup, restore, restored
+from .contract_docs.breaking import DOCUMENTS, breaks, write_release
+from .contract_docs.contracts import write_contracts
 from .custody.commands import custody
 from .custody.key_providers import open_holder
-from .custody.vault import Vault, open_vault
+from .custody.vault import DataKeyVault, open_vault
 from .doctor import commands
-from .identity import node_keys
+from .events.nats_publisher import Fanout
+from .http.console_files import Console
 from .identity.passwords import hash_password
 from .identity.users import bootstrap_admin
 from .kit.clock import system_clock
+from .kit.correlation import correlated
 from .kit.db import Database
+from .kit.json_types import Json
 from .kit.problems import Problem
 from .metrics.serve import Metrics
 from .migrations.migrate import downgrade, migrate
-from .operations import claims
 from .settings import Settings
+from .triage.otlp_export import OtlpExport
 
 app = cyclopts.App(name="gpuaas-core", version=__version__, help="The GPUaaS platform core.")
 app.command(commands.audit)
@@ -53,8 +57,6 @@ def serve() -> None:
     settings = Settings.read()
     export = OtlpExport(settings.otlp_endpoint, settings.otlp_headers) if settings.otlp_endpoint else None
     _configure_logs(export)
-    claims.LEASE_S = settings.lease_s
-    node_keys.LIFE_S = settings.machine_identity_s
     db = _open(settings)
     vault = _open_vault(settings, db)
     bounds = Bounds(settings.artifacts_largest, settings.artifacts_quota, settings.artifacts_cache)
@@ -64,11 +66,12 @@ def serve() -> None:
         checkpoints=settings.checkpoints,
         public_url=settings.public_url,
         artifacts=Store(settings.artifacts, bounds),
+        durations=settings.durations,
     )
     metrics = Metrics(platform) if settings.metrics else None
     if metrics and export:
         metrics.registry.register(export)
-    beside_api = [Fanout(platform, settings.nats).running] if settings.nats else []
+    beside_api = [Fanout(db, platform.clock, settings.nats).running] if settings.nats else []
     beside_api += [export.running] if export else []
     api = build_asgi(platform, [watcher for watcher in (metrics and metrics.requests, export) if watcher], beside_api)
     served = Console(api, settings.console)
@@ -77,12 +80,15 @@ def serve() -> None:
     structlog.get_logger("gpuaas.core").info(
         "serving", listen=settings.listen, port=settings.port, metrics=settings.metrics
     )
-    asyncio.run(_serve(served, sockets, beside))
+    gc.set_threshold(50_000, 20, 20)  # few objects of a request form cycles; searching them often costs a tenth of it
+    gc.freeze()  # what exists now exists for the life of the process: no collection has to visit it
+    with asyncio.Runner(loop_factory=_config(served).get_loop_factory()) as runner:
+        runner.run(_serve(served, sockets, beside))
     db.close()
 
 
-async def _serve(api: Any, sockets: list[socket.socket], beside: list[tuple[Any, socket.socket]]) -> None:
-    """Until the API stops; the other servers stop with it."""
+async def _serve(api: ASGIApp, sockets: list[socket.socket], beside: Sequence[tuple[ASGIApp, socket.socket]]) -> None:
+    """Serve the API until it stops, then stop the other servers."""
     others = [(_Beside(_config(app)), bound) for app, bound in beside]
     tasks = [asyncio.create_task(other.serve(sockets=[bound])) for other, bound in others]
     await uvicorn.Server(_config(api)).serve(sockets=sockets)
@@ -92,14 +98,14 @@ async def _serve(api: Any, sockets: list[socket.socket], beside: list[tuple[Any,
 
 
 class _Beside(uvicorn.Server):
-    """Without signal handlers: the API's server has them."""
+    """A server without signal handlers, because the API's server handles signals."""
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 
-def _config(app: Any) -> uvicorn.Config:
+def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False)
 
 
@@ -177,7 +183,7 @@ def _open(settings: Settings) -> Database:
     return Database(settings.database_url)
 
 
-def _open_vault(settings: Settings, db: Database) -> Vault:
+def _open_vault(settings: Settings, db: Database) -> DataKeyVault:
     holder = open_holder(settings.custody, os.environ, settings.data_dir)
     return open_vault(db.write_now, holder, cache_s=settings.custody_cache_s)
 
@@ -196,18 +202,27 @@ def _bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+_LINES = msgspec.json.Encoder(enc_hook=repr)
+
+
+def _encode_line(line: Json, **_: object) -> bytes:
+    return _LINES.encode(line)
+
+
 def _configure_logs(export: OtlpExport | None) -> None:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            correlated,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             *([export.line] if export else []),
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(_encode_line),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.BytesLoggerFactory(sys.stdout.buffer),
+        cache_logger_on_first_use=True,
     )
 
 

@@ -1,8 +1,10 @@
-"""Settings of the core, from the environment."""
+"""Settings of the core, read from environment variables."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from .kit.clock import Durations
 
 CONSOLE = Path(__file__).parent / "console_files"  # written by `make console`
 
@@ -20,13 +22,12 @@ class Settings:
     otlp_endpoint: str  # http(s)://host:port for the core's own spans and log lines; empty: not sent
     otlp_headers: str  # name=value,name=value
     nats: str  # nats://host:port to forward events to; empty: not forwarded
-    lease_s: int  # how long a controller holds an operation without a heartbeat
     artifacts: Path  # the folder of the artifact store and of its cache of sources
     artifacts_largest: int  # bytes of one artifact
     artifacts_quota: int  # bytes per tenant in the artifact store
     artifacts_cache: int  # bytes of the cache of sources
     console: Path  # the folder of the built web console
-    machine_identity_s: int  # lifetime of a node's key; renewed after two thirds
+    durations: Durations
 
     @property
     def metrics_address(self) -> tuple[str, int]:
@@ -49,16 +50,18 @@ class Settings:
             otlp_endpoint=os.environ.get("GPUAAS_CORE_OTLP_ENDPOINT", ""),
             otlp_headers=os.environ.get("GPUAAS_CORE_OTLP_HEADERS", ""),
             nats=os.environ.get("GPUAAS_CORE_NATS", ""),
-            lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
             artifacts=Path(os.environ.get("GPUAAS_CORE_ARTIFACTS", data / "artifacts")).absolute(),
             artifacts_largest=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_LARGEST", 10 * 1024**3)),
             artifacts_quota=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_QUOTA", 50 * 1024**3)),
             artifacts_cache=int(os.environ.get("GPUAAS_CORE_ARTIFACTS_CACHE", 20 * 1024**3)),
             console=Path(os.environ.get("GPUAAS_CORE_CONSOLE", CONSOLE)).absolute(),
-            machine_identity_s=int(os.environ.get("GPUAAS_CORE_MACHINE_IDENTITY_S", "86400")),
+            durations=Durations(
+                lease_s=int(os.environ.get("GPUAAS_CORE_LEASE_S", "30")),
+                node_key_s=int(os.environ.get("GPUAAS_CORE_MACHINE_IDENTITY_S", "86400")),
+            ),
         )
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the audit checkpoints: beside the database by default, never in it."""
+        """The folder of the audit checkpoints: by default beside the database, outside of it."""
         return self.data_dir / "checkpoints"

@@ -217,7 +217,7 @@ def _answers(monkeypatch: pytest.MonkeyPatch, *rounds: list[str]) -> list[str]:
 
 
 def test_the_connection_goes_to_the_address_that_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: the second answer would lead to this machine. Nobody asks a second time."""
+    """DNS rebinding: the second answer would lead to this machine. The name is resolved once."""
     reached = _answers(monkeypatch, ["8.8.8.8"], ["127.0.0.1"])
     with (
         pytest.raises(Exception, match="does not respond"),
@@ -238,7 +238,7 @@ def test_a_name_with_one_bad_address_is_not_connected_to_at_all(
     ):
         pass
     assert reached == []
-    assert not any(ip in refused.value.detail for ip in spoilt), "nobody explores our networks with our answers"
+    assert not any(ip in refused.value.detail for ip in spoilt), "our answers do not reveal our networks"
 
 
 KEYS = KeyPair("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "us-east-1")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from gpuaas_core.artifacts import resolution
+from gpuaas_core.artifacts.fetch import Reader
 from gpuaas_core.artifacts.tables import artifact_sources
 from gpuaas_core.authz.evaluate import PLATFORM
 from gpuaas_core.kit.wire import canonical
@@ -60,12 +61,12 @@ async def test_a_broken_download_goes_on_where_it_was(world: World) -> None:
         assert (answer.status_code, answer.content) == (200, CONTENT), odd
 
 
-async def test_nobody_but_the_machine_itself_can_fetch(world: World) -> None:
+async def test_only_the_machine_itself_can_fetch(world: World) -> None:
     artifact = await register(world, CONTENT)
     node, machine = await held_machine(world)
     delivery = deliver(world, artifact["id"], node)
     assert (await world.machine.get(at(delivery))).status_code == 404
-    borrowed = at(delivery).replace(node, world.nodes[2])  # its own address, somebody else's delivery
+    borrowed = at(delivery).replace(node, world.nodes[2])  # its own address, another node's delivery
     assert (await world.machine.get(borrowed)).status_code == 404
     assert (await world.boss.get(at(delivery))).status_code == 403
     for caller in (world.viewer, world.controller):
@@ -97,7 +98,7 @@ async def test_a_machine_the_project_does_not_hold_gets_nothing(world: World) ->
     check_problem(await machine.get(at(delivery)), 409, "artifact_node_not_held")
 
 
-async def test_the_platform_itself_brings_things_to_machines_nobody_holds(world: World) -> None:
+async def test_the_platform_itself_delivers_to_machines_without_an_allocation(world: World) -> None:
     """An agent's own upgrade, say: for no project, but still only where the tenant's policies allow it."""
     artifact = await register(world, CONTENT)
     node, machine, _ = await add_node(world, "idle")
@@ -109,11 +110,11 @@ async def test_the_platform_itself_brings_things_to_machines_nobody_holds(world:
     check_problem(await machine.get(at(delivery)), 403, "policy_denied")
 
 
-async def test_a_file_somebody_changed_on_the_disk_is_not_delivered_until_it_is_pushed_again(world: World) -> None:
+async def test_a_file_changed_on_the_disk_is_not_delivered_until_it_is_pushed_again(world: World) -> None:
     artifact = await register(world, CONTENT)
     node, machine = await held_machine(world)
     delivery = deliver(world, artifact["id"], node)
-    (file,) = world.platform.artifacts.store.folder.glob("kept/??/*")
+    (file,) = world.platform.services.get(Reader).store.folder.glob("kept/??/*")
     file.write_bytes(CONTENT[:-1] + b"!")
     check_problem(await machine.get(at(delivery)), 500, "artifact_content_damaged")
     assert (await push(world.boss, tenant(world), CONTENT)).status_code == 201
@@ -171,7 +172,7 @@ async def test_what_changed_between_promise_and_fetch_counts(world: World, what:
         await world.admin.ok("/v1/artifact-sources/asrc_builtin/disable", {"reason": "incident"})
     elif what == "withdrawn":
         await world.boss.ok(tenant(world, "artifacts", artifact["id"], "withdraw"), {"reason": "broken"})
-    else:  # an overlay nobody can read refuses
+    else:  # an unreadable overlay refuses
         _write(world, [_overlay("pol_x", PLATFORM, None)])
     codes = {"disabled": "artifact_source_disabled", "withdrawn": "artifact_withdrawn", "unreadable": "policy_denied"}
     for answer in (await _resolve(world, artifact), await machine.get(at(delivery))):
@@ -190,7 +191,7 @@ async def test_an_entitlements_overlay_narrows_for_its_app_only(world: World) ->
     check_problem(await _resolve(world, artifact, app_slug="echo"), 403, "policy_denied")
 
 
-async def test_a_host_of_the_platform_is_not_escaped_by_naming_it_anew(world: World) -> None:
+async def test_a_host_of_the_platform_is_not_escaped_by_renaming_it(world: World) -> None:
     base = {"kind": "blob", "base_url": "https://8.8.8.8/models"}
     ours = await world.admin.ok("/v1/artifact-sources", base | {"name": "mirror"})
     theirs = await world.boss.ok(
@@ -220,7 +221,7 @@ async def _etag(world: World) -> str:
 
 
 def _overlay(name: str, place: tuple[str, str], rules: Any) -> dict[str, Any]:
-    stored = "{" if rules is None else canonical(rules)  # None: nobody can read it
+    stored = "{" if rules is None else canonical(rules)  # None: it cannot be parsed
     key = {"id": name, "scope_kind": place[0], "scope_id": place[1], "name": name.replace("_", "-")}
     return key | {"rules": stored, "reason": "", "revision": 1, "updated_by": "t", "created_at": 1, "updated_at": 1}
 

@@ -33,7 +33,7 @@ def kept(served: Served) -> list[Path]:
     return [path for path in (served.folder / "artifacts").rglob("*") if path.is_file()]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1800)
 async def test_a_file_is_pushed_from_the_command_line_and_lies_in_the_store(
     served: Served, world: World, tmp_path: Path
 ) -> None:
@@ -54,7 +54,7 @@ async def test_a_file_is_pushed_from_the_command_line_and_lies_in_the_store(
     assert (await asyncio.to_thread(gpuaas, served, world, "artifact", "list")) == []
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1800)
 async def test_a_source_is_added_and_disabled_from_the_command_line(served: Served, world: World) -> None:
     secret = json.dumps({"kind": "bearer", "token": "canary-cli-4711"})
     add = ("artifact-source", "add", "models", "https://8.8.8.8/models", "--kind", "blob", "--credential-stdin")

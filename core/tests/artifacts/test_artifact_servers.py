@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from gpuaas_core.artifacts import content_routes
+from gpuaas_core.artifacts.fetch import Reader
 from gpuaas_core.artifacts.store import Bounds
 
 from core.tests.artifacts.test_artifact_deliveries import held_machine
@@ -62,7 +63,7 @@ async def registered(world: World, source_id: str, **said: Any) -> Any:
 
 
 def landed(world: World) -> list[Path]:
-    return [path for path in world.platform.artifacts.store.folder.rglob("*") if path.is_file()]
+    return [path for path in world.platform.services.get(Reader).store.folder.rglob("*") if path.is_file()]
 
 
 async def test_a_layer_of_a_registry_reaches_a_machine(world: World, oci: Registry) -> None:
@@ -235,7 +236,7 @@ async def test_a_source_disabled_while_it_is_being_read_delivers_nothing(world: 
     assert one(world.platform, "select fetches from artifact_deliveries") == 0
 
 
-async def test_many_machines_at_once_read_the_source_once_and_nobody_waits_for_ever(
+async def test_many_machines_at_once_read_the_source_once_and_none_waits_for_ever(
     world: World, server: Liar, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delivery, machine, _ = await promised(world, server, GOOD)
@@ -269,7 +270,7 @@ async def test_many_machines_at_once_read_the_source_once_and_nobody_waits_for_e
         b"[" * 100_000,
     ],
 )
-async def test_a_manifest_nobody_can_read_is_a_clear_refusal(world: World, server: Liar, manifest: bytes) -> None:
+async def test_an_unreadable_manifest_is_a_clear_refusal(world: World, server: Liar, manifest: bytes) -> None:
     near = await source(world, server.url, server.port, "oci")
     server.says(f"/v2/a/manifests/sha256%3A{digest(manifest)}", body=manifest)
     said = {
@@ -285,7 +286,7 @@ async def test_a_manifest_nobody_can_read_is_a_clear_refusal(world: World, serve
 async def test_what_is_larger_than_an_artifact_may_be_is_not_registered(world: World, server: Liar) -> None:
     near = await source(world, server.url, server.port)
     server.says("/f", body=GOOD)
-    world.platform.artifacts.store.bounds = Bounds(largest=1000)
+    world.platform.services.get(Reader).store.bounds = Bounds(largest=1000)
     said = {"name": "thing", "version": "1", "source_id": near, "path": "f"}
     told = await world.admin.post("/v1/artifacts", said | {"sha256": digest(GOOD), "size": len(GOOD)})
     check_problem(told, 422, "invalid_request")

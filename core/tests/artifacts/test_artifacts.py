@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gpuaas_core.artifacts.fetch import Reader
 from gpuaas_core.artifacts.store import Bounds, Store
-from gpuaas_core.background.artifact_cleanup import sweep
+from gpuaas_core.artifacts.uploads import sweep
 from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.kit.db import metadata
 
@@ -22,12 +23,12 @@ BUILTIN = "asrc_builtin"
 
 
 def files(world: World) -> list[Path]:
-    folder: Path = world.platform.artifacts.store.folder
+    folder: Path = world.platform.services.get(Reader).store.folder
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def bound(world: World, **bounds: int) -> None:
-    world.platform.artifacts.store.bounds = Bounds(**bounds)
+    world.platform.services.get(Reader).store.bounds = Bounds(**bounds)
 
 
 async def in_pieces(content: bytes, size: int = 65_536) -> AsyncIterator[bytes]:
@@ -81,7 +82,7 @@ async def test_a_stranger_pushes_nothing_and_nothing_is_read_from_them(world: Wo
     for caller, status in ((world.api.as_(None), 401), (world.viewer, 404), (world.machine, 404)):
         answer = await push(caller, tenant(world), b"x" * 100_000)
         assert answer.status_code == status
-    assert not world.platform.artifacts.store.folder.exists()
+    assert not world.platform.services.get(Reader).store.folder.exists()
     check_problem(await push(world.boss, "/v1", b"x"), 403, "permission_denied")
 
 
@@ -150,7 +151,7 @@ async def test_content_goes_when_nothing_refers_to_it_and_not_before(world: Worl
 async def test_what_was_pushed_and_never_registered_is_forgotten_after_a_day(world: World) -> None:
     await push(world.boss, tenant(world), b"forgotten")
     await register(world, b"needed")
-    (world.platform.artifacts.store.folder / "incoming" / "torn").write_bytes(b"half")
+    (world.platform.services.get(Reader).store.folder / "incoming" / "torn").write_bytes(b"half")
     tidy(world.platform, world.platform.clock() + 23 * 3600_000)
     assert one(world.platform, "select count(*) from artifact_blobs") == 2
     assert await sweep(world.platform) == 0, "what just arrived stays"
@@ -183,7 +184,7 @@ def test_the_cache_keeps_what_was_used_last(tmp_path: Path) -> None:
     assert store.opened("cache/asrc_b", names[0], 100) is None, "what one source gave is not what another has"
 
 
-def test_a_file_somebody_changed_is_never_handed_out(tmp_path: Path) -> None:
+def test_a_changed_file_is_never_handed_out(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with store.receiving(1000) as incoming:
         incoming.write(b"right")

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
+from gpuaas_core.audit import anchoring
 from gpuaas_core.audit.tables import audit as audit_table
-from gpuaas_core.background import audit_checkpoints
 from sqlalchemy import update
 
 from core.tests.support.audit_trail import run, verified
@@ -21,7 +21,7 @@ async def test_everything_people_do_is_chained_denials_too(world: World) -> None
     assert verdict["rows"] == one(world.platform, "select count(*) from audit where tenant_id = :t", t=world.tenant)
     assert verdict["anchored_at"] is None
     assert "none is covered by a checkpoint yet" in verdict["sentence"]
-    assert set(audit_checkpoints.anchor_due(world.platform, everything=True)) == {world.tenant, "platform"}
+    assert set(anchoring.anchor_due(world.platform, everything=True)) == {world.tenant, "platform"}
     verdict = (await world.admin.get(f"/v1/tenants/{world.tenant}/audit/verify")).json()
     assert verdict["ok"]
     assert verdict["anchored"] == verdict["rows"]

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from alembic import command
 from gpuaas_core.api.app import build_app
-from gpuaas_core.audit import audit_log
+from gpuaas_core.audit import anchoring, audit_log
 from gpuaas_core.audit.chain import FIELDS, GENESIS, link
 from gpuaas_core.audit.checkpoints import PURPOSE, BadCheckpoint, Checkpoints
 from gpuaas_core.audit.tables import audit as audit_table
-from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.counters import service as counters
+from gpuaas_core.counters.tables import event_heads
 from gpuaas_core.custody.key_providers.embedded import Embedded
 from gpuaas_core.custody.tables import data_keys
-from gpuaas_core.custody.vault import Vault
-from gpuaas_core.events.tables import event_heads
+from gpuaas_core.custody.vault import DataKeyVault
 from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
 from gpuaas_core.migrations.migrate import alembic_config, migrate
@@ -125,15 +125,15 @@ def test_a_row_waits_at_most_five_minutes_or_a_thousand_rows(tmp_path: Path) -> 
     with open_platform(tmp_path, clock) as platform:
         write(platform.db, range(1, 11))
         clock.forward(299)
-        assert audit_checkpoints.anchor_due(platform) == []
+        assert anchoring.anchor_due(platform) == []
         clock.forward(2)
-        assert audit_checkpoints.anchor_due(platform) == [TENANT]
-        assert audit_checkpoints.anchor_due(platform) == [], "nothing new, so nothing to sign"
+        assert anchoring.anchor_due(platform) == [TENANT]
+        assert anchoring.anchor_due(platform) == [], "nothing new, so nothing to sign"
         clock.offset -= 301_000
         write(platform.db, range(11, 1010))
-        assert audit_checkpoints.anchor_due(platform) == []
+        assert anchoring.anchor_due(platform) == []
         write(platform.db, range(1010, 1012))
-        assert audit_checkpoints.anchor_due(platform) == [TENANT]
+        assert anchoring.anchor_due(platform) == [TENANT]
         assert verified(platform).anchored == 1011
 
 
@@ -145,11 +145,11 @@ def test_a_crash_between_commit_and_checkpoint_loses_nothing(here: Platform, mon
     path.write_bytes(path.read_bytes() + b'{"at":1800000000')  # half a line: the writer died
     assert verified(here).ok
     with monkeypatch.context() as patch:
-        patch.setattr(audit_checkpoints, "_mark", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+        patch.setattr(counters, "mark_anchored", lambda *_: (_ for _ in ()).throw(OSError("killed")))
         with pytest.raises(OSError, match="killed"):
-            audit_checkpoints.anchor_due(here, everything=True)
+            anchoring.anchor_due(here, everything=True)
     assert verified(here).anchored == ROWS + 3
-    assert audit_checkpoints.anchor_due(here, everything=True) == []
+    assert anchoring.anchor_due(here, everything=True) == []
     assert one(here, "select audit_anchored from event_heads") == ROWS + 3
     assert path.read_bytes().count(b"\n") == 4
 
@@ -157,13 +157,13 @@ def test_a_crash_between_commit_and_checkpoint_loses_nothing(here: Platform, mon
 def test_what_does_not_follow_from_the_last_checkpoint_is_not_signed(here: Platform) -> None:
     write(here.db, range(ROWS + 1, ROWS + 4))
     here.db.write_now(lambda tx: run(tx, update(audit_table).where(audit_table.c.sequence == ROWS + 2).values(at=1)))
-    assert audit_checkpoints.anchor_due(here, everything=True) == []
+    assert anchoring.anchor_due(here, everything=True) == []
     assert not verified(here).ok
 
 
 def test_a_restored_older_store_is_noticed_and_not_signed_over(here: Platform, trail: Path, tmp_path: Path) -> None:
     write(here.db, range(ROWS + 1, ROWS + 4))
-    audit_checkpoints.anchor_due(here, everything=True)
+    anchoring.anchor_due(here, everything=True)
     here.db.close()
     for file in tmp_path.glob("core.db*"):
         file.unlink()
@@ -171,7 +171,7 @@ def test_a_restored_older_store_is_noticed_and_not_signed_over(here: Platform, t
     with open_platform(tmp_path, MovableClock()) as platform:
         assert "the end was removed" in verified(platform).sentence
         write(platform.db, range(1, 9))  # other things happen than did the first time
-        assert audit_checkpoints.anchor_due(platform, everything=True) == []
+        assert anchoring.anchor_due(platform, everything=True) == []
         assert not verified(platform).ok
 
 
@@ -201,13 +201,52 @@ def test_changed_or_lost_checkpoints_are_found(here: Platform, change: Callable[
     assert verdict.broken is not None
     assert verdict.broken.sequence == 0
     write(here.db, range(ROWS + 1, ROWS + 3))
-    assert audit_checkpoints.anchor_due(here, everything=True) == [], "nothing is signed on top of it"
+    assert anchoring.anchor_due(here, everything=True) == [], "nothing is signed on top of it"
 
 
-def test_checkpoints_of_somebody_elses_key_are_worth_nothing(here: Platform) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: [lines[0].replace(b'"sequence":100', b'"sequence":101'), *lines[1:]],
+        lambda lines: [lines[0], *lines[2:]],
+        lambda lines: lines[:-1],
+        lambda lines: [*lines, lines[-1]],
+    ],
+)
+def test_a_process_notices_a_change_of_checkpoints_it_has_verified(
+    here: Platform, change: Callable[[list[bytes]], list[bytes]]
+) -> None:
+    write(here.db, range(ROWS + 1, ROWS + 3))
+    assert anchoring.anchor_due(here, everything=True) == [TENANT]
+    path, lines = _lines(here)
+    path.write_bytes(b"".join(change(lines)))
+    write(here.db, range(ROWS + 3, ROWS + 5))
+    assert anchoring.anchor_due(here, everything=True) == [], "nothing is signed on top of it"
+
+
+def test_a_new_checkpoint_does_not_verify_the_older_ones_again(here: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes write in turns: each verifies one signature of the other for each of its own checkpoints."""
+    signed: list[str] = []
+    check = Checkpoints._check_signature
+    monkeypatch.setattr(
+        Checkpoints, "_check_signature", lambda self, line, where: (signed.append(where), check(self, line, where))[1]
+    )
+    assert here.checkpoints is not None
+    folder, key = here.checkpoints.folder, here.vault.public_key(PURPOSE)
+    processes = [Checkpoints(folder, key), Checkpoints(folder, key)]
+    for number in range(1, 41):
+        writer = processes[number % 2]
+        newest = writer.newest("ten_other")
+        assert (newest.sequence if newest else 0) == number - 1
+        assert writer.append(here.vault, "ten_other", number, f"{number:064d}", number)
+    assert len(signed) <= 41
+    assert len(processes[0].read("ten_other")) == 40
+
+
+def test_checkpoints_of_another_key_are_worth_nothing(here: Platform) -> None:
     path, _ = _lines(here)
     path.unlink()
-    stranger = Vault(Embedded({1: b"x" * 32}), b"x" * 32)
+    stranger = DataKeyVault(Embedded({1: b"x" * 32}), b"x" * 32)
     forged = Checkpoints(path.parent, stranger.public_key(PURPOSE))
     assert forged.append(stranger, TENANT, ROWS, "0" * 64, 1)
     verdict = verified(here)
@@ -275,7 +314,7 @@ def test_the_known_bad_way_forks_and_is_found(tmp_path: Path) -> None:
         _writers(platform.db, bad, count=2, each=5)
         assert one(platform, "select count(*) from audit") == 10
         verdict = verified(platform)
-        assert verdict.broken is not None, "two rows linked to the same row and nobody noticed"
+        assert verdict.broken is not None, "two rows linked to the same row and it was not noticed"
         assert "was changed" in verdict.sentence
 
 
@@ -324,7 +363,7 @@ def test_a_checkpoint_says_what_it_covers(here: Platform) -> None:
 
 
 async def test_the_loop_of_a_running_core_writes_checkpoints(here: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_checkpoints, "AGE_MS", 0)
+    monkeypatch.setattr(anchoring, "AGE_MS", 0)
     write(here.db, range(ROWS + 1, ROWS + 2))
     app = build_app(here)
     async with app.router.lifespan_context(app):

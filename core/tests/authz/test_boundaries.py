@@ -11,7 +11,7 @@ from gpuaas_core.http.call import PUBLIC, REACHABLE
 from gpuaas_core.iam.tables import role_bindings
 from sqlalchemy import delete
 
-from core.tests.support.fixtures import PASSWORD, Api, World, add_user, sign_in
+from core.tests.support.fixtures import PASSWORD, Api, World, add_user, poll, sign_in
 from core.tests.support.store_rows import PASSING, dump, rows
 
 pytestmark = pytest.mark.any_store
@@ -108,7 +108,7 @@ def test_a_route_without_a_known_permission_key_stops_the_start(extra: dict[str,
         check_routes(app)
 
 
-async def test_nobody_gets_anywhere_without_a_token(world: World) -> None:
+async def test_no_route_is_open_without_a_token(world: World) -> None:
     before = dump(world.platform)
     for method, path, _, _ in GUARDED:
         for caller in (world.api.as_(None), world.api.as_("gpt_made-up")):
@@ -227,12 +227,10 @@ async def test_a_lost_role_is_lost_on_the_next_request(world: World) -> None:
 
 
 async def test_a_machine_reports_only_as_itself(world: World) -> None:
-    for path in (f"/v1/nodes/{world.nodes[0]}/trust", f"/v1/nodes/{world.nodes[0]}"):
-        assert (await world.machine.get(path)).status_code == 404
-    body = {"generation": 99}
-    assert (await world.machine.post(f"/v1/nodes/{world.nodes[0]}/trust-applied", body)).status_code == 404
-    assert (await world.machine.get(f"/v1/nodes/{world.nodes[2]}/trust")).status_code == 200
-    assert (await world.boss.get(f"/v1/nodes/{world.nodes[2]}/trust")).status_code == 403
+    assert (await world.machine.get(f"/v1/nodes/{world.nodes[0]}")).status_code == 404
+    assert (await poll(world.nodes[0], world.machine, 99)).status_code == 404
+    assert (await poll(world.nodes[2], world.machine)).status_code == 200
+    assert (await poll(world.nodes[2], world.boss)).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -248,7 +246,7 @@ async def test_a_machine_reports_only_as_itself(world: World) -> None:
         ("viewer", "project_viewer", "not_found"),
     ],
 )
-async def test_nobody_grants_what_they_do_not_hold(world: World, grantor: str, role: str, code: str) -> None:
+async def test_a_person_cannot_grant_what_they_do_not_hold(world: World, grantor: str, role: str, code: str) -> None:
     before = dump(world.platform, without={"audit", "event_heads", "sessions"})
     body = {"principal_id": world.viewer_id, "role": role}
     caller: Api = getattr(world, grantor)
@@ -282,7 +280,7 @@ async def test_a_service_account_gets_no_role_outside_its_project(world: World) 
         assert (refused.status_code, refused.json()["code"]) == (422, "role_not_bindable")
 
 
-async def test_a_tenant_admin_binds_nobody_of_another_tenant(world: World) -> None:
+async def test_a_tenant_admin_binds_no_account_of_another_tenant(world: World) -> None:
     stranger = (await (await _other_tenant(world)).get("/v1/whoami")).json()["principal"]["id"]
     body = {"principal_id": stranger, "role": "tenant_admin"}
     refused = await world.boss.post(f"/v1/tenants/{world.tenant}/role-bindings", body)

@@ -174,11 +174,11 @@ async def test_a_stream_through_a_break_glass_ends_when_it_is_closed(world: Worl
 
 async def test_a_machines_long_poll_ends_when_the_machine_is_retired(world: World) -> None:
     node, machine, _ = await add_node(world, "leaver")
-    path = f"/v1/nodes/{node}/tasks/claim"
-    polled = asyncio.create_task(machine.post(path, {"wait_s": 20}, timeout=LONG_S))
-    await asleep(world.platform, f"tasks:{node}")
+    body = {"applied_generation": 1, "acknowledged_generation": 1, "machine_id": "leaver", "wait_s": 20}
+    polled = asyncio.create_task(machine.post(f"/v1/nodes/{node}/poll", body, timeout=LONG_S))
+    await asleep(world.platform, f"node:{node}")
     await world.boss.ok(f"/v1/nodes/{node}/drain")
-    await asleep(world.platform, f"tasks:{node}")
+    await asleep(world.platform, f"node:{node}")
     await world.boss.ok(f"/v1/nodes/{node}/retire")
     async with asyncio.timeout(PATIENCE_S):
         check_problem(await polled, 401, "unauthenticated")
@@ -187,7 +187,7 @@ async def test_a_machines_long_poll_ends_when_the_machine_is_retired(world: Worl
 async def test_a_stream_ends_when_its_session_runs_out(
     world: World, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one end that nobody rings: the clock does."""
+    """The only end without a wake-up: the clock brings it."""
     monkeypatch.setattr(wakeups, "SAFETY_S", 0.05)
     monkeypatch.setattr(stream, "RECHECK_MS", 10**15)
     ann, _ = await add_user(world, "ann@acme.example", "project_viewer", project=world.red)

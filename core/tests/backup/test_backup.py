@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gpuaas_core.audit import anchoring
 from gpuaas_core.audit.audit_log import begin_again
 from gpuaas_core.audit.verify import verify
-from gpuaas_core.background import audit_checkpoints
 from gpuaas_core.backup import commands, copies, restore_fencing
 from gpuaas_core.custody.key_providers.embedded import Embedded
 from gpuaas_core.http.call import Platform
@@ -27,6 +27,7 @@ from core.tests.support.fixtures import (
     MovableClock,
     Store,
     World,
+    applied,
     apply_trust,
     caller,
     database_url,
@@ -35,6 +36,7 @@ from core.tests.support.fixtures import (
     machine_token,
     new_store,
     open_platform,
+    poll,
     remove_store,
     sign_in,
 )
@@ -155,7 +157,7 @@ async def test_nothing_that_others_know_goes_back(
             await again.api.post("/v1/enrol", enrol_body(token, "x", again.machine_key)), 401, "enrolment_token_invalid"
         )
         await _claims_are_fenced(again, claim, known)
-        await _the_machine_is_told_anew(again, node, machine, generation)
+        await _the_machine_gets_its_trust_again(again, node, machine, generation)
         assert examined(again.platform) == {}
         said = "select reason from audit where permission = 'platform.store.restore'"
         assert one(again.platform, said) == "a test"
@@ -171,17 +173,16 @@ async def _claims_are_fenced(world: World, *old: Any) -> None:
     assert await grant(world, again)
 
 
-async def _the_machine_is_told_anew(world: World, node: str, machine: Api, generation: int) -> None:
-    """It comes with a generation the store has never heard of, and lets in nobody; the store says that blue holds it."""
+async def _the_machine_gets_its_trust_again(world: World, node: str, machine: Api, generation: int) -> None:
+    """It comes with a generation the store has never heard of, and lets no account in; the store says that blue holds it."""
     path = f"/v1/nodes/{node}"
     assert (await world.boss.get(path)).json()["state"] == "unknown"
     facts = {"hostname": "node-2", "cpus": 4, "memory_mb": 8000}
-    await machine.ok(f"{path}/heartbeat", {"facts": facts})
+    told = (await poll(node, machine, generation, generation, facts=facts)).json()["trust"]
     assert (await world.boss.get(path)).json()["state"] == "unknown", "heard, and not yet believed"
-    told = (await machine.get(f"{path}/trust?after_generation={generation}")).json()
     assert told["generation"] > generation
     assert told["principals"] == {"root": [world.blue_allocation]}
-    await machine.ok(f"{path}/trust-applied", {"generation": told["generation"]})
+    await applied(node, machine, told["generation"])
     assert (await world.boss.get(path)).json()["state"] == "ready"
 
 
@@ -247,7 +248,7 @@ async def test_new_ids_sort_after_those_of_the_backup_and_those_that_were_lost(
     assert behind_s or lost < new
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1800)
 async def test_the_commands_bring_a_store_back_that_serves(
     store: Store, world: World, tmp_path: Path, place: Path
 ) -> None:
@@ -277,7 +278,7 @@ async def test_the_trail_is_whole_and_newer_checkpoints_tell_what_is_lost(
 ) -> None:
     backup = copied(world, tmp_path)
     await world.deploy()
-    audit_checkpoints.anchor_due(world.platform, everything=True)
+    anchoring.anchor_due(world.platform, everything=True)
     brought_back(backup, place, store_folder)
     with open_platform(place, clock) as platform:
         assert platform.checkpoints is not None
@@ -288,7 +289,7 @@ async def test_the_trail_is_whole_and_newer_checkpoints_tell_what_is_lost(
         assert lost.broken
         platform.checkpoints.set_aside(world.tenant, clock())
         platform.db.write_now(lambda tx: begin_again(tx, world.tenant, "restored on purpose", clock()))
-        audit_checkpoints.anchor_due(platform, everything=True)
+        anchoring.anchor_due(platform, everything=True)
         assert verify(platform.db.read_now, platform.checkpoints, world.tenant).ok
 
 

@@ -59,7 +59,7 @@ async def test_every_action_on_a_version_does_what_its_table_says(world: World, 
                 VERSION.after(state, action)
 
 
-async def test_a_deprecated_version_still_deploys_and_whoever_looks_is_warned(world: World) -> None:
+async def test_a_deprecated_version_still_deploys_with_a_warning(world: World) -> None:
     await world.admin.ok(f"{ECHO}/1.0.0/deprecate", {"reason": "2.0.0 comes on Monday."})
     entry = await _entry(world)
     assert (entry["version"], entry["state"], entry["deployable"]) == ("1.0.0", "deprecated", True)

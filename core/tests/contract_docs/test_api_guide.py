@@ -37,7 +37,7 @@ WRONG = [
     ("HTTP/1.1 204\n", "HTTP/1.1 204"),
     ('HTTP/1.1 200\n\n{"status": "fine"}', "the page says 'fine'"),
     ('HTTP/1.1 200\n\n{"mood": "…"}', "/mood is not in the answer"),
-    ('HTTP/1.1 200\nX-Correlation-Id: nobody-sent-this\n\n{"status": "ok"}', "nobody-sent-this"),
+    ('HTTP/1.1 200\nX-Correlation-Id: not-sent-before\n\n{"status": "ok"}', "not-sent-before"),
 ]
 
 

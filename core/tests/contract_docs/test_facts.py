@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from gpuaas_core.api import facts
-from gpuaas_core.api.adapter_detail import AdapterDetail
-from gpuaas_core.api.contracts import _routes_only
 from gpuaas_core.authz.permissions import PERMISSIONS
 from gpuaas_core.capacity.states import DECISIONS
+from gpuaas_core.contract_docs import facts
+from gpuaas_core.contract_docs.adapter_detail import AdapterDetail
+from gpuaas_core.contract_docs.contracts import _routes_only
 from gpuaas_core.events.event_log import TYPES
 from gpuaas_core.instances.states import KINDS, OF_INSTANCE, OF_MEMBER
 from gpuaas_core.operations.states import OPERATION
@@ -62,7 +62,7 @@ def test_every_event_type_touches_a_kind_of_resource_that_can_be_read(app: Any) 
     document: Any = facts.events(app)
     assert set(document["events"]) == set(TYPES)
     for type_, kinds in document["events"].items():
-        assert len(kinds) > 1, f"{type_}: say in api/facts.py what it makes out of date"
+        assert len(kinds) > 1, f"{type_}: say in contract_docs/facts.py what it makes out of date"
         assert all(document["reads"][kind] for kind in kinds), f"{type_} touches something that is read nowhere"
 
 
@@ -74,7 +74,7 @@ def test_every_route_that_people_read_belongs_to_exactly_one_kind(app: Any) -> N
         if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
             followed = (route.openapi_extra or {})["x-permission"] not in NOT_FOLLOWED
             if followed and not route.path.endswith(("/stream", "/verify", "/trust")):
-                assert route.path in kinds, f"{route.path}: say in api/facts.py which kind it reads"
+                assert route.path in kinds, f"{route.path}: say in contract_docs/facts.py which kind it reads"
 
 
 def test_unknown_parts_of_adapter_detail_are_kept() -> None:

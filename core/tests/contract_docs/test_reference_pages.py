@@ -8,8 +8,8 @@ from pathlib import Path
 import gpuaas_core
 import pytest
 from gpuaas_core.api.app import api_routes, build_app, build_platform
-from gpuaas_core.api.reference.lifecycles import LIVES
 from gpuaas_core.authz.permissions import PERMISSIONS, ROLES
+from gpuaas_core.contract_docs.reference.lifecycles import LIVES
 from gpuaas_core.events.event_log import TYPES
 from gpuaas_core.events.shapes import FAMILIES, FIELDS, Undescribed, family, fields
 from gpuaas_core.kit.lifecycle import Lifecycle

@@ -54,7 +54,7 @@ class Client:
         while time.monotonic() < until or self.pending:
             key, path, body = self.next_request()
             answer = await boss.post(path, body, key=key)
-            if answer.status_code == 409:  # the machine is still held by the instance before: wait for nobody, go on
+            if answer.status_code == 409:  # the machine is still held by the instance before: go on without waiting
                 self.acknowledged[key] = answer.json()
             else:
                 assert answer.status_code in (201, 202), answer.text
@@ -63,7 +63,7 @@ class Client:
 
 
 async def _storm(served: Served, clients: list[Client], seconds: float) -> None:
-    """All clients at work; whoever loses the connection stops and keeps what it has not been told about."""
+    """All clients at work; a client that loses the connection stops and keeps the requests without an answer."""
     until = time.monotonic() + seconds
     async with httpx2.AsyncClient(base_url=served.url, timeout=60) as http:
         boss = Api(http, clients[0].world.boss.token)

@@ -57,7 +57,7 @@ REQUESTS = [
 ]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda one: one.name.replace(" ", "-"))
 def test_killed_at_every_statement_and_asked_again_there_is_exactly_one_effect(
     request_: Request, store: Store, tmp_path: Path

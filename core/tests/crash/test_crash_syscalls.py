@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.sqlite_only, pytest.mark.slow]
 WRITES = "pwrite64,pwritev,write,writev,ftruncate,fsync,fdatasync,msync,rename,unlink"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_killed_at_every_system_call_that_writes_nothing_acknowledged_is_lost(store: Store, tmp_path: Path) -> None:
     (tmp_path / "prepared").mkdir()
     what, place = kill_points.prepared(store, tmp_path / "prepared", REQUESTS[0]), tmp_path / "cell"

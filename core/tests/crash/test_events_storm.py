@@ -7,7 +7,6 @@ lose something are kept in test_postgresql.py, each caught losing.
 import asyncio
 import contextlib
 import json
-import os
 import random
 import sys
 import time
@@ -19,12 +18,13 @@ import pytest
 
 from core.tests.support import event_load, postgres
 from core.tests.support.fixtures import Store, World, database_url, remove_store
+from core.tests.support.repeats import times
 from core.tests.support.served import Served, free_port, serving
 
 pytestmark = pytest.mark.slow
 
 PROCESSES, WRITERS, READERS = 4, 16, 5
-EVENTS = int(os.environ.get("GPUAAS_STORM_EVENTS", "20000"))
+EVENTS = times(usual=6_000, soak=20_000)
 
 
 class Reader:
@@ -79,7 +79,7 @@ async def _write(folder: Path, world: World, number: int) -> int:
     return int(said)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 async def test_sixteen_writers_and_five_coming_and_going_readers_lose_and_reorder_nothing(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,10 +28,15 @@ from sqlalchemy import text
 
 from core.tests.support.agent_host import Host, Killed, dying
 from core.tests.support.fixtures import World, database_url
+from core.tests.support.repeats import times
 from core.tests.support.served import Served
 from core.tests.support.served import served as served
 
 pytestmark = pytest.mark.any_store
+
+
+TWINS = times(usual=4, soak=25)  # four: whichever of the two speaks first, whichever has renewed
+LIVES = times(usual=8, soak=40)
 
 
 class Ground:
@@ -107,7 +112,7 @@ def _renews_and_survives(host: Host, at: int) -> bool:
 
 @pytest.mark.parametrize("elsewhere", [True, False], ids=["on another machine", "with the same machine id"])
 def test_a_copied_state_folder_is_noticed_once_both_have_spoken(ground: Ground, elsewhere: bool) -> None:
-    for number in range(25):
+    for number in range(TWINS):
         host = ground.host()
         twin = host.copy(ground.folder / f"twin-{number}", machine_id="another" if elsewhere else None)
         pair = [host, twin] if number % 2 else [twin, host]
@@ -258,7 +263,7 @@ def test_however_host_copy_and_network_behave_the_honest_get_in_and_copies_are_n
 
     Here.ground = ground
     quick = settings(
-        max_examples=20,
+        max_examples=LIVES,
         stateful_step_count=12,
         deadline=None,
         database=None,

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,13 +28,14 @@ from fastapi import APIRouter, Response
 from gpuaas_core.authz.context import Context
 from gpuaas_core.http.call import Caller, needs
 from gpuaas_core.kit.ids import new_id
+from gpuaas_core.kit.json_types import Json
 from gpuaas_core.kit.lifecycle import Lifecycle
 from gpuaas_core.kit.problems import NotFound, Problem
 from gpuaas_core.kit.wire import Id, Input, Sentence, View, Whole
 from gpuaas_core.operations import schemas
 from gpuaas_core.operations.errors import NotRetryable
 from gpuaas_core.operations.queue import queue
-from gpuaas_core.operations.rows import Json, OperationRow
+from gpuaas_core.operations.rows import OperationRow
 from gpuaas_core.operations.targets import OperationKind, Order, Target, Wire, register
 from gpuaas_core.operations.views import operation_view
 from sqlalchemy import (
@@ -211,7 +212,7 @@ class SurveyTarget(Target[Row[Any]]):
     def on_abandoned(self, ctx: Context, row: Row[Any], operation: OperationRow, reason: str) -> None:
         change(ctx, row, "fail")
 
-    def refuse_retry(self, tx: Connection, row: Row[Any], operation: OperationRow) -> Problem | None:
+    def refuse_retry(self, row: Row[Any], operation: OperationRow, live: Sequence[OperationRow]) -> Problem | None:
         newest = row.last_operation_id == operation.id and SURVEY.allows(row.state, "ask")
         return None if newest else NotRetryable(f"The survey is {row.state}.")
 
@@ -438,7 +439,7 @@ async def _sweep(stage: Stage, deaths: Deaths) -> int:
     raise AssertionError("unreachable")
 
 
-@pytest.mark.timeout(540)
+@pytest.mark.timeout(1800)
 async def test_a_third_kind_of_target_is_worked_on_and_survives_every_crash_of_core_and_app(
     store: Any, tmp_path: Path
 ) -> None:

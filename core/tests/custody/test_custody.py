@@ -8,9 +8,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import ssh
-from gpuaas_core.custody.authorities import sign_user
 from gpuaas_core.custody.key_providers.port import CustodyFailed
-from gpuaas_core.custody.tables import ssh_authorities
+from gpuaas_core.machine_access.authorities import sign_user
+from gpuaas_core.machine_access.tables import ssh_authorities
 from sqlalchemy import select, update
 
 from core.tests.http.test_bad_input import check_problem

@@ -1,4 +1,4 @@
-"""Whoever holds the master key, the same promises: one suite over a key file, a real OpenBao and an HSM (SoftHSM)."""
+"""The same promises wherever the master key is held: one suite over a key file, a real OpenBao and an HSM (SoftHSM)."""
 
 import base64
 import os
@@ -12,9 +12,10 @@ from gpuaas_core.custody import rotation
 from gpuaas_core.custody.key_providers import open_holder
 from gpuaas_core.custody.key_providers.embedded import Embedded
 from gpuaas_core.custody.key_providers.port import CustodyFailed, CustodyUnavailable, Holder
-from gpuaas_core.custody.tables import data_keys, ssh_authorities
-from gpuaas_core.custody.vault import Vault, open_vault, read_vault
+from gpuaas_core.custody.tables import data_keys
+from gpuaas_core.custody.vault import DataKeyVault, open_vault, read_vault
 from gpuaas_core.http.call import Platform
+from gpuaas_core.machine_access.tables import ssh_authorities
 from gpuaas_lab.openbao import Bao, bao
 from sqlalchemy import select, update
 
@@ -45,7 +46,7 @@ def holder(environment: dict[str, str], tmp_path: Path) -> Holder:
 
 
 @pytest.fixture
-def vault(holder: Holder, platform: Platform) -> Vault:
+def vault(holder: Holder, platform: Platform) -> DataKeyVault:
     platform.db.write_now(lambda tx: tx.execute(data_keys.delete()))
     return open_vault(platform.db.write_now, holder)
 
@@ -54,11 +55,11 @@ def _opened(environment: dict[str, str], folder: Path) -> Holder:
     return open_holder(environment["GPUAAS_CORE_CUSTODY"], environment, folder)
 
 
-def _sealed(platform: Platform, vault: Vault, tenant: str, plain: bytes, bound_to: str) -> bytes:
+def _sealed(platform: Platform, vault: DataKeyVault, tenant: str, plain: bytes, bound_to: str) -> bytes:
     return platform.db.write_now(lambda tx: vault.seal(tx, tenant, plain, bound_to))
 
 
-def _unsealed(platform: Platform, vault: Vault, tenant: str, sealed: bytes, bound_to: str) -> bytes:
+def _unsealed(platform: Platform, vault: DataKeyVault, tenant: str, sealed: bytes, bound_to: str) -> bytes:
     return platform.db.read_now(lambda tx: vault.unseal(tx, tenant, sealed, bound_to))
 
 
@@ -101,7 +102,7 @@ def test_a_holder_opened_again_opens_what_it_wrapped(
     assert again.unwrap(newer, rewrapped, "x") == key, "a core that runs since before the rotation needs no restart"
 
 
-def test_a_sealed_value_opens_only_where_it_lies(platform: Platform, vault: Vault) -> None:
+def test_a_sealed_value_opens_only_where_it_lies(platform: Platform, vault: DataKeyVault) -> None:
     sealed = _sealed(platform, vault, "ten_a", b"secret", "ssh-authority/ten_a/user")
     assert _unsealed(platform, vault, "ten_a", sealed, "ssh-authority/ten_a/user") == b"secret"
     _sealed(platform, vault, "ten_b", b"other", "x")
@@ -123,7 +124,7 @@ def test_a_sealed_value_opens_only_where_it_lies(platform: Platform, vault: Vaul
             _unsealed(platform, vault, tenant, content, bound_to)
 
 
-def test_a_data_key_moved_to_another_tenant_opens_nothing(platform: Platform, vault: Vault) -> None:
+def test_a_data_key_moved_to_another_tenant_opens_nothing(platform: Platform, vault: DataKeyVault) -> None:
     sealed = _sealed(platform, vault, "ten_a", b"secret", "x")
     _sealed(platform, vault, "ten_b", b"other", "x")
 
@@ -143,7 +144,7 @@ def _relabelled(sealed: bytes) -> bytes:
 
 
 def test_rotating_the_master_key_changes_no_secret_no_token_and_no_signature(
-    platform: Platform, vault: Vault, holder: Holder, environment: dict[str, str], tmp_path: Path
+    platform: Platform, vault: DataKeyVault, holder: Holder, environment: dict[str, str], tmp_path: Path
 ) -> None:
     sealed = {tenant: _sealed(platform, vault, tenant, tenant.encode(), "x") for tenant in ("ten_a", "ten_b", "ten_c")}
     mac, key = vault.mac("token"), vault.public_key("audit")
@@ -178,7 +179,7 @@ async def test_a_new_data_key_seals_everything_again_and_the_old_one_goes(world:
             _unsealed(world.platform, vault, row.tenant_id, before[row.purpose].sealed_private_key, bound_to)
 
 
-def test_many_threads_share_one_holder(platform: Platform, vault: Vault) -> None:
+def test_many_threads_share_one_holder(platform: Platform, vault: DataKeyVault) -> None:
     sealed = _sealed(platform, vault, "ten_a", b"secret", "x")
     opened: list[bytes] = []
 

@@ -12,12 +12,12 @@ import pytest
 from gpuaas_core.custody.key_providers.port import CustodyFailed
 from gpuaas_core.custody.rotation import reseal, rotate_data_key
 from gpuaas_core.custody.tables import data_keys
-from gpuaas_core.kit.sealed_columns import SEALED, SealedColumn
+from gpuaas_core.kit.vault import SEALED, SealedColumn
 from sqlalchemy import Integer, UniqueConstraint, select, update
 
-from core.tests.custody.test_credentials import made as made_credential
-from core.tests.custody.test_credentials import of as credential
-from core.tests.custody.test_secrets import deliver
+from core.tests.credentials.test_credentials import made as made_credential
+from core.tests.credentials.test_credentials import of as credential
+from core.tests.credentials.test_secrets import deliver
 from core.tests.http.test_bad_input import check_problem
 from core.tests.support.fixtures import World, add_user
 
@@ -114,7 +114,7 @@ async def test_every_ciphertext_opens_where_it_lies_and_nowhere_else(world: Worl
     assert world.platform.db.read_now(swap) == len(cells) * (len(cells) - 1) > 300
 
 
-async def test_a_swapped_ciphertext_stops_a_reseal_and_is_not_sealed_anew(world: World) -> None:
+async def test_a_swapped_ciphertext_stops_a_reseal_and_is_not_sealed_again(world: World) -> None:
     await _two_tenants_with_one_of_each(world)
     db, vault = world.platform.db, world.platform.vault
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpuaas_core.background import audit_checkpoints
+from gpuaas_core.audit import anchoring
 from gpuaas_core.background.housekeeping import tidy
 from gpuaas_core.doctor.examine import INVARIANTS, examine
 from gpuaas_core.doctor.findings import Patient, Violation
@@ -48,7 +48,7 @@ async def _busy(world: World) -> dict[str, str]:
     body = {"claim_epoch": 1, "allocation_id": world.allocations[0], "ssh_public_key": HOST_KEY}
     await world.controller.ok(world.operation(claim["operation"]["id"], "access-grants"), body)
     await world.viewer.post(f"/v1/projects/{world.red}/instances", world.deploy_body(world.allocations[1]))
-    audit_checkpoints.anchor_due(world.platform, everything=True)
+    anchoring.anchor_due(world.platform, everything=True)
     return {
         "gone": gone["id"],
         "failed": accepted["operation"]["id"],
@@ -96,14 +96,15 @@ PLANTED: list[tuple[int, str, str]] = [
     (4, "update event_heads set sequence = sequence + 1 where tenant_id = :tenant", "but the counter is"),
     (4, "update event_heads set tenant_id = 'ten_other' where tenant_id = :tenant", "no counter"),
     (5, "delete from events where type = 'apps.operation.failed'", "failed 0 times"),
-    (5, "update events set correlation_id = 'cor-nobody' where type = 'apps.operation.queued'", "has no audit row"),
+    (5, "update events set correlation_id = 'cor-unknown' where type = 'apps.operation.queued'", "has no audit row"),
     (6, "update audit set actor_id = 'usr_x' where tenant_id = :tenant and sequence = 9", "Row 9 was changed"),
     (6, "delete from audit where tenant_id = 'platform'", "platform: The trail ends at row 0"),
-    (8, "insert into allocations (id, project_id, node_id, name, state, integration_metadata, trust_generation,"
-        " created_at, updated_at) select 'alloc_x', project_id, node_id, name, state, integration_metadata,"
+    (8, "insert into allocations (id, project_id, owner_kind, owner_id, node_id, name, state, integration_metadata,"
+        " trust_generation, created_at, updated_at)"
+        " select 'alloc_x', project_id, owner_kind, owner_id, node_id, name, state, integration_metadata,"
         " trust_generation, created_at, updated_at from allocations where id = :free", "at once"),
     (8, "update nodes set tenant_id = 'ten_other' where id = :node", "node of another tenant"),
-    (8, "update allocation_holds set instance_id = :gone", "which is deleted"),
+    (8, "update allocation_holds set holder_id = :gone", "which is deleted"),
     (8, "update allocations set state = 'released' where id = :allocation", "is held for"),
     (8, "update allocations set project_id = :blue where id = :allocation", "different projects"),
     (8, "delete from allocation_holds", "without holding it"),
@@ -113,7 +114,7 @@ PLANTED: list[tuple[int, str, str]] = [
     (10, "update allocations set gpus = gpus + 1 where id = :free", "are counted"),
     (10, "update allocations set state = 'released' where id = :free", "are counted"),
     (10, "delete from quotas", "that are not counted"),
-    (12, "update access_grants set expires_at = created_at + 900001", "longer than 15 minutes"),
+    (12, "update access_grants set expires_at = created_at + 900001", "longer than its purpose allows"),
     (12, "update access_grants set claim_epoch = 99", "that does not exist"),
     (12, "update access_grants set operation_id = 'op_x'", "that does not exist"),
     (12, "update ssh_authorities set state = 'retired' where purpose = 'user'", "still has its private key"),
@@ -257,7 +258,7 @@ def test_the_doctor_ends_with_1_and_names_the_rows(store: Store, tmp_path: Path,
 def test_the_trail_is_verified_offline_with_and_without_the_master_key(store: Store, tmp_path: Path, run: Run) -> None:
     copy_store(store, tmp_path)
     with open_platform(tmp_path, MovableClock()) as platform:
-        audit_checkpoints.anchor_due(platform, everything=True)
+        anchoring.anchor_due(platform, everything=True)
     public = run("audit", "key").stdout.strip()
     (tmp_path / "master.key").unlink()
     done = run("audit", "verify", "--public-key", public)
@@ -303,7 +304,7 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
     copy_store(store, tmp_path)
     tenant, clock = store.world.tenant, MovableClock()
     with open_platform(tmp_path, clock) as platform:
-        audit_checkpoints.anchor_due(platform, everything=True)
+        anchoring.anchor_due(platform, everything=True)
         change = "update event_heads set audit_anchored = 1, audit_sequence = 1, audit_hash ="
         change += " (select hash from audit where tenant_id = :t and sequence = 1) where tenant_id = :t"
         platform.db.write_now(
@@ -317,7 +318,7 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "checkpoints").glob(f"{tenant}.*.aside"))) == 1
     with open_platform(tmp_path, clock) as platform:
-        assert audit_checkpoints.anchor_due(platform, everything=True) == [tenant]
+        assert anchoring.anchor_due(platform, everything=True) == [tenant]
     done = run("audit", "verify", "--tenant", tenant)
     assert (done.returncode, "2 rows are intact" in done.stdout) == (0, True)
     db = sqlite3.connect(tmp_path / "core.db")
@@ -325,4 +326,4 @@ def test_after_a_restore_new_checkpoints_begin_and_the_trail_says_why(store: Sto
         ("restored the backup of Sunday",)
     ]
     db.close()
-    assert run("audit", "restart", "ten_nobody", "--reason", "x").returncode == 2
+    assert run("audit", "restart", "ten_unknown", "--reason", "x").returncode == 2

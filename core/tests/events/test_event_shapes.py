@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from gpuaas_core.api.contracts import asyncapi
+from gpuaas_core.contract_docs.contracts import asyncapi
 from gpuaas_core.events.event_log import IDENTIFIERS, TYPES, after
 from gpuaas_core.events.shapes import FAMILIES, family
 from joserfc.jwk import OKPKey
@@ -52,7 +52,7 @@ async def live(world: World) -> None:
 
 async def _people(world: World) -> None:
     tenant = f"/v1/tenants/{world.tenant}"
-    _, person = await add_user(world, "somebody@acme.example", None)
+    _, person = await add_user(world, "person@acme.example", None)
     for verb in ("disable", "enable"):
         await world.boss.ok(f"{tenant}/users/{person}/{verb}")
     person = {"email": "new@acme.example", "name": "New", "role": "tenant_admin"}

@@ -8,7 +8,7 @@ import pytest
 from gpuaas_core.catalog.manifest import InputsInvalid, check_inputs
 
 from core.tests.support.echo_app import MANIFEST
-from core.tests.support.fixtures import HOST_KEY, Api, World, enrol_body, hold, invite, join
+from core.tests.support.fixtures import HOST_KEY, Api, World, applied, apply_trust, enrol_body, hold, invite, join
 from core.tests.support.store_rows import dump, one
 
 pytestmark = pytest.mark.any_store
@@ -79,15 +79,14 @@ async def test_an_allocation_that_was_given_back_cannot_be_used(world: World) ->
 
 async def _allocation_in_state(world: World, state: str) -> str:
     node, machine, _ = await join(world, "spare")
-    await machine.ok(f"/v1/nodes/{node}/trust-applied", {"generation": 1})
+    await applied(node, machine, 1)
     if state == "requested":
         return (await world.boss.ok(f"/v1/projects/{world.red}/allocations", {"node_id": node}))["id"]
     mine = await hold(world, world.red, node, machine)
     released = await world.boss.ok(f"/v1/projects/{world.red}/allocations/{mine}/release")
     assert released["state"] == "releasing"
     if state == "released":
-        trust = (await machine.get(f"/v1/nodes/{node}/trust")).json()
-        await machine.ok(f"/v1/nodes/{node}/trust-applied", {"generation": trust["generation"]})
+        await apply_trust(node, machine)
     return mine
 
 
@@ -216,7 +215,7 @@ async def test_a_malformed_field_is_pointed_at(world: World, change: dict[str, A
     ],
 )
 @pytest.mark.parametrize("path", ["instances", "allocations/any/release"])
-async def test_a_body_nobody_could_keep_is_refused(world: World, text: str | bytes, path: str) -> None:
+async def test_a_body_that_cannot_be_stored_is_refused(world: World, text: str | bytes, path: str) -> None:
     before = dump(world.platform, without=KEPT)
     headers = {"Content-Type": "application/json"}
     where = f"/v1/projects/{world.red}/{path}"
@@ -337,7 +336,7 @@ async def test_unknown_addresses_and_methods_are_problems_too(world: World) -> N
     check_problem(await world.boss.get("/v2/everything"), 404, "not_found")
     elsewhere = await world.boss.get("/v1/projects/", headers={"Host": "evil.example"})
     check_problem(elsewhere, 404, "not_found")
-    assert "location" not in elsewhere.headers, "nobody is sent on, least of all with a token"
+    assert "location" not in elsewhere.headers, "no redirect, least of all with a token"
     answer = await world.boss.call("DELETE", f"/v1/projects/{world.red}/instances")
     check_problem(answer, 405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, POST"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from gpuaas_core.api.contracts import all_contracts
+from gpuaas_core.contract_docs.contracts import all_contracts
 from gpuaas_core.kit.wire import PATTERNS
 
 from core.tests.http.test_bad_input import check_problem, check_refused

@@ -1,4 +1,4 @@
-"""The console's files beside the API: a page for whoever navigates, nothing of it below /v1, no foreign script."""
+"""The console's files beside the API: a page for browsers, nothing of it below /v1, no foreign script."""
 
 import re
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from gpuaas_core.api.console_files import Console
+from gpuaas_core.http.console_files import Console
 
 from core.tests.http.test_bad_input import check_problem
 from core.tests.support.fixtures import World, add_user
@@ -32,7 +32,7 @@ async def http(world: World, tmp_path: Path) -> AsyncIterator[httpx2.AsyncClient
 
 
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/projects/prj_1/instances", "/index.html"])
-async def test_whoever_navigates_gets_the_page(http: httpx2.AsyncClient, path: str) -> None:
+async def test_a_browser_gets_the_page(http: httpx2.AsyncClient, path: str) -> None:
     answer = await http.get(path, headers=BROWSER)
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert "/assets/a-1.js" in answer.text
@@ -71,7 +71,7 @@ async def test_no_script_but_our_own_runs_and_every_answer_has_a_nonce_of_its_ow
 
 
 @pytest.mark.parametrize("path", ["/v1/nothing", "/v1", "/healthz", "/readyz/x"])
-async def test_below_the_api_nobody_gets_the_page(http: httpx2.AsyncClient, path: str) -> None:
+async def test_below_the_api_anonymous_gets_the_page(http: httpx2.AsyncClient, path: str) -> None:
     answer = await http.get(path, headers=BROWSER)
     assert "json" in answer.headers["content-type"]
 
@@ -122,12 +122,12 @@ async def test_i_can_ask_for_every_key_i_hold(world: World) -> None:
 async def test_a_sign_in_page_learns_the_ways_into_a_tenant_and_nothing_of_tenants(world: World) -> None:
     body = {"name": "Acme login", "issuer": "http://127.0.0.1:9", "client_id": "public"}
     made = await world.boss.ok(f"/v1/tenants/{world.tenant}/identity-providers", body)
-    nobody = world.api.as_(None)
-    ways = (await nobody.get("/v1/auth/providers?tenant=acme")).json()
+    anonymous = world.api.as_(None)
+    ways = (await anonymous.get("/v1/auth/providers?tenant=acme")).json()
     assert ways == {"items": [{"name": "Acme login", "start_url": made["start_url"]}]}
     await world.admin.ok("/v1/tenants", {"slug": "without", "name": "No provider"})
-    without = (await nobody.get("/v1/auth/providers?tenant=without")).json()
-    assert without == (await nobody.get("/v1/auth/providers?tenant=not-there")).json() == {"items": []}
+    without = (await anonymous.get("/v1/auth/providers?tenant=without")).json()
+    assert without == (await anonymous.get("/v1/auth/providers?tenant=not-there")).json() == {"items": []}
 
 
 async def test_events_of_one_thing_and_the_end_of_the_audit_trail_can_be_asked_for(world: World) -> None:

@@ -107,7 +107,7 @@ async def test_a_role_of_the_tenants_own_with_an_operators_keys_needs_the_same_r
     assert (await world.boss.post(_accounts(world), asked)).is_success
 
 
-async def test_whoever_binds_roles_needs_the_right_to_appoint_operators_too(world: World) -> None:
+async def test_binding_an_operator_role_needs_the_right_to_appoint_operators_too(world: World) -> None:
     """A role of the tenant's own that binds roles, held together with all keys of an operator."""
     keys = ["tenancy.tenant.read", "tenancy.project.read", "iam.binding.create", "tenancy.user.create"]
     operator = (await world.boss.get(f"/v1/tenants/{world.tenant}/roles")).json()["items"]

@@ -103,7 +103,7 @@ async def test_acting_waits_for_a_second_administrator(world: World) -> None:
     assert _told(world) == ["requested", "opened", "closed"]
 
 
-async def test_a_request_nobody_approves_lapses(world: World, clock: MovableClock) -> None:
+async def test_a_request_without_approval_lapses(world: World, clock: MovableClock) -> None:
     glass, other = await open_glass(world, mode="operate"), await second_admin(world)
     clock.forward(3601)
     approve = f"/v1/platform/break-glass/{glass['id']}/approve"
@@ -147,7 +147,7 @@ async def test_what_is_too_much_is_refused(world: World, changes: dict[str, Any]
     check_problem(refused, 422, "invalid_request")
 
 
-async def test_nobody_else_opens_one(world: World) -> None:
+async def test_no_other_role_opens_one(world: World) -> None:
     body = ASKED | {"tenant_id": world.tenant}
     for caller in (world.boss, world.viewer, world.controller):
         check_problem(await caller.post("/v1/platform/break-glass", body), 403, "permission_denied")

@@ -132,7 +132,7 @@ async def test_what_cannot_be_lent_is_refused(world: World, changes: dict[str, A
 
 
 async def test_a_loan_is_not_lent_on(world: World) -> None:
-    """Even if somebody gives an account both a loan and the right to lend in its own project."""
+    """Even if an account has both a loan and the right to lend in its own project."""
     await lend(world, world.controller_id, ["apps.operation.retry"])
     role = {"principal_id": world.controller_id, "role": "project_admin", "project_id": world.red}
     await world.boss.ok(f"/v1/tenants/{world.tenant}/role-bindings", role)

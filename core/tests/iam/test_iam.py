@@ -84,7 +84,7 @@ async def test_explaining_oneself_is_no_way_to_look_around(world: World) -> None
     assert len(set(answers)) == 1
 
 
-async def test_somebody_of_another_tenant_is_not_explained(world: World) -> None:
+async def test_a_person_of_another_tenant_is_not_explained(world: World) -> None:
     admin = (await world.admin.get("/v1/whoami")).json()["principal"]["id"]
     for who in (admin, "usr_" + "0" * 26):
         query = {"permission": DEPLOY, "principal_id": who}
@@ -119,7 +119,7 @@ async def test_a_service_account_may_hold_a_tenants_own_role(world: World) -> No
     assert {a["id"]: a["roles"] for a in listed}[world.second_id] == ["app_operator", "reader"]
 
 
-async def test_nobody_makes_a_role_of_keys_they_do_not_hold(world: World) -> None:
+async def test_a_role_cannot_hold_keys_its_author_does_not_hold(world: World) -> None:
     for keys in (["platform.tenant.create"], ["apps.instance.read", "catalog.version.publish"]):
         refused = await world.boss.post(_roles(world), {"name": "greedy", "permissions": keys})
         check_problem(refused, 403, "grant_exceeds_own")
@@ -131,7 +131,7 @@ async def test_nobody_makes_a_role_of_keys_they_do_not_hold(world: World) -> Non
     assert rows(world.platform, "select 1 from custom_roles") == []
 
 
-async def test_nobody_binds_a_tenants_own_role_beyond_what_they_hold(world: World) -> None:
+async def test_a_tenants_own_role_is_not_bound_beyond_what_the_caller_holds(world: World) -> None:
     await world.boss.ok(_roles(world), {"name": "deployer", "permissions": [DEPLOY]})
     body = {"principal_id": world.viewer_id, "role": "deployer", "project_id": world.red}
     refused = await world.admin.post(f"/v1/tenants/{world.tenant}/role-bindings", body)
@@ -148,7 +148,7 @@ async def test_a_role_of_another_tenant_does_not_exist_here(world: World) -> Non
     check_problem(refused, 422, "role_not_bindable")
 
 
-async def test_a_role_is_deleted_once_nobody_holds_it(world: World) -> None:
+async def test_a_role_is_deleted_once_it_is_not_bound(world: World) -> None:
     await world.boss.ok(_roles(world), {"name": "night-shift", "permissions": [DEPLOY]})
     check_problem(
         await world.boss.post(_roles(world), {"name": "night-shift", "permissions": [DEPLOY]}), 409, "role_taken"

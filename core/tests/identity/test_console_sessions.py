@@ -1,4 +1,4 @@
-"""Console sessions: a cookie that no other page can use, that ends when nobody uses it, and that is nowhere else taken."""
+"""Console sessions: a cookie that no other page can use, that ends when it is not used, and that no other route accepts."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ async def test_another_sites_page_changes_nothing_even_with_the_token(world: Wor
     assert (await at.send("GET", "/v1/whoami")).status_code == 200
 
 
-async def test_another_sites_page_signs_nobody_in(world: World) -> None:
+async def test_another_sites_page_signs_no_account_in(world: World) -> None:
     answer = await world.api.http.post("/v1/auth/session", json=SIGN_IN, headers={"Origin": "https://evil.example"})
     check_problem(answer, 403, "csrf_origin_refused")
 
@@ -134,7 +134,7 @@ async def test_signing_out_and_making_an_administrator_leave_a_row(world: World)
     assert one(world.platform, made) == 1
 
 
-async def test_an_address_of_another_tenant_is_nobodys_business_here(world: World) -> None:
+async def test_an_address_of_another_tenant_is_unknown_here(world: World) -> None:
     other = (await world.admin.ok("/v1/tenants", {"slug": "other", "name": "Other"}))["id"]
     person = {"email": "boss@acme.example", "name": "Other boss", "password": "quite another password"}
     theirs = (await world.admin.ok(f"/v1/tenants/{other}/users", person))["id"]

@@ -33,7 +33,7 @@ from core.tests.http.test_bad_input import check_problem
 from core.tests.support.fixtures import ADMIN, PASSWORD, Api, MovableClock, World, _app
 from core.tests.support.store_rows import one, rows
 
-BOSS, NOBODY = "boss@acme.example", "nobody@acme.example"
+BOSS, UNKNOWN = "boss@acme.example", "unknown@acme.example"
 OWN = "mallory knows this one"
 
 
@@ -65,7 +65,7 @@ async def _try(world: World, address: str, email: str = BOSS, password: str = "a
 
 
 async def _twin(world: World, email: str, slug: str = "evil") -> str:
-    """An account with somebody's e-mail in another tenant, whose password its administrator knows."""
+    """An account with the same e-mail in another tenant, whose password its administrator knows."""
     tenant = (await world.admin.ok("/v1/tenants", {"slug": slug, "name": slug}))["id"]
     person = {"email": email, "name": "Mallory", "password": OWN}
     return (await world.admin.ok(f"/v1/tenants/{tenant}/users", person))["id"]
@@ -75,7 +75,7 @@ async def _twin(world: World, email: str, slug: str = "evil") -> str:
 
 
 @pytest.mark.parametrize("tenant", [{}, {"tenant": "acme"}])
-async def test_an_own_account_with_somebodys_e_mail_does_not_switch_the_limit_off(
+async def test_an_own_account_with_another_persons_e_mail_does_not_switch_the_limit_off(
     world: World, monkeypatch: pytest.MonkeyPatch, tenant: dict[str, str]
 ) -> None:
     await _twin(world, ADMIN if not tenant else BOSS)
@@ -184,7 +184,9 @@ async def test_tries_at_once_from_many_addresses_wait_as_if_one_followed_the_oth
     assert sorted(waits) == [wait_for(number) for number in range(MOST + 1, 26)]
 
 
-async def test_whoever_waits_holds_no_transaction_and_no_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiting_request_holds_no_transaction_and_no_thread(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrote: list[int] = []
 
     async def pause(_seconds: float) -> None:
@@ -236,7 +238,7 @@ async def test_an_e_mail_without_an_account_is_answered_like_one_with_an_account
     world: World, clock: MovableClock, waits: list[float], made: list[tuple[str | None, int, int]]
 ) -> None:
     seen = {}
-    for email in (BOSS, NOBODY):
+    for email in (BOSS, UNKNOWN):
         world.platform.db.write_now(lambda tx: tx.execute(delete(wrong_guesses)))
         waits.clear()
         codes = []
@@ -245,7 +247,7 @@ async def test_an_e_mail_without_an_account_is_answered_like_one_with_an_account
             answer = await _try(world, f"10.0.0.{address}", email, **({"tenant": tenant} if tenant else {}))
             codes.append((answer.status_code, answer.json()["detail"].partition("Try again")[0]))
         seen[email] = (codes, [*waits])
-    assert seen[BOSS] == seen[NOBODY]
+    assert seen[BOSS] == seen[UNKNOWN]
 
 
 @pytest.mark.parametrize(("named", "compared"), [({}, 2), ({"tenant": "acme"}, 1)])
@@ -255,13 +257,13 @@ async def test_a_try_compares_as_many_passwords_whatever_accounts_there_are(
     await _twin(world, BOSS)
     calls: list[str] = []
     monkeypatch.setattr(passwords, "password_matches", lambda _stored, given: calls.append(given))
-    for email in (BOSS, "viewer@acme.example", NOBODY):
+    for email in (BOSS, "viewer@acme.example", UNKNOWN):
         calls.clear()
         await _try(world, "10.0.0.1", email, **named)
         assert len(calls) == compared, email
 
 
-async def test_accounts_made_with_somebodys_e_mail_do_not_shut_them_out(world: World) -> None:
+async def test_accounts_made_with_a_persons_e_mail_do_not_shut_them_out(world: World) -> None:
     for slug in ("evil", "worse", "worst"):
         await _twin(world, ADMIN, slug)
     assert (await _try(world, "10.0.0.1", ADMIN, PASSWORD)).status_code == 200

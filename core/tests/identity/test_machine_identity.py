@@ -23,6 +23,7 @@ from core.tests.support.fixtures import (
     hold,
     invite,
     machine_token,
+    poll,
 )
 from core.tests.support.served import Served, calling
 from core.tests.support.served import served as served
@@ -60,7 +61,8 @@ async def state(world: World, node: str) -> str:
 
 async def beat(machine: Api, node: str, name: str, boot: str = "") -> Any:
     facts = {"hostname": name, "cpus": 4, "memory_mb": 8000, "machine_id": name}
-    return await machine.ok(f"/v1/nodes/{node}/heartbeat", {"facts": facts, "boot_id": boot})
+    said = await poll(node, machine, 1, facts=facts, machine_id=name, boot_id=boot)
+    return {"renew_identity": False} | (said.json() if said.content else {})
 
 
 async def copied(world: World, name: str = "spare") -> tuple[str, OKPKey, OKPKey]:
@@ -107,10 +109,10 @@ async def test_the_next_key_retires_the_former_one_when_it_is_used_and_not_befor
     told = (await renew(world, former, node, following)).json()
     assert (told["generation"], told["expires_in"]) == (2, DAY_S)
     assert (await sign_in(world, former, node)).status_code == 200, "the next key was only announced"
-    assert (await machine.get(f"/v1/nodes/{node}/trust")).status_code == 200
+    assert (await poll(node, machine)).status_code == 200
     assert (await sign_in(world, following, node)).status_code == 200
     check_problem(await sign_in(world, former, node), 401, "identity_superseded")
-    check_problem(await machine.get(f"/v1/nodes/{node}/trust"), 401, "token_expired")
+    check_problem(await poll(node, machine), 401, "token_expired")
     assert await state(world, node) == "ready", "a late message suspended an honest machine"
 
 
@@ -145,7 +147,7 @@ async def test_a_former_key_that_answers_the_challenge_suspends_the_node(world: 
     check_problem(await renew(world, current, node, new_key()), 401, "identity_closed")
 
 
-async def test_a_challenge_of_another_node_or_a_guess_suspends_nobody(world: World) -> None:
+async def test_a_challenge_of_another_node_or_a_guess_suspends_no_node(world: World) -> None:
     node, former, _ = await copied(world)
     other, other_former, _ = await copied(world, "other")
     strange = (await sign_in(world, other_former, other)).json()["challenge"]
@@ -164,7 +166,7 @@ async def test_a_suspended_machine_is_neither_held_nor_heard_nor_entered(world: 
     token = (await sign_in(world, current, node)).json()["access_token"]
     challenge = (await sign_in(world, former, node)).json()["challenge"]
     await sign_in(world, former, node, challenge=challenge)
-    check_problem(await world.api.as_(token).get(f"/v1/nodes/{node}/trust"), 401, "unauthenticated")
+    check_problem(await poll(node, world.api.as_(token)), 401, "unauthenticated")
     line = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJmD0Q4vWcPCGb2V5K2OFt4TqQ0z7gDbS9xMbyzSCr4w"
     ask = {"claim_epoch": claim["claim_epoch"], "allocation_id": held, "ssh_public_key": line}
     path = world.operation(claim["operation"]["id"], "access-grants")
@@ -290,7 +292,7 @@ async def test_the_same_machine_under_a_new_name_replaces_what_it_was(world: Wor
     assert new != node
     former = (await world.boss.get(f"/v1/nodes/{node}")).json()
     assert (former["state"], former["standing_reason"]) == ("retired", "replaced by renamed")
-    check_problem(await machine.get(f"/v1/nodes/{node}/trust"), 401, "unauthenticated")
+    check_problem(await poll(node, machine), 401, "unauthenticated")
     check_problem(await sign_in(world, key, node), 401, "identity_closed")
 
 
@@ -336,7 +338,7 @@ async def test_first_use_of_the_next_key_leaves_no_session_of_the_former_one_beh
             assert tokens[2], "the next key was refused"
             for token in (tokens[0], tokens[1], tokens[3], tokens[4]):
                 if token:
-                    check_problem(await there.api.as_(token).get(f"/v1/nodes/{node}/trust"), 401, "token_expired")
+                    check_problem(await poll(node, there.api.as_(token)), 401, "token_expired")
             assert await state(there, node) == "ready"
 
 

@@ -174,7 +174,7 @@ async def test_what_is_no_jwt_is_refused(world: World, text: str) -> None:
 
 
 async def test_a_jwt_that_is_hard_to_read_is_refused(world: World) -> None:
-    """Nobody has signed these: whoever reaches this address may send them."""
+    """These are not signed: any client that reaches this address may send them."""
     header, deep = _segment({"alg": "Ed25519"}), base64.urlsafe_b64encode(b"[" * 2400).decode()
     for text in (f"{header}.{deep}.e30", f"{deep}.e30.e30", f"{header}.{_segment({'iss': chr(0xD800)})}.e30"):
         check_problem(await redeem(world, text), 401, "assertion_refused")
@@ -190,7 +190,7 @@ async def test_another_grant_is_refused(world: World) -> None:
 async def test_a_person_signs_in_with_the_right_password_only(world: World) -> None:
     for email, password in (
         ("boss@acme.example", "wrong password!"),
-        ("nobody@acme.example", PASSWORD),
+        ("unknown@acme.example", PASSWORD),
         ("boss@acme.example", PASSWORD + " "),
         ("boss@acme.example", "é" * 200),
     ):

@@ -1,4 +1,4 @@
-"""A member whose machine is gone: fenced first, taken out without it, and on record that nobody cleaned it."""
+"""A member whose machine is gone: fenced first, removed without it, with a record that it was not cleaned."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ async def test_a_member_on_a_dead_machine_is_fenced_and_leaves_a_record_instead_
     assert len(told) == 1
 
 
-async def test_access_that_somebody_still_had_ends_with_the_fence(world: World) -> None:
+async def test_access_that_was_still_open_ends_with_the_fence(world: World) -> None:
     instance, dead, _ = await two_workers(world)
     await world.boss.ok(world.of(instance, "members", dead["id"], "restart"))
     claim = await world.claim()
@@ -87,7 +87,7 @@ async def test_the_old_member_of_a_replacement_can_be_on_a_dead_machine(world: W
 
 
 @pytest.mark.parametrize("state", ["ready", "cordoned", "draining"])
-async def test_a_machine_that_reports_is_not_gone_whatever_somebody_says(world: World, state: str) -> None:
+async def test_a_machine_that_reports_is_not_gone_whatever_a_person_says(world: World, state: str) -> None:
     instance, dead, spare = await two_workers(world)
     await silent(world, dead, state)
     before = dump(world.platform)

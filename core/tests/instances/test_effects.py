@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from gpuaas_core.catalog.manifest import InputsInvalid, ManifestInvalid, check_inputs, check_manifest
-from gpuaas_core.instances import input_effects
+from gpuaas_core.instances import plans
 
 from core.tests.support.echo_app import MANIFEST
 from core.tests.support.fixtures import World
@@ -43,7 +43,7 @@ def check_problem(answer: Any, status: int, code: str) -> Any:
 
 
 def told(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str]:
-    return {one.field: one.effect for one in input_effects.changes(APP, old, new)}
+    return {one.field: one.effect for one in plans.changes(APP, old, new)}
 
 
 @pytest.mark.parametrize(

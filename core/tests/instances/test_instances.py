@@ -56,7 +56,7 @@ async def test_a_stopped_instance_starts_again(world: World) -> None:
     assert (await world.instance(instance["id"]))["state"] == "running"
 
 
-async def test_an_operation_under_way_is_named_to_whoever_asks_for_another(world: World) -> None:
+async def test_the_refusal_of_a_second_operation_names_the_one_under_way(world: World) -> None:
     instance = await world.running()
     accepted = await world.boss.ok(world.of(instance, "restart"))
     refused = await world.boss.post(world.of(instance, "restart"))
@@ -135,7 +135,7 @@ async def test_inputs_that_do_not_fit_change_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("generation", [1, 3])
-async def test_nobody_is_told_ready_for_a_generation_nobody_looked_at(world: World, generation: int) -> None:
+async def test_an_observation_of_another_generation_never_makes_it_ready(world: World, generation: int) -> None:
     instance = await world.running()
     body, tag = {"inputs": {"greeting": "hi"}}, {"If-Match": instance["etag"]}
     await world.boss.ok(world.of(instance, "update"), body, headers=tag)

@@ -177,7 +177,7 @@ async def _removed(world: World, instance: Any, worker: Any) -> str:
 
 async def _disabled(world: World, instance: Any, worker: Any) -> str:
     await world.boss.ok(f"/v1/projects/{world.red}/service-accounts/{world.controller_id}/disable")
-    return "its service account is disabled"
+    return "its account is disabled"
 
 
 ENDS = [_stopped, _restarted, _worked_on, _removed, _disabled]

@@ -72,3 +72,19 @@ def test_a_manifest_cannot_share_with_a_component_it_does_not_have() -> None:
     check_manifest(sharing(), app_slug="echo", version="2.0.0")
     with pytest.raises(ManifestInvalid):
         check_manifest(sharing(partner="tail"), app_slug="echo", version="2.0.0")
+
+
+async def test_each_member_on_a_shared_machine_is_told_the_name_of_its_own_machine(world: World) -> None:
+    await world.admin.ok("/v1/apps/echo/versions", {"version": "2.0.0", "manifest": sharing()})
+    await world.admin.ok("/v1/apps/echo/versions/2.0.0/publish")
+    names = set()
+    for name, allocation in zip(("one", "two"), world.allocations, strict=False):
+        body = world.deploy_body(allocation, name, topology="multi_node")
+        body["placement_intent"] = {"head": [allocation], "worker": [allocation]}
+        instance = (await world.boss.ok(f"/v1/projects/{world.red}/instances", body))["instance"]
+        await world.complete(await world.claim())
+        (worker,) = [m for m in (await world.instance(instance["id"]))["members"] if m["component_key"] == "worker"]
+        reason = actions(worker)["remove"]["reason"]
+        assert repr(worker["node_name"]) in reason
+        names.add(worker["node_name"])
+    assert len(names) == 2

@@ -16,7 +16,7 @@ from gpuaas_lab.canaries import Canaries, forms, process, under
 from joserfc.jwk import OKPKey
 from sqlalchemy import select
 
-from core.tests.custody.test_credentials import written
+from core.tests.credentials.test_credentials import written
 from core.tests.support import postgres
 from core.tests.support.fixtures import ADMIN, Api, Store, World, assertion, enrol_body, looking, remove_store
 from core.tests.support.served import Served, serving
@@ -63,7 +63,7 @@ async def people(j: Journey) -> None:
     done = j.served.run("admin", "second@example.com")
     assert done.returncode == 2, "no password was sent"
     j.answers.append(("gpuaas-core admin", (done.stdout + done.stderr).encode()))
-    for email, password in ((ADMIN, "wrong"), ("nobody@example.com", "of nobody")):
+    for email, password in ((ADMIN, "wrong"), ("unknown@example.com", "of an unknown user")):
         said = {"email": email, "password": c.new(f"password {password}")}
         assert (await world.api.post("/v1/sign-in", said)).status_code == 401
         assert (await world.api.post("/v1/auth/session", said)).status_code in (401, 403)
@@ -186,7 +186,7 @@ def in_the_store(served: Served) -> Iterator[tuple[str, bytes]]:
         yield "log of the server", (postgres.folder() / "log").read_bytes()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(1800)
 async def test_no_secret_that_goes_in_is_found_anywhere(journey: Journey, tmp_path: Path) -> None:
     j, world = journey, journey.world
     await people(j)
@@ -206,6 +206,7 @@ async def test_no_secret_that_goes_in_is_found_anywhere(journey: Journey, tmp_pa
     backup = tmp_path / "backup"
     assert j.served.run("backup", str(backup)).returncode == 0
     j.served.kill()
+    j.served.executed = True  # what a process was started with is searched, too
     j.served.start()
     for path in (j.tenant("events?limit=1000"), j.tenant("audit?limit=200"), f"/v1/projects/{world.red}/instances"):
         answer = await world.boss.get(path)

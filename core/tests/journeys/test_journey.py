@@ -49,7 +49,7 @@ async def test_an_app_is_deployed_runs_and_is_torn_down(world: World) -> None:
 
 
 async def test_work_is_not_claimed_for_a_caller_who_hung_up(served: Served, world: World) -> None:
-    """Found in the lab: a stopping controller's open long poll took work that nobody then did for a whole lease."""
+    """Found in the lab: a stopping controller's open long poll took work that stayed undone for a whole lease."""
     async with calling(served, world) as there:
         body = {"app_slug": "echo", "holder": "goes-away", "wait_s": 20}
         gone = asyncio.create_task(there.controller.post(f"/v1/projects/{there.red}/operations/claim", body))

@@ -22,7 +22,7 @@ from core.tests.support.served import Served, serving
 
 pytestmark = pytest.mark.any_store
 
-CANARY = "a-value-nobody-may-read"
+CANARY = "a-value-that-stays-secret"
 GPUAAS = Path(sys.executable).parent / "gpuaas"
 
 

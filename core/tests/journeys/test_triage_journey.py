@@ -97,11 +97,11 @@ async def test_one_id_shows_why_a_deploy_failed_and_what_to_do(store: Store, wor
         await every_line_is_there(served, world, correlation_id, operation.id)
         said = await gpuaas(served, world.boss.token, tmp_path, "triage", correlation_id)
         found = await gpuaas(served, world.boss.token, tmp_path, "triage", correlation_id, "-o", "json")
-        nobody = await gpuaas(served, world.blue_controller.token, tmp_path, "triage", correlation_id)
+        outsider = await gpuaas(served, world.blue_controller.token, tmp_path, "triage", correlation_id)
     assert said.returncode == 0, said.stderr
     check_told(said.stdout, operation.id)
     check_entries(json.loads(found.stdout), operation.id)
-    assert nobody.returncode == 5, nobody.stdout
+    assert outsider.returncode == 5, outsider.stdout
     assert SECRET not in said.stdout + found.stdout
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from gpuaas_core.events import heads, stream
+from gpuaas_core.counters.service import advance
+from gpuaas_core.events import stream
 from gpuaas_core.kit import wakeups
 from gpuaas_core.kit.db import Database
 from gpuaas_core.kit.pg_notify import share_wakeups
+from gpuaas_core.kit.problems import NotFound
 from sqlalchemy import Connection, text
 
 from core.tests.support import postgres
@@ -82,7 +84,7 @@ async def test_the_same_request_sent_to_both_cores_has_one_effect(worlds: list[W
 
 
 async def test_one_machine_one_allocation_one_instance_one_claim(worlds: list[World]) -> None:
-    """Each step asked for on both cores at once: one gets it, the others are told why not, nobody meets a 500."""
+    """Each step asked for on both cores at once: one succeeds, the others get a reason, none gets a 500."""
     first = worlds[0]
     node, machine, _ = await join(first, f"node-{secrets.token_hex(4)}")
     await apply_trust(node, machine)
@@ -236,7 +238,7 @@ def test_two_who_wait_for_each_other_both_get_through(db: Database, store: Store
     with ThreadPoolExecutor(2) as threads:
         for future in [threads.submit(db.write_now, crossing(order)) for order in (nodes, nodes[::-1])]:
             future.result(timeout=60)
-    assert len(runs) == 3
+    assert len(runs) >= 3  # the second run may take its first row before the other is awake, and they meet again
     ports = db.read_now(lambda tx: tx.execute(text("select ssh_port from nodes order by id")).scalars().all())
     assert sorted(ports) == [22, 24, 24]
 
@@ -246,7 +248,7 @@ def test_two_first_writers_of_a_stream_both_get_their_number(db: Database) -> No
 
     def first(tx: Connection) -> int:
         both.wait()
-        return heads.advance(tx, "ten_new", events=1)[0]
+        return advance(tx, "ten_new", events=1).sequence
 
     with ThreadPoolExecutor(8) as threads:
         assert sorted(threads.map(lambda _: db.write_now(first), range(8))) == list(range(1, 9))
@@ -266,7 +268,7 @@ def test_a_read_can_neither_lock_nor_write_and_sees_one_moment(db: Database) -> 
             db.read_now(lambda tx, statement=statement: tx.execute(text(statement)))
 
 
-# Designs that lose events. They stay here so that nobody proposes them again: each must be caught losing one.
+# Designs that lose events. They stay here so that they are not proposed again: each must be caught losing one.
 
 
 @pytest.fixture
@@ -315,14 +317,14 @@ def test_ours_makes_the_second_writer_wait_for_the_first(db: Database, store: St
     took, go_on = threading.Event(), threading.Event()
 
     def slow(tx: Connection) -> None:
-        numbers.append(heads.advance(tx, store.world.tenant, events=1)[0])
+        numbers.append(advance(tx, store.world.tenant, events=1).sequence)
         took.set()
         assert go_on.wait(60)
 
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(db.write_now, slow)
         assert took.wait(60)
-        second = threads.submit(db.write_now, lambda tx: heads.advance(tx, store.world.tenant, events=1)[0])
+        second = threads.submit(db.write_now, lambda tx: advance(tx, store.world.tenant, events=1).sequence)
         time.sleep(0.3)
         assert not second.done(), "a later number must not be visible before an earlier one"
         go_on.set()
@@ -372,3 +374,26 @@ async def test_after_a_lost_listening_connection_every_waiter_looks_at_once(
             other.db.write_now(lambda tx: tx.execute(text(cut)))
             async with asyncio.timeout(10):
                 assert (await streamed).status_code == 200
+
+
+def test_reads_keep_their_prepared_statements_also_after_a_refusal(store: Store) -> None:
+    """After a rollback the driver drops them, and every statement would be parsed and planned again."""
+    db = Database(database_url(store.folder))
+    prepared = "select count(*) from pg_prepared_statements where statement like '%nodes%'"
+
+    def read(tx: Connection) -> int:
+        tx.execute(text("select id from nodes limit 1"))
+        return tx.execute(text(prepared)).scalar_one()
+
+    def refuse(tx: Connection) -> None:
+        read(tx)
+        raise NotFound("It is not there.")
+
+    try:
+        for _ in range(8):
+            db.read_now(read)
+        with pytest.raises(NotFound):
+            db.read_now(refuse)
+        assert db.read_now(read) >= 1
+    finally:
+        db.close()

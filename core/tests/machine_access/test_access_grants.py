@@ -17,6 +17,7 @@ from core.tests.support.fixtures import (
     hold,
     machine_token,
     service_account,
+    trust_of,
 )
 from core.tests.support.store_rows import one, rows
 
@@ -47,7 +48,7 @@ class Held:
         return str(certificate.serial)
 
     async def trust(self) -> Any:
-        return (await self.machine.get(f"/v1/nodes/{self.node}/trust")).json()
+        return await trust_of(self.node, self.machine)
 
     async def listed(self, **query: Any) -> list[Any]:
         path = f"/v1/projects/{self.world.red}/access-grants"
@@ -141,14 +142,14 @@ async def _key_retired(world: World, held: Held, clock: MovableClock) -> None:
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
-        (_released, "nobody holds its operation any more"),
+        (_released, "no claim holds its operation any more"),
         (_taken_over, "a newer claim holds its operation"),
         (_taken_back, "a newer claim holds its operation"),
-        (_completed, "nobody holds its operation any more"),
-        (_failed, "nobody holds its operation any more"),
-        (_disabled, "its service account is disabled"),
-        (_deleted, "its service account is disabled"),
-        (_key_retired, "the key it was asked for with is retired"),
+        (_completed, "no claim holds its operation any more"),
+        (_failed, "no claim holds its operation any more"),
+        (_disabled, "its account is disabled"),
+        (_deleted, "its account is disabled"),
+        (_key_retired, "the key it was requested with is retired"),
     ],
 )
 async def test_a_grant_ends_with_what_it_was_given_for(
@@ -195,7 +196,7 @@ async def test_given_back_means_that_its_certificates_are_revoked_in_the_same_ge
 
 
 async def test_no_certificate_is_given_for_a_retired_machine(world: World, held: Held) -> None:
-    """So its host certificate, though it lives on, is one that nobody looks for."""
+    """So its host certificate, though it lives on, is one that no client asks for."""
     await world.complete(held.claim)
     await world.decommission(held.instance["id"])
     claim = await world.claim()

@@ -1,4 +1,4 @@
-"""One SSH authority takes over from another: nobody is locked out on the way, and the old key is gone in the end."""
+"""One SSH authority takes over from another: no account is locked out on the way, and the old key is gone in the end."""
 
 import asyncio
 import threading
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, ssh
 from gpuaas_core.background.trust_maintenance import keep
-from gpuaas_core.custody.authorities import HOST_CERTIFICATE_S, sign_user
+from gpuaas_core.machine_access.authorities import HOST_CERTIFICATE_S, sign_user
 
 from core.tests.http.test_bad_input import check_problem
-from core.tests.support.fixtures import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join
+from core.tests.support.fixtures import HOST_KEY, Api, MovableClock, World, add_node, apply_trust, join, trust_of
 from core.tests.support.store_rows import one, rows
 
 
@@ -126,7 +126,7 @@ async def test_a_host_authority_waits_for_clients_and_then_signs_every_host_agai
     assert set((await grant(world, claim))["host_ca_public_keys"]) == new
 
 
-async def test_nobody_waits_for_a_lost_host_and_it_catches_up_when_it_is_back(world: World) -> None:
+async def test_a_lost_host_delays_no_rotation_and_catches_up_when_it_is_back(world: World) -> None:
     hosts = await machines(world)
     (lost, api), (_, _) = hosts.items()
     world.platform.db.write_now(lambda tx: tx.exec_driver_sql(f"update nodes set state='lost' where id='{lost}'"))
@@ -160,7 +160,7 @@ async def test_a_host_that_joins_in_the_middle_is_no_exception(world: World) -> 
     hosts = await machines(world)
     await world.boss.ok(of(world, "rotate"), {"purpose": "user"})
     node, api, _ = await join(world, "gamma")
-    trust = (await api.get(f"/v1/nodes/{node}/trust")).json()
+    trust = await trust_of(node, api)
     assert len(trust["user_ca_public_keys"]) == 2
     await applied(hosts | {node: api})
     keep(world.platform)
@@ -255,7 +255,7 @@ async def test_certificates_are_signed_all_through_the_rotations(world: World) -
             await world.boss.ok(of(world, "rotate"), {"purpose": "user"})
             await world.boss.ok(of(world, "finish"), {"purpose": "user", "force": True})
             async with asyncio.timeout(60):
-                while len(signed) == before and not errors:  # noqa: ASYNC110 - threads tell nobody
+                while len(signed) == before and not errors:  # noqa: ASYNC110 - a thread cannot be awaited
                     await asyncio.sleep(0.01)
             await world.boss.ok(of(world, "finish"), {"purpose": "user", "force": True})
     finally:

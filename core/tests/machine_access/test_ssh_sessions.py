@@ -6,7 +6,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import ssh
 from gpuaas_agent import people
 from gpuaas_core.background.trust_maintenance import keep
-from gpuaas_core.instances.ssh_sessions import LASTS_S
+from gpuaas_core.machine_access.ssh_sessions import LASTS_S
 
 from core.tests.http.test_bad_input import check_problem
 from core.tests.support.fixtures import (
@@ -20,6 +20,7 @@ from core.tests.support.fixtures import (
     hold,
     machine_token,
     sign_in,
+    trust_of,
 )
 from core.tests.support.store_rows import one, rows
 
@@ -27,7 +28,7 @@ KEY = {"ssh_public_key": HOST_KEY}
 
 
 class Open:
-    """A running instance on a machine whose agent the test plays, and a session that somebody asked for."""
+    """A running instance on a machine whose agent the test plays, and a session that was asked for."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -57,7 +58,7 @@ class Open:
         return found
 
     async def trust(self) -> Any:
-        return (await self.machine.get(f"/v1/nodes/{self.node}/trust")).json()
+        return await trust_of(self.node, self.machine)
 
     def why(self) -> str | None:
         query = "select revoke_reason from access_grants where id = :g"
@@ -118,7 +119,7 @@ async def test_a_deny_rule_goes_before_the_role(world: World, opened: Open) -> N
     refused = check_problem(await opened.who.post(opened.path, KEY), 403, "permission_denied")
     assert "audit week" in refused["detail"]
     keep(world.platform)
-    assert opened.why() == "whoever asked for it may not enter machines any more"
+    assert opened.why() == "its holder may not enter machines any more"
 
 
 def _state(world: World, table: str, id: str, state: str) -> None:
@@ -126,18 +127,18 @@ def _state(world: World, table: str, id: str, state: str) -> None:
         tx.exec_driver_sql(f"update {table} set state = '{state}' where id = '{id}'")
 
 
-NOBODY_GETS_IN = [
+CLOSED_MACHINES = [
     ("members", "removing", "member_not_enterable", "The member is removing."),
     ("members", "removed", "member_not_enterable", "The member is removed."),
     ("nodes", "lost", "member_not_enterable", "does not report"),
-    ("nodes", "suspended", "node_suspended", "nobody is let onto it"),
+    ("nodes", "suspended", "node_suspended", "no certificate opens it"),
     ("allocations", "releasing", "member_not_enterable", "not held by the project"),
 ]
 
 
-async def test_a_machine_that_nobody_gets_onto_is_said_so(world: World, opened: Open) -> None:
+async def test_the_refusal_names_why_a_machine_is_closed(world: World, opened: Open) -> None:
     ids = {"members": opened.member, "nodes": opened.node, "allocations": opened.allocation}
-    for table, state, code, sentence in NOBODY_GETS_IN:
+    for table, state, code, sentence in CLOSED_MACHINES:
         former = one(world.platform, f"select state from {table} where id = :id", id=ids[table])
         _state(world, table, ids[table], state)
         refused = check_problem(await opened.who.post(opened.path, KEY), 409, code)
@@ -145,7 +146,7 @@ async def test_a_machine_that_nobody_gets_onto_is_said_so(world: World, opened: 
         _state(world, table, ids[table], former)
 
 
-async def test_a_fenced_machine_lets_nobody_in(world: World, opened: Open) -> None:
+async def test_a_fenced_machine_lets_no_account_in(world: World, opened: Open) -> None:
     with world.platform.db.engine.begin() as tx:
         tx.exec_driver_sql(
             "update operations set kind = 'remove_member', status = 'running', target_kind = 'member', target_id = "
@@ -158,12 +159,12 @@ async def _unbound(world: World, opened: Open) -> str:
     query = "select id from role_bindings where principal_id = :u"
     binding = one(world.platform, query, u=opened.who_id)
     await world.boss.ok(f"/v1/tenants/{world.tenant}/role-bindings/{binding}/remove")
-    return "whoever asked for it may not enter machines any more"
+    return "its holder may not enter machines any more"
 
 
 async def _disabled(world: World, opened: Open) -> str:
     await world.boss.ok(f"/v1/tenants/{world.tenant}/users/{opened.who_id}/disable")
-    return "its holder is disabled"
+    return "its account is disabled"
 
 
 async def _leaving(world: World, opened: Open) -> str:
@@ -207,7 +208,7 @@ async def test_other_operations_leave_it_alone(world: World, opened: Open) -> No
     await opened.who.ok(opened.path, KEY)
 
 
-async def test_somebody_is_put_out_while_the_session_may_last_and_not_after(
+async def test_a_session_is_ended_while_it_may_last_and_not_after(
     world: World, opened: Open, clock: MovableClock
 ) -> None:
     other = await opened.who.ok(opened.path, KEY)

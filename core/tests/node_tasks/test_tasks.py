@@ -15,11 +15,18 @@ from gpuaas_core.node_tasks.kinds import KINDS
 
 from core.tests.capacity.test_capacity import healthy
 from core.tests.http.test_bad_input import check_problem
-from core.tests.support.fixtures import Api, MovableClock, World, add_node, apply_trust, hold
+from core.tests.support.fixtures import Api, MovableClock, World, add_node, apply_trust, asleep, hold, poll, trust_of
 from core.tests.support.store_rows import REFUSED, dump, one, rows
 
 FILE = {"path": "/opt/gpuaas/first/run.conf", "content": "threads = 4\n", "mode": "0640"}
 UNIT = {"unit": "gpuaas-first.service", "action": "restart"}
+
+
+async def take(world: World, node: str, agent: Api, wait_s: int = 0) -> Any:
+    """A poll of an agent that runs no task and has applied what it said last: the task it gets, if there is any."""
+    applied = (await world.boss.get(f"/v1/nodes/{node}")).json()["trust_applied"]
+    answer = await poll(node, agent, applied, takes_task=True, machine_id="worker", wait_s=wait_s)
+    return answer.json()["task"] if answer.content else None
 
 
 class Machine:
@@ -40,7 +47,7 @@ class Machine:
         return await self.world.controller.ok(self.path, self.body(*args))
 
     async def take(self) -> Any:
-        return await self.agent.ok(f"/v1/nodes/{self.node}/tasks/claim", {})
+        return await take(self.world, self.node, self.agent)
 
     async def say(self, verb: str, leased: Any, **more: Any) -> Any:
         said = {"attempt": leased["attempt"], "epoch": leased["epoch"]} | more
@@ -67,7 +74,7 @@ async def test_a_task_is_asked_for_signed_begun_reported_and_seen(machine: Machi
     asked = await machine.ask()
     assert (asked["state"], asked["attempt"], asked["epoch"]) == ("queued", 0, machine.claim["claim_epoch"])
     leased = await machine.take()
-    trust = (await machine.agent.get(f"/v1/nodes/{machine.node}/trust")).json()
+    trust = await trust_of(machine.node, machine.agent)
     (key,) = [k for k in trust["task_keys"] if k["id"] == leased["document"]["key_id"]]
     public = Ed25519PublicKey.from_public_bytes(base64.b64decode(key["public_key"]))
     signature, payload = base64.b64decode(leased["document"]["signature"]), leased["document"]["payload"].encode()
@@ -105,7 +112,8 @@ async def test_a_machine_sees_and_reports_only_its_own_tasks(machine: Machine) -
     before = dump(machine.world.platform, without=REFUSED)
     stranger, path = machine.world.machine, f"/v1/nodes/{machine.node}/tasks"
     report = {"attempt": 1, "epoch": 1, "outcome": "succeeded"}
-    for verb, body in (("claim", {}), (f"{task['id']}/renew", report), (f"{task['id']}/result", report)):
+    assert (await poll(machine.node, stranger, takes_task=True)).status_code == 404
+    for verb, body in ((f"{task['id']}/renew", report), (f"{task['id']}/result", report)):
         assert (await stranger.post(f"{path}/{verb}", body)).status_code == 404
     own = f"/v1/nodes/{machine.world.nodes[-1]}/tasks/{task['id']}"
     assert (await stranger.post(f"{own}/result", report)).status_code == 404, (
@@ -235,11 +243,11 @@ async def test_an_abandoned_task_is_done_again_only_if_that_is_harmless(machine:
     assert await machine.take() is None
     late = await machine.say("result", begun[0], outcome="succeeded")
     check_problem(late, 409, "stale_task")
-    assert (await machine.say("result", begun[1], outcome="interrupted")).status_code == 200, "late, but nobody else's"
+    assert (await machine.say("result", begun[1], outcome="interrupted")).status_code == 200, "late, but its own"
     assert (await machine.seen(once))["state"] == "interrupted"
 
 
-async def test_a_task_nobody_ended_expires_and_says_what_is_known(machine: Machine, clock: MovableClock) -> None:
+async def test_a_task_without_a_result_expires_and_says_what_is_known(machine: Machine, clock: MovableClock) -> None:
     begun, waiting = await machine.ask("run_unit", UNIT), await machine.ask()
     leased = await machine.begin()
     clock.forward(kinds.WAITS_S + 130)
@@ -281,9 +289,8 @@ async def test_a_machine_is_not_buried_in_tasks(machine: Machine, monkeypatch: p
 
 
 async def test_a_long_poll_wakes_for_a_task_and_for_its_end(machine: Machine) -> None:
-    claim = {"wait_s": 20}
-    polling = asyncio.create_task(machine.agent.ok(f"/v1/nodes/{machine.node}/tasks/claim", claim))
-    await asyncio.sleep(0.05)
+    polling = asyncio.create_task(take(machine.world, machine.node, machine.agent, wait_s=20))
+    await asleep(machine.world.platform, f"node:{machine.node}")
     task = await machine.ask()
     leased = await asyncio.wait_for(polling, 15)
     await machine.say("renew", leased)
@@ -300,7 +307,7 @@ class Leaving:
         self.world, self.node, self.agent, self.allocation = world, node, agent, allocation
 
     async def take(self) -> Any:
-        return await self.agent.ok(f"/v1/nodes/{self.node}/tasks/claim", {})
+        return await take(self.world, self.node, self.agent)
 
     async def release(self) -> Any:
         return await self.world.boss.ok(f"/v1/projects/{self.world.red}/allocations/{self.allocation}/release")
@@ -362,7 +369,7 @@ async def test_a_wipe_that_failed_keeps_the_machine_until_another_succeeds(leavi
 
 
 @pytest.mark.parametrize("trust_first", [True, False])
-async def test_whoever_cleaned_a_machine_by_hand_can_say_so(leaving: Leaving, trust_first: bool) -> None:
+async def test_an_operator_can_report_that_a_machine_was_cleaned_by_hand(leaving: Leaving, trust_first: bool) -> None:
     await leaving.release()
     if trust_first:
         await apply_trust(leaving.node, leaving.agent)

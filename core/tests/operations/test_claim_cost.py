@@ -4,6 +4,8 @@ The caller is one service account with a delegation in each project. Every state
 values it was sent with, and the rows that its scans touched are counted: those it used and those it passed over.
 """
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -80,6 +82,24 @@ def _database(world: World) -> str:
     return one(world.platform, "select current_database()")
 
 
+@contextlib.contextmanager
+def _listened(world: World) -> Iterator[list[tuple[str, Any]]]:
+    """Every statement of reads and writes, with its values: the caller is authenticated by a read."""
+    sent: list[tuple[str, Any]] = []
+
+    def sending(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        sent.append((statement, parameters))
+
+    engines = (world.platform.db._read_engine, world.platform.db._write_engine)  # pyright: ignore[reportPrivateUsage]
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", sending)
+    try:
+        yield sent
+    finally:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", sending)
+
+
 def _rows_read(plan: dict[str, Any]) -> int:
     """Of the scans: what they returned and what they passed over, as often as they ran."""
     inner = sum(_rows_read(part) for part in plan.get("Plans", []))
@@ -102,21 +122,15 @@ def _explained(world: World, sent: list[tuple[str, Any]]) -> list[tuple[int, str
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 async def test_a_claim_reads_few_rows_however_many_projects_and_ended_operations_there_are(world: World) -> None:
     body = world.deploy_body(world.blue_allocation)
     accepted = await world.boss.ok(f"/v1/projects/{world.blue}/instances", body)
     _fill(world)
     controller = await machine_token(world.api, world.controller_key, world.controller_id, world.now())
-    sent: list[tuple[str, Any]] = []
-
-    @event.listens_for(world.platform.db.engine, "before_cursor_execute")
-    def sending(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        sent.append((statement, parameters))
-
     body = {"app_slug": "echo", "holder": "controller-a"}
-    claim = await controller.ok("/v1/operations/claim", body)
-    event.remove(world.platform.db.engine, "before_cursor_execute", sending)
+    with _listened(world) as sent:
+        claim = await controller.ok("/v1/operations/claim", body)
     assert claim["operation"]["id"] == accepted["operation"]["id"]
     with world.platform.db.engine.begin() as tx:  # as it was, so that each statement finds what it found
         tx.execute(
@@ -131,6 +145,7 @@ async def test_a_claim_reads_few_rows_however_many_projects_and_ended_operations
     searching = [(one, values) for one, values in sent if one.startswith("SELECT") and not _for_the_answer(one)]
     explained = _explained(world, searching)
     assert sum(rows for rows, _ in explained) <= MOST_ROWS, "\n".join(f"{rows}: {one[:300]}" for rows, one in explained)
+    assert any("JOIN sessions" in one for _, one in explained), "the caller was not seen to be authenticated"
     assert any("FOR NO KEY UPDATE OF operations SKIP LOCKED" in one for _, one in explained), "nothing was searched"
 
 

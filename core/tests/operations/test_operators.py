@@ -1,4 +1,4 @@
-"""An instance that one service account operates: nobody else's controller touches it, and there is always a way out."""
+"""An instance that one service account operates: no other controller touches it, and there is always a way out."""
 
 from typing import Any
 
@@ -24,11 +24,13 @@ async def test_only_its_operator_is_given_its_operations(world: World) -> None:
     accepted = await world.deploy(operator_id=world.second_id)
     assert await world.claim() is None
     other = await world.deploy(world.allocations[1], "second")
-    assert (await world.claim())["operation"]["id"] == other["operation"]["id"], "what nobody is named for is anybody's"
+    assert (await world.claim())["operation"]["id"] == other["operation"]["id"], (
+        "work without a named operator goes to any controller"
+    )
     assert (await world.claim(by=world.second))["operation"]["id"] == accepted["operation"]["id"]
 
 
-async def test_a_lease_that_is_over_goes_to_nobody_else(world: World, clock: Any) -> None:
+async def test_a_lease_that_is_over_goes_to_no_other_account(world: World, clock: Any) -> None:
     await world.deploy(operator_id=world.second_id)
     assert (await world.claim(by=world.second))["claim_epoch"] == 1
     clock.forward(31)
@@ -45,7 +47,7 @@ async def test_only_its_operator_looks_at_it_between_operations(world: World) ->
 
 
 @pytest.mark.parametrize("way_out", ["disable", "delete"])
-async def test_an_operator_that_is_gone_stands_in_nobodys_way(world: World, way_out: str) -> None:
+async def test_an_operator_that_is_gone_blocks_no_way_out(world: World, way_out: str) -> None:
     instance = await operated(world)
     await world.decommission(instance["id"])
     assert await world.claim() is None
@@ -66,7 +68,7 @@ async def refused(world: World, account: str, words: str) -> None:
 async def test_an_account_that_cannot_operate_is_refused_at_the_deploy(world: World) -> None:
     accounts = f"/v1/projects/{world.red}/service-accounts"
     await refused(world, world.boss_id, "is not a service account of this project")
-    await refused(world, "sa_01k9nobody0000000000000000", "is not a service account of this project")
+    await refused(world, "sa_01k9vnknown000000000000000", "is not a service account of this project")
     (elsewhere,) = (await world.boss.get(f"/v1/projects/{world.blue}/service-accounts")).json()["items"]
     await refused(world, elsewhere["id"], "is not a service account of this project")
     key = (await world.boss.get(f"{accounts}/{world.second_id}/keys")).json()["items"][0]

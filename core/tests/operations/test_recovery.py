@@ -57,7 +57,7 @@ async def test_abandoned_work_ends_unknown_with_the_reason_in_the_audit_trail(wo
 
 
 @pytest.mark.parametrize("ended_first", [False, True])
-async def test_an_abandoned_teardown_is_deleted_and_leaves_orphans_until_somebody_has_looked(
+async def test_an_abandoned_teardown_is_deleted_and_leaves_orphans_until_they_are_resolved(
     world: World, ended_first: bool
 ) -> None:
     instance = await world.running()
@@ -147,7 +147,7 @@ async def test_work_that_no_controller_claims_is_marked_unclaimed(world: World, 
     assert (await operation(world, accepted))["stuck"] is None
 
 
-async def test_a_held_operation_past_its_deadline_is_stuck_and_one_nobody_holds_needs_attention(
+async def test_a_late_operation_is_stuck_when_held_and_needs_attention_when_not(
     world: World, clock: MovableClock
 ) -> None:
     await world.deploy()

@@ -107,7 +107,7 @@ def test_a_broken_enablement_refuses_everything(broken: Any) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES[1:], ids=lambda place: place[0])
-def test_only_the_platform_enables_and_whoever_else_tries_refuses_everything(place: Any) -> None:
+def test_only_the_platform_enables_and_an_enable_elsewhere_refuses_everything(place: Any) -> None:
     assert not judge_mode([Overlay("p", place, {}, MANAGED)], "echo", "platform_managed").allowed
     assert not judge([Overlay("p", place, {}, MANAGED)], "regions", "north").allowed
 

@@ -101,7 +101,7 @@ async def test_a_change_needs_the_state_it_was_seen_in(world: World) -> None:
     assert (await world.boss.call("DELETE", path)).status_code == 428
     await world.boss.call("DELETE", path, headers={"If-Match": f'"{made["etag"]}"'})
     again = await _set(world, "tenant", {})
-    assert again["etag"] != made["etag"], "a policy made anew is not the one that was removed"
+    assert again["etag"] != made["etag"], "a policy created again is not the one that was removed"
 
 
 async def test_a_lost_answer_is_told_again_to_the_same_key(world: World) -> None:

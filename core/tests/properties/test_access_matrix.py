@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, FastAPI
 from gpuaas_core.api.app import build_app, build_platform
-from gpuaas_core.api.matrix import CALLERS, LENT, access_matrix
+from gpuaas_core.contract_docs.matrix import CALLERS, LENT, access_matrix
 from gpuaas_core.http.call import needs
 from gpuaas_core.iam.bindings import bind
 from gpuaas_core.kit.problems import UNSEEN
@@ -187,7 +187,7 @@ async def _delivered(world: World) -> dict[str, str]:
 
 
 async def _provider(world: World) -> str:
-    """One that does not answer: whoever may ask for it finds out only that."""
+    """It does not answer: a caller with the permission learns only that."""
     body = {"name": "Silent", "issuer": "http://127.0.0.1:9", "client_id": "public"}
     return (await world.boss.ok(f"/v1/tenants/{world.tenant}/identity-providers", body))["id"]
 
@@ -233,7 +233,7 @@ def _outcome(answer: Any, method: str, path: str, permission: str) -> str:
 
 async def test_every_cell_of_the_matrix_is_true(world: World) -> None:
     callers = await _callers(world)
-    assert callers.keys() == CALLERS.keys(), "a kind of caller without somebody who is it"
+    assert callers.keys() == CALLERS.keys(), "a kind of caller without a caller of that kind"
     real = await _real(world) | {"principal_id": world.viewer_id}
     wrong, asked = [], 0
     for row in COMMITTED["routes"]:

@@ -1,4 +1,4 @@
-"""1,000 random changes of an audit trail by somebody who can write the store but does not hold the key: all are found."""
+"""1,000 random changes of an audit trail by an attacker who can write the store but does not hold the key: all are found."""
 
 import random
 from collections.abc import Callable
@@ -81,7 +81,7 @@ def _edit_content(dice: random.Random, found: Rows) -> str:
 
 
 def rewrite(dice: random.Random, found: Rows) -> str:
-    """One row is changed and every hash from there on computed anew: the chain is sound again."""
+    """One row is changed and every hash from there on computed again: the chain is sound again."""
     said = dice.choice([_edit_content, delete_and_close_up, add])(dice, found)
     previous = GENESIS
     for row in sorted(found, key=lambda row: row["sequence"]):

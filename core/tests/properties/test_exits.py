@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from gpuaas_core.authz.context import Context
 from gpuaas_core.authz.evaluate import Principal
-from gpuaas_core.instances import abandonment, day2, member_schemas, membership, reads, schemas, service, views
+from gpuaas_core.instances import membership, outcomes, reads, schemas, service, views
 from gpuaas_core.instances.states import INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER
 from gpuaas_core.instances.tables import instances, members
 from gpuaas_core.kit.correlation import Correlation
@@ -37,7 +37,7 @@ def test_a_person_alone_can_lead_everything_to_an_end_from_every_state(life: Lif
         while reached != before:
             before = set(reached)
             reached |= {to for at in before for action, to in life.moves[at].items() if action in PEOPLE[life]}
-        assert any(life.terminal(one) for one in reached), f"nobody can end a {life.noun} that is {state}"
+        assert any(life.terminal(one) for one in reached), f"a {life.noun} that is {state} cannot be ended"
 
 
 def asked(tx: Connection, world: World, fn: Callable[[Context], Any]) -> Any:
@@ -64,13 +64,14 @@ async def test_every_state_and_action_of_an_instance(world: World) -> None:
     await publish(world, "1.1.0")
     p, at = world.red, instance_id
     verbs: dict[str, Callable[[Context], Any]] = {
-        kind: lambda ctx, kind=kind: day2.ask(ctx, p, at, kind) for kind in ("stop", "start", "restart", "rotate_keys")
+        kind: lambda ctx, kind=kind: service.ask(ctx, p, at, kind)
+        for kind in ("stop", "start", "restart", "rotate_keys")
     }
     verbs["decommission"] = lambda ctx: service.decommission(ctx, p, at)
-    verbs["upgrade"] = lambda ctx: day2.upgrade(ctx, p, at, schemas.UpgradeInstance(version="1.1.0"))
-    verbs["rollback"] = lambda ctx: day2.roll_back(ctx, p, at)
+    verbs["upgrade"] = lambda ctx: service.upgrade(ctx, p, at, schemas.UpgradeInstance(version="1.1.0"))
+    verbs["rollback"] = lambda ctx: service.roll_back(ctx, p, at)
     new = schemas.UpdateInstance(inputs={})
-    verbs["reconfigure"] = lambda ctx: day2.change_inputs(
+    verbs["reconfigure"] = lambda ctx: service.change_inputs(
         ctx, p, at, new, views.instance_view(ctx.tx, reads.instance_row(ctx.tx, p, at)).etag
     )
     assert set(verbs) == {kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask}
@@ -101,13 +102,13 @@ async def test_every_state_and_action_of_a_member(world: World) -> None:
         for kind, known in KINDS.items()
         if known.target == OF_MEMBER and known.ask
     }
-    body = member_schemas.ReplaceMember(allocation_id=spare[1])
+    body = schemas.ReplaceMember(allocation_id=spare[1])
     verbs["replace_member"] = lambda ctx: membership.replace(ctx, p, at, member, body)
-    verbs["tombstone"] = lambda ctx: abandonment.tombstone(ctx, p, at, member, "a good reason")
+    verbs["tombstone"] = lambda ctx: outcomes.tombstone(ctx, p, at, member, "a good reason")
     with world.platform.db.engine.connect() as tx:
         for state in MEMBER.moves:
             tx.execute(update(members).where(members.c.id == member).values(state=state))
-            view = views.member_views(tx, reads.instance_row(tx, p, at))(reads.member_row(tx, at, member))
+            view = views.member_view(tx, reads.instance_row(tx, p, at), reads.member_row(tx, at, member))
             for kind, verb in verbs.items():
                 ask = "tombstone" if kind == "tombstone" else KINDS[kind].ask
                 possible = MEMBER.allows(state, ask) if ask else state not in ("removing", "removed")

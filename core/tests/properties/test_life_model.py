@@ -1,7 +1,6 @@
 """Whatever people and controllers do in whatever order, the platform follows the model."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,10 +9,12 @@ from typing import Any
 import pytest
 from gpuaas_core.authz.context import Context
 from gpuaas_core.authz.evaluate import Principal
-from gpuaas_core.events.tables import event_heads, events
+from gpuaas_core.capacity.tables import allocation_holds
+from gpuaas_core.counters.tables import event_heads
+from gpuaas_core.events.tables import events
 from gpuaas_core.http.call import Platform
-from gpuaas_core.instances import abandonment, day2, member_schemas, membership, reads, schemas, service
-from gpuaas_core.instances.tables import allocation_holds, instances, members
+from gpuaas_core.instances import membership, outcomes, reads, schemas, service
+from gpuaas_core.instances.tables import instances, members
 from gpuaas_core.kit.correlation import Correlation
 from gpuaas_core.kit.problems import Problem
 from gpuaas_core.operations import claims, recovery, reports, watchdog
@@ -37,10 +38,11 @@ from core.tests.instances.test_instances import publish
 from core.tests.support import postgres
 from core.tests.support.fixtures import CLEAN, MovableClock, Store, World, caller, copy_store, open_platform
 from core.tests.support.life_model import MEMBER_WAYS, WAYS, Model
+from core.tests.support.repeats import times
 
 # On PostgreSQL each look costs a round trip, and the model is the same; more by flag.
-EXAMPLES = int(os.environ.get("GPUAAS_EXAMPLES", "40" if postgres.CHOSEN else "2000"))
-LIES = st.sampled_from(["", "", "", "stale", "other"])  # a report is honest, of a former epoch, or by somebody else
+EXAMPLES = times(usual=40, soak=400) if postgres.CHOSEN else times(usual=400, soak=4000)
+LIES = st.sampled_from(["", "", "", "stale", "other"])  # a report is honest, of a former epoch, or by another account
 
 
 class Life(RuleBasedStateMachine):
@@ -287,7 +289,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["stop", "start", "restart", "rotate_keys"]))
     def change(self, kind: str) -> None:
-        result = self.do(lambda ctx: day2.ask(ctx, self.world.red, self.instance_id, kind))
+        result = self.do(lambda ctx: service.ask(ctx, self.world.red, self.instance_id, kind))
         if self.model.instance != WAYS[kind][0]:
             assert result == "wrong_state"
         elif self.model.live:
@@ -299,7 +301,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def upgrade(self) -> None:
         wanted = schemas.UpgradeInstance(version="2.0.0")
-        result = self.do(lambda ctx: day2.upgrade(ctx, self.world.red, self.instance_id, wanted))
+        result = self.do(lambda ctx: service.upgrade(ctx, self.world.red, self.instance_id, wanted))
         if self.model.instance != "running":
             assert result == "wrong_state"
         elif self.model.live:
@@ -315,7 +317,7 @@ class Life(RuleBasedStateMachine):
         """A batch on the spare machines, unless they are in use already or not clean."""
         spare = self.world.spare[:count]
         used = set(self.tx.execute(select(allocation_holds.c.allocation_id)).scalars())
-        body = member_schemas.AddMembers(component_key="worker", allocation_ids=spare)
+        body = schemas.AddMembers(component_key="worker", allocation_ids=spare)
         result = self.do(lambda ctx: membership.add(ctx, self.world.red, self.instance_id, body))
         if self.model.instance != "running":
             assert result == "wrong_state"
@@ -357,7 +359,7 @@ class Life(RuleBasedStateMachine):
         member = sorted(self.model.workers)[which % len(self.model.workers)]
         there = {m.id: m.allocation_id for m in reads.members_of(self.tx, self.instance_id)}
         args = (self.world.red, self.instance_id, member, "a good reason")
-        result = self.do(lambda ctx: abandonment.tombstone(ctx, *args))
+        result = self.do(lambda ctx: outcomes.tombstone(ctx, *args))
         if self.model.workers[member] != "failed" or self.model.instance == "deleting":
             assert result == "wrong_state"
         elif self.model.blocked(member):
@@ -423,7 +425,7 @@ def furnish(platform: Platform, store: Store) -> World:
     return asyncio.run(more())
 
 
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(2700)
 def test_whatever_happens_in_whatever_order_the_platform_follows_the_model(store: Store, tmp_path: Path) -> None:
     copy_store(store, tmp_path)
     with open_platform(tmp_path, MovableClock(store.made)) as platform:

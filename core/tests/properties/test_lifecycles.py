@@ -2,7 +2,7 @@
 
 import pytest
 from gpuaas_core.capacity.states import ALLOCATION, NODE
-from gpuaas_core.custody.states import CREDENTIAL
+from gpuaas_core.credentials.states import CREDENTIAL
 from gpuaas_core.instances.states import INSTANCE, MEMBER, REPORTED
 from gpuaas_core.kit.lifecycle import Lifecycle, WrongMoment
 from gpuaas_core.node_tasks.states import TASK
@@ -53,7 +53,7 @@ def test_the_end_is_the_end_and_can_be_reached(life: Lifecycle) -> None:
     reachable, before = {first}, set()
     while reachable != before:
         before, reachable = reachable, reachable | {to for at in reachable for to in life.moves[at].values()}
-    assert reachable == set(life.moves), f"states of a {life.noun} nobody can reach"
+    assert reachable == set(life.moves), f"unreachable states of a {life.noun}"
 
 
 def test_an_instance_can_be_torn_down_from_every_state_but_the_last_two() -> None:

@@ -117,7 +117,7 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(1800)
 def test_two_processes_with_clocks_apart_share_the_order_of_their_store(db: Database, url: str) -> None:
     def start(skew_ms: int) -> subprocess.Popen[str]:
         words = [sys.executable, "-c", WRITER, url, str(skew_ms)]

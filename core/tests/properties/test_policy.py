@@ -87,7 +87,7 @@ def _roles_and_denies(dice: random.Random) -> None:
     _check(*_world(dice))
 
 
-# Each makes a world from the dice and looks at it; whoever adds a layer that takes away adds its line.
+# Each makes a world from the dice and looks at it; a new layer that takes away gets its line here.
 LAYERS: list[Callable[[random.Random], None]] = [_roles_and_denies]
 
 
@@ -157,8 +157,8 @@ def test_the_widest_rule_speaks_first_and_all_are_named() -> None:
 
 
 def test_an_unknown_role_gives_nothing() -> None:
-    nobody = Principal("p", "user", "P", bindings=(Binding("made_up", RED, "b"),))
-    assert not any(evaluate(nobody, key, SCOPES[2]).allowed for key in KEYS)
+    powerless = Principal("p", "user", "P", bindings=(Binding("made_up", RED, "b"),))
+    assert not any(evaluate(powerless, key, SCOPES[2]).allowed for key in KEYS)
 
 
 def test_every_bindable_role_exists_and_no_system_role_can_be_a_tenants_own_name() -> None:

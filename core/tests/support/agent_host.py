@@ -32,7 +32,7 @@ class Killed(BaseException):
 
 
 class LossyApi(Api):
-    """Loses what it is told to lose. What was stalled can be delivered later, when nobody waits for it any more."""
+    """Loses what it is told to lose. What was stalled can be delivered later, when its sender has stopped waiting."""
 
     losing = ""
     stalled: list[tuple[str, str, bytes | None, dict[str, str]]]
@@ -77,9 +77,11 @@ class Host:
         self.api = LossyApi(self.url, "", Identity(self.places, node))
         self.api.stalled = self.stalled
         self.agent = Agent(self.places, self.sshd)
+        self.agent.inbox.close()  # no thread runs tasks here, so a poll does not wait for one
 
     def beat(self) -> None:
-        self.agent._beat(self.api, self.node, self.settings)
+        self.agent._sent_facts = None  # a poll that brings facts is answered at once
+        self.agent._poll(self.api, self.settings)
 
     def renew(self) -> None:
         self.api.renew_identity()
@@ -93,7 +95,7 @@ class Host:
         return twin
 
     def deliver(self, number: int) -> None:
-        """A message of long ago arrives; its answer is read by nobody."""
+        """A message of long ago arrives; its answer is not read."""
         method, path, body, headers = self.stalled.pop(number)
         request = urllib.request.Request(self.url + path, body, headers, method=method)
         with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=15):

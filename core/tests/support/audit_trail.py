@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gpuaas_core.audit import audit_log
+from gpuaas_core.audit import anchoring, audit_log
 from gpuaas_core.audit.chain import GENESIS
 from gpuaas_core.audit.tables import audit as audit_table
 from gpuaas_core.audit.verify import Verdict, verify
-from gpuaas_core.background import audit_checkpoints
-from gpuaas_core.events.tables import event_heads
+from gpuaas_core.counters.tables import event_heads
 from gpuaas_core.http.call import Platform
 from gpuaas_core.kit.db import Database
 from gpuaas_core.migrations.migrate import migrate
@@ -57,7 +56,7 @@ def trail(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open_platform(folder, MovableClock()) as platform:
         for part in (range(1, 101), range(101, 201), range(201, ROWS + 1)):
             write(platform.db, part)
-            assert audit_checkpoints.anchor_due(platform, everything=True) == [TENANT]
+            assert anchoring.anchor_due(platform, everything=True) == [TENANT]
     return folder
 
 

@@ -26,9 +26,9 @@ from gpuaas_core.kit.db import Database, metadata
 from gpuaas_core.migrations.migrate import migrate
 from joserfc import jwt
 from joserfc.jwk import OKPKey
-from sqlalchemy import Connection, event, select
+from sqlalchemy import Connection, event
 
-from core.tests.support import postgres, statements
+from core.tests.support import connections, postgres, statements
 from core.tests.support.echo_app import MANIFEST
 
 ADMIN = "admin@example.com"
@@ -103,7 +103,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="session")
 def refilled(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """On PostgreSQL: the one store that test after test gets, filled anew."""
+    """On PostgreSQL: the one store that test after test gets, filled again."""
     folder = tmp_path_factory.mktemp("refilled")
     copy_store(store, folder)
     return folder
@@ -130,7 +130,7 @@ def store_folder(tmp_path: Path, store: Store, request: pytest.FixtureRequest) -
 
 @pytest.fixture
 def platform(store_folder: Path, clock: MovableClock) -> Iterator[Platform]:
-    with open_platform(store_folder, clock) as platform:
+    with open_platform(store_folder, clock, kept=True) as platform:
         yield platform
 
 
@@ -168,6 +168,17 @@ def copy_store(store: Store, folder: Path) -> None:
         shutil.copy2(path, folder)
 
 
+def prolong_sessions(store: Store, folder: Path) -> None:
+    """For a served core, whose clock is the real one: however long ago the world was made, its tokens are new."""
+    sessions = metadata.tables["sessions"]
+    db = Database(database_url(folder))
+    try:
+        with db.engine.begin() as tx:
+            tx.execute(sessions.update().values(expires_at=sessions.c.expires_at + system_clock() - store.made))
+    finally:
+        db.close()
+
+
 def remove_store(folder: Path) -> None:
     if postgres.CHOSEN:
         postgres.drop(postgres.database_of(folder))
@@ -184,32 +195,15 @@ def looking(folder: Path) -> Iterator[Connection]:
         db.close()
 
 
-def add_machines(folder: Path, like: str, count: int) -> list[str]:
-    """Copies of an allocation and its machine, which never fall silent: for tests that want many. Their ids."""
-    t = metadata.tables
-    db = Database(database_url(folder))
-    try:
-        with db.engine.begin() as tx:
-            held = dict(tx.execute(select(t["allocations"]).where(t["allocations"].c.id == like)).one()._mapping)
-            node = dict(tx.execute(select(t["nodes"]).where(t["nodes"].c.id == held["node_id"])).one()._mapping)
-            node["last_seen_at"] += 86_400_000
-            names = [f"many-{number:06d}" for number in range(count)]
-            tx.execute(t["nodes"].insert(), [node | {"id": f"node_{name}", "name": name} for name in names])
-            rows = [held | {"id": f"alloc_{name}", "node_id": f"node_{name}", "name": name} for name in names]
-            tx.execute(t["allocations"].insert(), rows)
-            q = t["quotas"]
-            used = {"used_allocations": q.c.used_allocations + count, "used_gpus": q.c.used_gpus + count * held["gpus"]}
-            tx.execute(q.update().where(q.c.project_id == held["project_id"]).values(**used))
-    finally:
-        db.close()
-    return [row["id"] for row in rows]
-
-
 @contextlib.contextmanager
-def open_platform(folder: Path, clock: MovableClock, *, flushed: bool = False) -> Iterator[Platform]:
-    """`flushed` is for whoever dies in the middle or measures: it waits for the disk at each commit, as a served core does."""
+def open_platform(
+    folder: Path, clock: MovableClock, *, flushed: bool = False, kept: bool = False
+) -> Iterator[Platform]:
+    """`flushed` is for tests that kill the core or measure it: it waits for the disk at each commit, as a served core does."""
     db = Database(database_url(folder))
     statements.keep(db)
+    if kept and postgres.CHOSEN:
+        connections.keep(db)
     if not (flushed or postgres.CHOSEN):
         event.listen(db.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
     try:
@@ -418,9 +412,26 @@ async def add_node(world: World, name: str) -> tuple[str, Api, OKPKey]:
     return node, machine, key
 
 
+async def poll(node: str, machine: Api, applied: int = 0, acknowledged: int = 0, **more: Any) -> httpx2.Response:
+    """One poll of the machine's agent, which says what trust it has applied."""
+    body = {"applied_generation": applied, "acknowledged_generation": acknowledged} | more
+    return await machine.post(f"/v1/nodes/{node}/poll", body)
+
+
+async def trust_of(node: str, machine: Api) -> dict[str, Any]:
+    """As a machine sees it that has applied nothing yet."""
+    return (await poll(node, machine)).json()["trust"]
+
+
+async def applied(node: str, machine: Api, generation: int) -> None:
+    """The machine says that it has applied this generation."""
+    answer = await poll(node, machine, generation)
+    assert answer.is_success, answer.text
+
+
 async def apply_trust(node: str, machine: Api) -> dict[str, Any]:
-    trust = (await machine.get(f"/v1/nodes/{node}/trust")).json()
-    await machine.ok(f"/v1/nodes/{node}/trust-applied", {"generation": trust["generation"]})
+    trust = await trust_of(node, machine)
+    await applied(node, machine, trust["generation"])
     return trust
 
 

@@ -6,6 +6,7 @@ by SIGKILL from inside (at a statement) or by strace (at a system call). No prod
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -47,7 +48,7 @@ class Prepared:
     body: dict[str, Any]
 
     def fresh(self, folder: Path) -> Path:
-        """The store as it was before the request: a copy of the file, or all rows written anew."""
+        """The store as it was before the request: a copy of the file, or all rows written again."""
         if postgres.CHOSEN:
             postgres.refill(postgres.database_of(self.folder), self.content)
             return self.folder
@@ -88,6 +89,7 @@ def live(what: Prepared, folder: Path, hook: Hook | None = None, *, trace: list[
     begin, go = os.pipe()
     child = os.fork()
     if child == 0:
+        gc.disable()  # a collection would copy the pages of everything that the test process has imported
         status = 1
         try:
             os.close(told)
@@ -171,7 +173,7 @@ def statements(platform: Platform, seen: Callable[[str], None]) -> None:
 
 
 def points(what: Prepared, folder: Path) -> list[str]:
-    """The names of all points, from a life that nobody ends early."""
+    """The names of all points, from a life without a kill."""
     notes = folder.parent / f"{folder.name}.points"
 
     def hook(platform: Platform) -> None:

@@ -103,7 +103,7 @@ class Model:
             self.instance = op["came_from"]
 
     def look(self, now: int) -> None:
-        """Housekeeping: late work nobody holds is lost, other late work is stuck."""
+        """Housekeeping: late work without a holder is lost, other late work is stuck."""
         for op in self.live:
             held = op["status"] == "running" and op["until"] > now
             if not held and op["deadline"] <= now:

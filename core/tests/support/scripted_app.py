@@ -18,7 +18,7 @@ STEPS = 3
 
 
 async def _host(where: str, work: Work, act: int | None = None) -> list[int]:
-    """The steps done so far; with `act` one more is done first, unless somebody newer was there."""
+    """The steps done so far; with `act` one more is done first, unless a newer epoch was there."""
     said = {"operation": work.operation.id, "epoch": work.claim_epoch, "act": act}
     reader, writer = await asyncio.open_unix_connection(where)
     try:

@@ -1,4 +1,7 @@
-"""A core as it runs in the world: a process of its own, a port, a store on disk. It can be killed without warning."""
+"""A core as it runs in the world: a process of its own, a port, a store on disk. It can be killed without warning.
+
+Its process is forked from one that has imported the program (forked_core.py), unless a test asks for the program itself.
+"""
 
 import contextlib
 import os
@@ -7,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -14,15 +18,18 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from core.tests.support.fixtures import Store, World, copy_store, database_url, remove_store
+from core.tests.support.fixtures import Store, World, copy_store, database_url, prolong_sessions, remove_store
+from core.tests.support.forked_core import ForkedCore, forks
 
 PROGRAM = Path(sys.executable).with_name("gpuaas-core")
 
 
 class Served:
+    executed = False  # True: the program itself is started, not a fork of the process that has imported it
+
     def __init__(self, folder: Path, port: int, **settings: str) -> None:
         self.folder, self.port, self.url, self.settings = folder, port, f"http://127.0.0.1:{port}", settings
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | ForkedCore | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -31,12 +38,25 @@ class Served:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command of the platform's operator, on the platform's own machine."""
-        command = [str(PROGRAM), *words]
-        return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=180, check=False)
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            process = self._started(list(words), out.fileno(), err.fileno())
+            try:
+                code = process.wait(180)
+            finally:
+                process.kill()
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(list(words), code, out.read(), err.read())
+
+    def _started(self, words: list[str], out: int, err: int) -> "subprocess.Popen[bytes] | ForkedCore":
+        environment = self.environment
+        if forks(environment) and not self.executed:
+            return ForkedCore(words, environment, out, err)
+        return subprocess.Popen([PROGRAM, *words], env=environment, stdout=out, stderr=err)
 
     def start(self) -> None:
         with (self.folder / "core.log").open("ab") as log:
-            self.process = subprocess.Popen([PROGRAM, "serve"], env=self.environment, stdout=log, stderr=log)
+            self.process = self._started(["serve"], log.fileno(), log.fileno())
         deadline = time.monotonic() + 120
         while not self._ready():
             assert self.process.poll() is None, (self.folder / "core.log").read_text()
@@ -71,6 +91,7 @@ class Served:
 @contextlib.contextmanager
 def serving(store: Store, folder: Path, **settings: str) -> Iterator[Served]:
     copy_store(store, folder)
+    prolong_sessions(store, folder)
     served = Served(folder, free_port(), **settings)
     try:
         served.start()
@@ -80,7 +101,7 @@ def serving(store: Store, folder: Path, **settings: str) -> Iterator[Served]:
 
 
 def free_port() -> int:
-    """Below those that this machine's own connections are given: nobody takes it before it is bound."""
+    """Below those that this machine's own connections are given: no other process takes it before it is bound."""
     while True:
         port = 10_000 + secrets.randbelow(10_000)
         with socket.socket() as probe, contextlib.suppress(OSError):

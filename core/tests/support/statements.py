@@ -1,6 +1,6 @@
 """What SQL became of each statement, kept for all stores of this process.
 
-Every test opens a store of its own, and compiling the same statements anew was a third of its time.
+Every test opens a store of its own, and compiling the same statements again was a third of its time.
 """
 
 from typing import Any

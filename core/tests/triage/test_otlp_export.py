@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from gpuaas_core.background import otlp_export
-from gpuaas_core.background.otlp_export import MOST_WAITING, OtlpExport
 from gpuaas_core.http.request_log import Seen
 from gpuaas_core.kit.correlation import correlate
+from gpuaas_core.triage import otlp_export
+from gpuaas_core.triage.otlp_export import MOST_WAITING, OtlpExport
 from prometheus_client import CollectorRegistry, generate_latest
 
 from core.tests.support.fixtures import Store, copy_store, remove_store
@@ -88,7 +88,7 @@ def counted(export: OtlpExport, name: str, signal: str = "traces") -> float:
     return registry.get_sample_value(f"gpuaas_otlp_{name}_total", {"signal": signal}) or 0.0
 
 
-async def test_a_receiver_that_is_away_blocks_nobody_and_what_is_lost_is_counted(
+async def test_a_receiver_that_is_away_blocks_no_request_and_what_is_lost_is_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(otlp_export, "PATIENCE_S", (0.01, 0.01))

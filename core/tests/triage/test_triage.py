@@ -112,7 +112,7 @@ async def test_the_timeline_is_in_the_order_of_time(watched: World, lines: Reque
     assert moments == sorted(moments)
 
 
-async def test_nobody_sees_more_than_they_may(world: World) -> None:
+async def test_a_caller_sees_no_more_than_they_may(world: World) -> None:
     await failed_deploy(world)
     viewer = await triage(world.viewer)
     assert "decision" not in {entry["kind"] for entry in viewer["timeline"]}, "the audit trail is not the viewer's"
@@ -149,7 +149,7 @@ async def test_a_denial_is_told_with_what_to_do(watched: World, lines: RequestLi
     assert kinds == ["request", "decision"]
 
 
-async def test_a_refused_request_is_told_to_whoever_sent_it(watched: World, lines: RequestLines) -> None:
+async def test_a_refused_request_is_explained_to_its_sender(watched: World, lines: RequestLines) -> None:
     body = watched.deploy_body("alloc_" + "0" * 26)
     path = f"/v1/projects/{watched.red}/instances"
     await watched.boss.post(path, body, headers={"X-Correlation-Id": ID})

@@ -1,3 +1,3 @@
-"""The lab: real hosts on one Linux machine, for `make up` and for every test that needs a host to break."""
+"""The lab: real hosts on one Linux machine, for `make up` and for tests that break hosts."""
 
 __version__ = "0.1.0"

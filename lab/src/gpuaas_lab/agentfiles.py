@@ -1,4 +1,4 @@
-"""Installs the agent on a host as an operator would: its package tree, then its own `install`, which starts it."""
+"""Installs the agent on a host as an operator would: copies its package, then runs its `install`, which starts it."""
 
 import importlib.util
 import io
@@ -27,7 +27,7 @@ def install(lab: Lab, host: str, settings: dict[str, str]) -> None:
 
 
 def package() -> bytes:
-    """The agent's source tree as a tar archive, from where it is installed on this machine."""
+    """Return the agent's source tree as a tar archive, from its installation on this machine."""
     spec = importlib.util.find_spec("gpuaas_agent")
     if spec is None or not spec.submodule_search_locations:
         raise EnrolFailed("The agent package is not installed on this machine.", "uv pip install -e agent")

@@ -1,6 +1,6 @@
-"""Finds where this machine gets its own Debian packages, so the image comes from the same place.
+"""Finds the Debian sources of this machine, so that the image is built from the same ones.
 
-Both apt formats are read (one line, and deb822). No mirror is written in this repository; GPUAAS_LAB_MIRROR and
+Both apt formats are read (one line, and deb822). This repository names no mirror; GPUAAS_LAB_MIRROR and
 GPUAAS_LAB_SUITE override what is found.
 """
 
@@ -17,7 +17,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class Source:
-    """One apt source: enough for debootstrap and for a one-line sources.list."""
+    """One apt source, with the fields that debootstrap and a one-line sources.list need."""
 
     uri: str
     suite: str
@@ -30,7 +30,7 @@ class Source:
 
 
 def release_name(os_release: Path = Path("/etc/os-release")) -> str:
-    """bookworm, unless the machine runs something newer or GPUAAS_LAB_SUITE says otherwise."""
+    """Return the release for the image: GPUAAS_LAB_SUITE, else this machine's own codename, else bookworm."""
     if suite := os.environ.get("GPUAAS_LAB_SUITE"):
         return suite
     found = re.search(r"^VERSION_CODENAME=\"?(\w+)", os_release.read_text() if os_release.exists() else "", re.M)
@@ -38,7 +38,7 @@ def release_name(os_release: Path = Path("/etc/os-release")) -> str:
 
 
 def find(codename: str, apt: Path = Path("/etc/apt")) -> list[Source]:
-    """The main archive first, then its updates and security suites."""
+    """Return the apt sources: the main archive first, then its updates and security suites."""
     if mirror := os.environ.get("GPUAAS_LAB_MIRROR"):
         return [Source(mirror, codename, ("main",))]
     wanted = (codename, f"{codename}-updates", f"{codename}-security")

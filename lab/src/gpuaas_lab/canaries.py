@@ -1,4 +1,4 @@
-"""Markers in place of secrets, and a search that finds them in any encoding."""
+"""Canaries: marker values used in place of secrets, and a search that finds them in any encoding."""
 
 import base64
 import contextlib
@@ -14,7 +14,7 @@ SHORTEST = 8  # less of a marker than this proves nothing
 
 
 def forms(marker: bytes) -> dict[str, bytes]:
-    """The marker in every encoding: base64 at each of its three offsets, in both alphabets, and others."""
+    """Return the marker in every encoding: base64 at each of its three offsets, in both alphabets, and others."""
     found = {"raw": marker, "hex": marker.hex().encode(), "HEX": marker.hex().upper().encode()}
     for shift in range(3):
         # Characters at the edges also encode bits of the neighbouring text, so leave them out.
@@ -29,7 +29,7 @@ def forms(marker: bytes) -> dict[str, bytes]:
 
 @dataclass
 class Canaries:
-    """By name; a marker has characters that look different in a URL and in JSON."""
+    """Markers by name. A marker contains characters that URLs and JSON escape differently."""
 
     marks: dict[str, bytes] = field(default_factory=dict)
 
@@ -38,14 +38,14 @@ class Canaries:
         return self.watch(name, mark)
 
     def watch(self, name: str, value: str | bytes) -> str:
-        """A secret created elsewhere: an issued token, the private half of a key."""
+        """Also search for a secret that was created elsewhere: an issued token, the private half of a key."""
         raw = value.encode() if isinstance(value, str) else value
         assert len(raw) >= SHORTEST, f"{name} is too short to search for"
         self.marks[name] = raw
         return value if isinstance(value, str) else ""
 
     def hits(self, places: Iterable[tuple[str, bytes]], *, but: Iterable[str] = ()) -> list[str]:
-        """`but`: names of secrets that are allowed there."""
+        """Return where markers were found. `but` names the secrets that are allowed there."""
         looked = [(name, form, sought) for name, mark in self.marks.items() for form, sought in forms(mark).items()]
         left = [one for one in looked if one[0] not in set(but)]
         return [
@@ -64,6 +64,6 @@ def under(folder: Path, *, but: Iterable[str] = ()) -> Iterator[tuple[str, bytes
 
 
 def process(pid: int) -> Iterator[tuple[str, bytes]]:
-    """What any user of the host can read of a process, and what root can."""
+    """Yield the command line of a process, which any user can read, and its environment, which root can read."""
     for name in ("cmdline", "environ"):
         yield f"{name} of {pid}", Path(f"/proc/{pid}/{name}").read_bytes()

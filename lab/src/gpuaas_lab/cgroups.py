@@ -1,8 +1,8 @@
-"""One cgroup per host, made before the host starts.
+"""One cgroup per host, created before the host starts.
 
-systemd-nspawn puts its payload below the cgroup it was started in. Without a cgroup of its own, every host on a
-machine whose PID 1 is not systemd would share one payload cgroup, and see the other hosts' services as its own.
-The cgroup is also how `down` finds every process of a host, even when nothing was recorded.
+systemd-nspawn puts its payload below the cgroup it was started in. Without a cgroup of its own, every host on a machine
+whose PID 1 is not systemd would share one payload cgroup, and would see the other hosts' services as its own. `down`
+also uses the cgroup to find every process of a host, even if no record exists.
 """
 
 import os
@@ -18,7 +18,8 @@ MOUNTS = Path("/proc/self/mounts")
 
 
 def hierarchies() -> list[Path]:
-    """Where cgroups are made: the unified tree, or the v1 systemd tree (plus the v2 one beside it)."""
+    """Return the folders where cgroups are created: the unified tree, or the v1 systemd tree (plus the v2 tree beside
+    it)."""
     found = [line.split() for line in MOUNTS.read_text().splitlines()]
     unified = [Path(mount[1]) for mount in found if mount[2] == "cgroup2"]
     legacy = [Path(mount[1]) for mount in found if mount[2] == "cgroup" and "name=systemd" in mount[3].split(",")]
@@ -31,13 +32,13 @@ def hierarchies() -> list[Path]:
 
 
 class HostCgroup:
-    """The cgroup of one host, in every tree that matters."""
+    """The cgroup of one host, in every hierarchy in use."""
 
     def __init__(self, lab: str, host: str) -> None:
         self.folders = [tree / cgroup_name(lab) / host for tree in hierarchies()]
 
     def make(self, child: str = "") -> list[str]:
-        """Create it and return the files a process writes its id to in order to join."""
+        """Create the cgroup and return the files to which a process writes its id in order to join."""
         for folder in self.folders:
             (folder / child).mkdir(parents=True, exist_ok=True)
         return [str(folder / child / "cgroup.procs") for folder in self.folders]
@@ -46,19 +47,20 @@ class HostCgroup:
         return {pid for folder in self.folders for pid in _pids(folder / child)}
 
     def stop_all(self) -> None:
-        """Hold every process of the host where it is. Twice, because a process may fork during the first round."""
+        """Stop every process of the host with SIGSTOP, in two rounds, because a process may fork during the first."""
         for _ in range(2):
             for pid in self.pids("payload"):
                 processes.stop_while(pid, lambda pid=pid: pid in self.pids("payload"))
 
     def kill_all(self, timeout: float = 10) -> bool:
-        """The host's own processes first: its nspawn then ends by itself and clears its lock files away."""
+        """Kill the host's own processes first, so that its nspawn ends by itself and removes its lock files. Returns
+        True if none is left."""
         if self.pids("payload"):
             processes.wait_until(lambda: self._killed("payload") and not self.pids(), 2)
         return processes.wait_until(self._killed, timeout)
 
     def _killed(self, child: str = "") -> bool:
-        """One round; a fork may win it."""
+        """Kill all processes once. Returns True if none is left; a process may have forked meanwhile."""
         for pid in self.pids(child):
             processes.kill_while(pid, lambda pid=pid: pid in self.pids(child))
         return not self.pids(child)
@@ -80,7 +82,7 @@ def remove_lab(lab: str) -> bool:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Deepest first. os.walk shrugs when a cgroup vanishes while we look."""
+    """Return the cgroup's folders, deepest first. os.walk ignores a cgroup that disappears meanwhile."""
     return [Path(path) for path, _, _ in os.walk(folder, topdown=False)]
 
 

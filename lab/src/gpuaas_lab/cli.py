@@ -1,4 +1,4 @@
-"""`gpuaas-lab`: the lab for people and scripts. Holds no logic: every command is one call of `hosts.Lab`."""
+"""The program `gpuaas-lab`, for people and scripts. It contains no logic: every command is one call of `hosts.Lab`."""
 
 import json
 import os

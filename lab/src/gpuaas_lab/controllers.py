@@ -1,6 +1,6 @@
 """A network namespace for an app controller: on the bridge, no default route.
 
-The test "an app controller needs only the public API and its hosts" runs the controller in here.
+The test "an app controller needs only the public API and its hosts" runs the controller in it.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from gpuaas_lab.state import State
 
 @dataclass(frozen=True)
 class ControllerNamespace:
-    """Run something in it with `[*space.prefix, "program", ...]`."""
+    """A network namespace. Run a program in it with `[*space.prefix, "program", ...]`."""
 
     name: str
     address: str
@@ -24,7 +24,7 @@ class ControllerNamespace:
 
 
 def ensure(state: State, name: str) -> ControllerNamespace:
-    """Recorded before it is made; removed by `down`."""
+    """Create the namespace unless it exists. It is recorded first, so that `down` removes it."""
     short = valid_name("controller", name.removeprefix("gpuaas-"))
     record = state.load_lab()
     assert record is not None

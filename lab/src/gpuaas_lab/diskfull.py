@@ -1,4 +1,4 @@
-"""Fills a host's disk, and frees it: the error "no space left on device" as the host sees it."""
+"""Fills a host's disk so that it gets "no space left on device", and frees it again."""
 
 from typing import TYPE_CHECKING
 

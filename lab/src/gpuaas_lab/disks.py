@@ -1,7 +1,7 @@
-"""A host's root file system: the shared image below, the host's own changes above (overlay).
+"""A host's root file system: an overlay of the host's own changes over the shared image.
 
-The changes live on this machine's disk, or, for a host with a limited disk, in a tmpfs of that size: then the host can
-really run out of space without harming anyone.
+The changes are on this machine's disk or, for a host with a limited disk, in a tmpfs of that size, so that the host can
+run out of space without affecting this machine.
 """
 
 import os
@@ -12,7 +12,7 @@ from gpuaas_lab.run import run, succeeds
 
 
 def attach(folder: Path, image: Path, disk_mb: int | None) -> Path:
-    """Mount the host's root below `folder` and return it. Does nothing when it is mounted."""
+    """Mount the host's root below `folder` and return its path. Does nothing if it is mounted."""
     root, changes = folder / "root", folder / "changes"
     for path in (root, changes):
         path.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def attach(folder: Path, image: Path, disk_mb: int | None) -> Path:
 
 
 def detach(folder: Path) -> None:
-    """Unmount the root, keep the changes."""
+    """Unmount the root and keep the changes."""
     unmount(folder / "root")
 
 
@@ -38,7 +38,7 @@ def unmount(path: Path) -> None:
 
 
 def mounts_below(folder: Path) -> list[Path]:
-    """Deepest first. Paths are read from the kernel, not guessed from state."""
+    """Return the mounts below a folder, deepest first, as read from the kernel."""
     prefix = f"{folder}/"
     points = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     decoded = [point.encode().decode("unicode_escape") for point in points]
@@ -46,7 +46,7 @@ def mounts_below(folder: Path) -> list[Path]:
 
 
 def erase(folder: Path) -> None:
-    """Delete a host's folder; refuses while something is mounted in it, so that it never deletes through a mount."""
+    """Delete a host's folder. Refuses while something is mounted below it, so that no mounted files are deleted."""
     for point in mounts_below(folder):
         unmount(point)
     if mounts_below(folder):

@@ -1,7 +1,7 @@
-"""Enrols lab hosts through the public API: a one-time token per host, then the agent does the rest.
+"""Enrols lab hosts through the public API: creates a one-time token per host and starts the agent, which enrols itself.
 
-Uses the SDK with a person's bearer token. Safe to repeat: a host that is already a node of this platform
-keeps its identity and only gets the agent's current files. Called by `gpuaas-lab enrol` and by `make up`.
+Uses the SDK with a person's bearer token. Safe to repeat: a host that is already a node of this platform keeps its
+identity and only gets the agent's current files. Called by `gpuaas-lab enrol` and by `make up`.
 """
 
 import json
@@ -25,7 +25,7 @@ READY_TIMEOUT = 180
 
 @dataclass(frozen=True)
 class Enrolled:
-    """A host and the node it became."""
+    """A host and its node."""
 
     host: str
     node_id: str
@@ -44,7 +44,7 @@ def sign_in(api: str, token: str) -> "Client":
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error of the platform into a lab error with the platform's message."""
+    """Convert an error of the platform into a lab error with the platform's message."""
     from gpuaas_sdk.client.errors import GpuaasError
 
     try:
@@ -55,7 +55,8 @@ def explained() -> Iterator[None]:
 
 
 def enrol(lab: Lab, host: str, client: "Client", tenant_id: str, api: str, gpu_model: str = "lab") -> None:
-    """Invite the host (unless it is a node of this tenant already), put the agent on it and start it. Does not wait."""
+    """Create an enrolment (unless the host is a node of this tenant already), install the agent and start it. Does not
+    wait."""
     lab.allow_port(urlsplit(api).port or (443 if api.startswith("https") else 80))
     settings = {"api": api, "gpu_model": gpu_model}
     if not _is_node(lab, host, client, tenant_id):
@@ -66,7 +67,7 @@ def enrol(lab: Lab, host: str, client: "Client", tenant_id: str, api: str, gpu_m
 def enrol_all(
     lab: Lab, client: "Client", tenant_id: str, api: str, hosts: Sequence[str] = (), gpu_model: str = "lab"
 ) -> list[Enrolled]:
-    """Every host that is up (or the named ones) becomes a ready node."""
+    """Enrol every running host (or the named ones) and wait until each is a ready node."""
     chosen = list(hosts) or [host.name for host in lab.status() if host.state == "up"]
 
     def enrol_host(host: str) -> Enrolled:
@@ -94,7 +95,7 @@ def wait_ready(lab: Lab, host: str, client: "Client", timeout: float = READY_TIM
 
 
 def tenant_id(client: "Client", tenant: str) -> str:
-    """By id, slug or name."""
+    """Return the id of a tenant given by id, slug or name."""
     if tenant.startswith("ten_"):
         return tenant
     found = {item.id for item in client.whoami().tenants if tenant in (item.slug, item.name)}
@@ -108,7 +109,7 @@ def as_json(nodes: Sequence[Enrolled]) -> str:
 
 
 def _is_node(lab: Lab, host: str, client: "Client", tenant: str) -> bool:
-    """Only of this platform and tenant; a node of an earlier platform does not count."""
+    """Return True if the host is a node of this platform and tenant; a node of an earlier platform does not count."""
     from gpuaas_sdk.client.errors import Denied, NotFound
 
     node_id = agentfiles.node_id(lab, host)
@@ -119,7 +120,8 @@ def _is_node(lab: Lab, host: str, client: "Client", tenant: str) -> bool:
 
 
 def _invite(lab: Lab, host: str, client: "Client", tenant: str) -> dict[str, str]:
-    """Under the host's own name or, when an earlier host had it, the name with a piece of its machine id."""
+    """Create an enrolment under the host's name or, if an earlier host had it, the name with a part of its machine
+    id."""
     from gpuaas_sdk.client.errors import Conflict
 
     labels = {"lab": lab.name}

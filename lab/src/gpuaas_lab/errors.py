@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 
 class LabError(Exception):
-    """Base: `str(error)` is the sentence; `way_out` says what the person can do now."""
+    """Base class: `str(error)` is the sentence, `way_out` is what the person can do now."""
 
     exit = 1
 

@@ -1,4 +1,4 @@
-"""Restricts what a lab host reaches on this machine: the API port, ping, and replies.
+"""Restricts what a lab host can reach on this machine: the API port, ping, and replies.
 
 One nftables table per lab, replaced as a whole in one transaction, so there is no moment without rules.
 """

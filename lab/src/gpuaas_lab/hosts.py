@@ -1,4 +1,4 @@
-"""The lab as Python: what `make up`, the CLI and the tests use.
+"""The lab as a Python API, used by `make up`, the CLI and the tests.
 
     lab = Lab()
     for host in lab.up(3):
@@ -72,7 +72,7 @@ class Lab:
         subnet: str | None = None,
         timeout: float = 240,
     ) -> list[HostStatus]:
-        """Start hosts prefix1..prefixN until they answer on port 22; running hosts are kept."""
+        """Start hosts prefix1..prefixN and wait until they answer on port 22; running hosts are kept."""
         built = self.ensure_image()
         names = [valid_name("host", f"{prefix}{number}") for number in range(1, hosts + 1)]
         options = {"gpus": gpus, "disk_mb": disk_mb, "without_packages": list(without_packages)}
@@ -95,7 +95,7 @@ class Lab:
         return [self._status(record.plan, host) for host in self.state.load_hosts().values()] if record else []
 
     def exec(self, host: str, argv: Sequence[str], timeout: float = 60, input: bytes | None = None) -> Result:
-        """Run a command as root inside the host; the exit code is in the result, a time-out raises ExecTimeout."""
+        """Run a command as root inside the host. The exit code is in the result; a timeout raises ExecTimeout."""
         leader, cgroup = self._entrance(host)
         return inside.execute(leader, cgroup, argv, timeout=timeout, input=input)
 
@@ -104,7 +104,7 @@ class Lab:
         return inside.attach(leader, cgroup, argv, timeout=timeout)
 
     def push(self, host: str, path: str, data: bytes, mode: int = 0o644, timeout: float = 30) -> None:
-        """Write a file on the host atomically; folders are created."""
+        """Write a file on the host atomically; missing folders are created."""
         leader, cgroup = self._entrance(host)
         result = inside.put(leader, cgroup, path, data, mode, timeout)
         if result.exit != 0:
@@ -113,12 +113,12 @@ class Lab:
             )
 
     def poweroff(self, host: str) -> None:
-        """Power loss: cut the network, then kill every process at once. The disk is kept."""
+        """Simulate a power loss: cut the network, then kill every process at once. The disk is kept."""
         with self.state.locked():
             self._machine(host).power_off()
 
     def boot(self, host: str, timeout: float = 240) -> HostStatus:
-        """Power on again: same disk, same address."""
+        """Boot the host again, with the same disk and address."""
         with self.state.locked():
             machine = self._machine(host)
             self._boot_all(machine.plan, [machine.record], timeout)
@@ -134,7 +134,7 @@ class Lab:
             network.plug_cable(self._machine(host).cable)
 
     def controller_namespace(self, name: str = "ctl") -> controllers.ControllerNamespace:
-        """A network namespace for an app controller that reaches only the hosts and the API."""
+        """Return a network namespace for an app controller that reaches only the hosts and the API."""
         preflight.check()
         with self.state.locked():
             self._ensure_network(None, None)
@@ -148,7 +148,7 @@ class Lab:
                 self._ensure_network([*record.api_ports, port], None)
 
     def fill_disk(self, host: str) -> None:
-        """Make the host's root file system really full (needs a host with disk_mb)."""
+        """Fill the host's root file system (needs a host with disk_mb)."""
         diskfull.fill(self, self._record(host))
 
     def free_disk(self, host: str) -> None:

@@ -1,6 +1,6 @@
-"""Builds the image every host starts from, once, into a cache outside the repository.
+"""Builds the image of all hosts, once, into a cache outside the repository.
 
-The machine's own apt fetches the packages (its proxy, certificates and credentials are honoured and none of them enters
+The machine's own apt fetches the packages (with its proxy, certificates and credentials, none of which is copied into
 the image); the image's own dpkg installs them. Everything happens under a temporary name in private namespaces and is
 renamed at the end: a crash leaves nothing in use, no mount and, thanks to the parent-death signal, no process.
 """
@@ -29,7 +29,7 @@ def path_for(recipe: Recipe) -> Path:
 
 
 def ensure(say: Say) -> Path:
-    """The path of a complete image, built now if need be."""
+    """Return the path of a complete image, built now if needed."""
     recipe = Recipe.load(aptsources.release_name())
     image = path_for(recipe)
     if image.is_dir():
@@ -41,7 +41,7 @@ def ensure(say: Say) -> Path:
 
 
 def remove_all() -> None:
-    """Images, half-built ones and the lock file."""
+    """Delete images, incomplete images and the lock file."""
     root = places.cache_root()
     for path in root.glob("image-*"):
         shutil.rmtree(path, ignore_errors=True)
@@ -144,7 +144,7 @@ def _machine_env() -> dict[str, str]:
 
 
 def _proxy() -> dict[str, str]:
-    """debootstrap downloads with wget, which does not read apt's configuration: hand the proxy over."""
+    """Return the proxy of apt's configuration, which wget (used by debootstrap) does not read."""
     found = {}
     for scheme in ("http", "https"):
         words = ["apt-config", "shell", "PROXY", f"Acquire::{scheme}::Proxy"]

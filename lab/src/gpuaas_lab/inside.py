@@ -1,7 +1,6 @@
-"""Runs commands inside a host as root, through its namespaces: no sshd, no key, no trust needed.
+"""Runs commands inside a host as root, through its namespaces: without sshd and without a key.
 
-Hosts trust only the platform's SSH authority. The lab therefore has no key to a host; being root on the machine that
-carries it is enough.
+Hosts trust only the platform's SSH authority. The lab has no key for a host; root on this machine is enough.
 """
 
 import os
@@ -38,7 +37,7 @@ def execute(
 
 
 def attach(leader: Process, cgroup: HostCgroup, argv: Sequence[str], *, timeout: float | None) -> int:
-    """With this terminal's own input and output; returns the exit code."""
+    """Run a command with this terminal's own input and output. Returns the exit code."""
     env = {**HOST_ENV, "TERM": os.environ.get("TERM", "dumb")}
     if not argv:
         argv = SHELL if sys.stdin.isatty() else ["bash"]
@@ -63,7 +62,7 @@ def _command(leader: Process, cgroup: HostCgroup, argv: Sequence[str]) -> list[s
 
 
 def _kill_tree(pid: int) -> None:
-    """Children first: nsenter's child lives in the host and would outlast it."""
+    """Kill a process and its children, children first: nsenter's child runs in the host and would outlive it."""
     process = Process.of(pid)
     while process and (child := process.first_child):
         _kill_tree(child.pid)

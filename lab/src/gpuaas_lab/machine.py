@@ -1,9 +1,8 @@
 """Boots and stops one host: systemd-nspawn with the host's own overlay, namespace and cgroup.
 
-The supervisor (a few lines of shell around systemd-nspawn) survives this process: own session, output in the console
-log. It starts nspawn again when the host reboots itself.
-Power loss is SIGKILL for the leader (the host's PID 1, with which its whole process tree dies), after its cable was cut
-and all its processes were stopped.
+The supervisor, a short shell script around systemd-nspawn, runs in its own session, writes to the console log and
+outlives this process. It starts nspawn again when the host reboots itself. A power loss is simulated by cutting the
+network, stopping all processes, then killing the leader (the host's PID 1) and with it the whole process tree.
 """
 
 from pathlib import Path
@@ -40,7 +39,7 @@ HOSTS_FILE = """\
 
 
 class Machine:
-    """One host as a thing that can be switched on and off. The caller holds the lab's lock."""
+    """One host that can be switched on and off. The caller holds the lab's lock."""
 
     def __init__(self, state: State, plan: Plan, record: HostRecord) -> None:
         self.state, self.plan, self.record = state, plan, record
@@ -53,7 +52,7 @@ class Machine:
 
     @property
     def leader(self) -> Process | None:
-        """The host's PID 1. Read each time, because it changes when the host reboots itself."""
+        """Return the host's PID 1. It is read each time, because it changes when the host reboots itself."""
         return leader_of(self.record)
 
     @property
@@ -71,9 +70,10 @@ class Machine:
         self._record_processes()
 
     def power_off(self) -> None:
-        """Like pulling the plug; the disk stays.
+        """Simulate a power loss; the disk stays.
 
-        All processes stop first: while PID 1 dies, no other process may see its sockets close and write that down.
+        All processes are stopped first: while PID 1 dies, no other process may notice closed sockets and write to the
+        disk.
         """
         network.pull_cable(self.cable)
         self.cgroup.stop_all()
@@ -97,7 +97,7 @@ class Machine:
         (self.folder / "supervisor.pid").unlink(missing_ok=True)
 
     def _personalise(self, root: Path) -> None:
-        """What makes this copy of the image a host: its name and its GPUs. Written once, then the host's own."""
+        """Write the host's name and GPUs into its copy of the image, once."""
         if self.record.prepared and (root / "etc/hostname").exists():
             return
         name, address = self.record.name, self.plan.address(self.record.number)
@@ -152,14 +152,16 @@ class Machine:
 
 
 def leader_of(record: HostRecord) -> Process | None:
-    """The child of systemd-nspawn, itself a child of the supervisor; if those were killed, the recorded process."""
+    """Return the child of systemd-nspawn, which is a child of the supervisor; if those were killed, the recorded
+    process."""
     nspawn = record.supervisor.first_child if record.supervisor else None
     candidates = (nspawn.first_child if nspawn else None, record.leader)
     return next((process for process in candidates if process and process.alive and process.is_init), None)
 
 
 def stop_processes(record: HostRecord | None, cgroup: HostCgroup) -> None:
-    """Leader first: then nspawn ends by itself and clears its own files away. Then all processes left in the cgroup."""
+    """Kill the leader first, so that nspawn ends by itself and removes its files; then all processes left in the
+    cgroup."""
     if record and (leader := leader_of(record)):
         leader.kill()
         if record.supervisor:

@@ -1,7 +1,8 @@
-"""The lab's network: a bridge in the machine's own namespace, one namespace with one cable per host, and no way out.
+"""The lab's network: a bridge on this machine, and per host a network namespace with one link to it. There is no route
+out.
 
 Hosts have no default route and there is no NAT: they reach only each other and, on the bridge's address, what the
-firewall lets through. Every function looks first and then does, so it can be repeated after a crash.
+firewall allows. Every function checks the current state first, so it can be repeated after a crash.
 """
 
 import json
@@ -28,7 +29,7 @@ def ensure_bridge(plan: Plan) -> None:
 
 
 def plug_in(plan: Plan, name: str, number: int) -> str:
-    """Make the namespace `name` and lay its cable to the bridge; returns the namespace's name."""
+    """Create the namespace `name` and its link to the bridge. Returns the namespace's name."""
     space, cable = namespace(plan.lab, name), plan.veth(number)
     if not namespace_usable(space):
         run(["ip", "netns", "del", space], check=False)
@@ -45,12 +46,12 @@ def plug_in(plan: Plan, name: str, number: int) -> str:
 
 
 def pull_cable(cable: str) -> None:
-    """Cut the cable first when power is lost: peers then see silence, not closed connections."""
+    """Cut a host's link. On power loss this comes first, so that peers see silence instead of closed connections."""
     _unless_gone(["ip", "link", "set", cable, "down"], lambda: link_exists(cable))
 
 
 def plug_cable(cable: str) -> None:
-    """In again after `pull_cable`, with the host still running at its other end."""
+    """Restore the link after `pull_cable`; the host is still running."""
     run(["ip", "link", "set", cable, "up"])
 
 
@@ -66,7 +67,7 @@ def delete_link(name: str) -> None:
 
 
 def _unless_gone(argv: list[str], exists: Callable[[], bool]) -> None:
-    """The kernel may take a link away between our look and our act: that is no failure."""
+    """Run a command and ignore its failure if the kernel removed the link meanwhile."""
     if exists():
         result = run(argv, check=False)
         if result.exit != 0 and exists():
@@ -82,12 +83,13 @@ def namespace_exists(name: str) -> bool:
 
 
 def namespace_usable(name: str) -> bool:
-    """A plain file left in /run/netns after a reboot is no namespace."""
+    """Return True if the name is a live namespace, not a plain file that a reboot left in /run/netns."""
     return namespace_exists(name) and succeeds(["ip", "-n", name, "link", "show", "lo"])
 
 
 def our_links(lab: str, slot: int | None) -> list[str]:
-    """Links with the lab's tag, plugged into its bridge, or (tag not yet written) named for its slot. Bridge last."""
+    """Return the lab's links, by its tag, its bridge or (if the tag is not written yet) the name of its slot. The
+    bridge is last."""
     found = _links()
     tagged = {link["ifname"] for link in found if link.get("ifalias") == link_tag(lab)}
     bridges = {link["ifname"] for link in found if link["ifname"] in tagged and _is_bridge(link)}
@@ -99,7 +101,7 @@ def our_links(lab: str, slot: int | None) -> list[str]:
 
 
 def our_namespaces(lab: str) -> list[str]:
-    """Names without the prefix: hosts and controllers alike."""
+    """Return the namespaces of hosts and controllers, without the lab's prefix."""
     prefix = namespace_prefix(lab)
     found = sorted(path.name for path in NETNS.glob("*")) if NETNS.is_dir() else []
     return [name.removeprefix(prefix) for name in found if name.startswith(prefix)]

@@ -1,4 +1,4 @@
-"""A real custody server (OpenBao) for tests and labs, its store on disk: it can be stopped and come back as it was."""
+"""Runs a real OpenBao server for tests and labs. Its store is on disk, so that it can be stopped and restarted."""
 
 import contextlib
 import socket
@@ -48,7 +48,8 @@ class Bao:
             self._process = None
 
     def prepare(self) -> dict[str, str]:
-        """What an operator sets up once: the transit key, a policy for exactly it, an AppRole for the core."""
+        """Set up what an operator sets up once: the transit key, a policy for only that key, an AppRole for the
+        core."""
         client = hvac.Client(url=self.address, token=self.root_token, timeout=30)
         client.sys.enable_secrets_engine("transit")
         client.secrets.transit.create_key("gpuaas", key_type="aes256-gcm96")

@@ -1,4 +1,4 @@
-"""Every name and address of a lab, derived from its name and slot: no I/O here.
+"""The names and addresses of a lab, derived from its name and slot, without input or output.
 
 Because names are derived, `down` can find what belongs to a lab even when the state files are lost. The default lab has
 slot 0 (bridge gpuaas0, 10.88.0.0/24); another lab gets the lowest free slot N (gpuaasN, 10.88.N.0/24), so several
@@ -62,11 +62,12 @@ class Plan:
         return link_tag(self.lab)
 
     def veth(self, number: int) -> str:
-        """The machine's end of the cable; `number` is the last octet of the host's address."""
+        """Return the name of this machine's end of the link; `number` is the last octet of the host's address."""
         return f"{veth_prefix(self.slot)}{number}"
 
     def mac(self, number: int) -> str:
-        """Fixed per address, so that a host which comes back is found without waiting for ARP."""
+        """Return the MAC address for an IP address. It is fixed, so that a restarted host is reached without waiting
+        for ARP."""
         return f"02:67:70:75:{self.slot:02x}:{number:02x}"
 
     def address(self, number: int) -> IPv4Address:
@@ -85,7 +86,8 @@ def veth_prefix(slot: int) -> str:
 
 
 def namespace(lab: str, name: str) -> str:
-    """Network namespace and nspawn machine name. A dot is in no lab or host name, so labs cannot meet."""
+    """Return the name of the network namespace and of the nspawn machine. The dot in it prevents clashes between labs,
+    since lab and host names have none."""
     return f"{namespace_prefix(lab)}{name}"
 
 
@@ -106,7 +108,7 @@ def cgroup_name(lab: str) -> str:
 
 
 def free_number(taken: Collection[int], first: int, last: int = LAST_HOST) -> int:
-    """The lowest free last octet from `first` on."""
+    """Return the lowest free last octet, starting at `first`."""
     for number in range(first, last + 1):
         if number not in taken:
             return number

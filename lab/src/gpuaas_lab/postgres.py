@@ -1,7 +1,7 @@
 """A private PostgreSQL server for tests: no existing server is needed or changed.
 
-It is reached through a socket in its folder, ends with the process that started it, however that ends, and the next one
-removes the folder a crash left behind.
+It listens on a socket in its folder and ends with the process that started it, even if that is killed. The next server
+removes folders that a crash left behind.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class Cluster:
         self.serve()
 
     def serve(self) -> None:
-        """Also again, after `halt`."""
+        """Start the server, also again after `halt`."""
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": self.folder,
@@ -83,7 +83,7 @@ class Cluster:
 
 
 def remove_leftovers() -> None:
-    """Folders whose process is gone; the server in them went with it."""
+    """Delete folders whose process has ended; their server ended with it."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             if not Path(f"/proc/{int((folder / OWNER).read_text())}").exists():
@@ -95,7 +95,8 @@ def _account() -> pwd.struct_passwd:
 
 
 def _as_postgres() -> list[str]:
-    """PostgreSQL refuses to run as root. It gets a fast shutdown when we die, whatever kills us."""
+    """Return the prefix that runs a command as user postgres, since PostgreSQL refuses to run as root. The server gets
+    a fast shutdown when this process dies."""
     dies_with_us = ["setpriv", "--pdeathsig", "INT"]
     return (
         [*dies_with_us, "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else dies_with_us

@@ -1,4 +1,4 @@
-"""Says before anything is touched what this machine lacks to run a lab, and how to get it."""
+"""Checks what this machine lacks to run a lab, before anything is changed, and how to install it."""
 
 import os
 import platform
@@ -26,7 +26,7 @@ SBIN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def check() -> None:
-    """Raise the first thing that stands in the way."""
+    """Raise an error for the first missing requirement."""
     if platform.system() != "Linux":
         raise NotLinux(platform.system())
     if os.geteuid() != 0:

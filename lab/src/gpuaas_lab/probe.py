@@ -19,7 +19,8 @@ def wait_for_sshd(machine: Machine, deadline: float) -> None:
 
 
 def sshd_speaks(address: str, port: int = 22, timeout: float = 1) -> bool:
-    """A listening port is not enough: the greeting proves that sshd found its keys."""
+    """Return True if sshd sends its greeting. An open port is not enough: the greeting proves that sshd has loaded its
+    keys."""
     try:
         with socket.create_connection((address, port), timeout=timeout) as connection:
             connection.settimeout(max(timeout, GREETS_WITHIN_S))

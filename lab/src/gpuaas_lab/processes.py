@@ -1,7 +1,7 @@
-"""Ends processes only when they are certainly ours.
+"""Ends processes only when they certainly belong to the lab.
 
-Either by a recorded id whose start time still matches (ids are reused), or because they sit in a cgroup that only this
-lab makes. Never by program name.
+Either by a recorded id whose start time still matches (ids are reused), or because they are in a cgroup that only this
+lab creates. Never by program name.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """A process id together with its start time (clock ticks since boot): that pair is not reused."""
+    """A process id with its start time (clock ticks since boot); together they are never reused."""
 
     pid: int
     started: int
@@ -38,7 +38,8 @@ class Process:
 
     @property
     def is_init(self) -> bool:
-        """PID 1 of its own process namespace, and past nspawn's own setting-up: then the host can be entered."""
+        """Return True if the process is PID 1 of its own namespace and nspawn's setup is over, so that the host can be
+        entered."""
         with suppress(OSError):
             return _inner_id(self.pid) == "1" and Path(f"/proc/{self.pid}/comm").read_text().strip() == "systemd"
         return False
@@ -77,7 +78,8 @@ def wait_until(holds: Callable[[], bool], timeout: float, every: float = 0.02) -
 
 
 def _signal_if(pid: int, number: signal.Signals, still_ours: Callable[[], bool]) -> None:
-    """The pidfd pins the process first, the question is asked second: no window in which the id can change hands."""
+    """Send a signal if `still_ours` holds. The pidfd is opened before the check, so that the process id cannot be
+    reused in between."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
@@ -88,7 +90,7 @@ def _signal_if(pid: int, number: signal.Signals, still_ours: Callable[[], bool])
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat after the program name (which may hold spaces and brackets)."""
+    """Return the fields of /proc/PID/stat after the program name, which may contain spaces and brackets."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Reads image.toml: what the image contains, and the short hash that decides whether it must be rebuilt."""
+"""Reads image.toml: the content of the image, and the short hash that decides whether it must be rebuilt."""
 
 import hashlib
 import tomllib
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Recipe:
-    """The image as data."""
+    """The parsed image.toml."""
 
     text: str
     suite: str
@@ -28,7 +28,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """Depends on the meaning of the recipe, not on its comments; a mirror is no part of it."""
+        """Return a hash of the recipe's content. Comments and the mirror do not change it."""
         meaning = f"{self.suite}\n{sorted_repr(self.data)}"
         return hashlib.sha256(meaning.encode()).hexdigest()[:12]
 

@@ -1,4 +1,4 @@
-"""The only place that starts programs: always with a time limit, always with the output kept for the error.
+"""The only module that starts programs: always with a time limit, and with the output kept for the error.
 
 While a lab is locked, children inherit the lock's file descriptor (see `state.lock`). If this process is killed, the
 lock stays held until its last child ends, so the next `down` never races with an `ip link add` still in flight.
@@ -19,7 +19,7 @@ CLEAN_ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 @dataclass(frozen=True)
 class Result:
-    """How a program ended."""
+    """The result of a program."""
 
     exit: int
     stdout: bytes
@@ -43,7 +43,7 @@ def run(
     env: dict[str, str] | None = None,
     keep_lock: bool = True,
 ) -> Result:
-    """Run to the end. The whole process group dies at the time limit, also what it forked."""
+    """Run a program to its end. At the time limit the whole process group is killed, including forked processes."""
     child = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What the lab remembers: one JSON per host, written before anything of that host is made.
+"""The lab's records: one JSON file per host, written before anything of that host is created.
 
 A crash therefore leaves at worst a record of something that does not exist, never something without a record. Writes
 are atomic (temporary file, fsync, rename). `lock` lets one command at a time work on a lab.
@@ -22,7 +22,7 @@ from gpuaas_lab.processes import Process
 
 @dataclass
 class HostRecord:
-    """One host: enough to boot it again, or to undo it."""
+    """The record of one host, with everything needed to boot or remove it."""
 
     name: str
     number: int
@@ -45,7 +45,7 @@ class HostRecord:
 
 @dataclass
 class LabRecord:
-    """The lab itself."""
+    """The record of the lab itself."""
 
     name: str
     slot: int
@@ -59,7 +59,7 @@ class LabRecord:
 
 
 class State:
-    """The folder of one lab."""
+    """The state folder of one lab."""
 
     def __init__(self, lab: str) -> None:
         self.lab = lab
@@ -91,7 +91,7 @@ class State:
         (self.folder / "hosts" / f"{host}.json").unlink(missing_ok=True)
 
     def claim_slot(self, taken_elsewhere: set[int]) -> int:
-        """A symlink `slot-N -> lab name` is made atomically and holds the name: a registry without a half state."""
+        """Claim the lowest free slot with a symlink `slot-N -> lab name`, which is created atomically."""
         self.root.mkdir(parents=True, exist_ok=True)
         for slot in [0] if self.lab == DEFAULT_LAB else range(1, SLOTS):
             link = self.root / f"slot-{slot}"
@@ -123,14 +123,15 @@ class State:
 
 
 def labs() -> list[str]:
-    """Every lab that has a folder on this machine."""
+    """Return every lab that has a folder on this machine."""
     root = places.state_root()
     return sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
 
 
 @contextmanager
 def lock(path: Path, what: str, timeout: float) -> Iterator[None]:
-    """An exclusive lock that children inherit. `down` deletes the file, hence the check that it is the current one."""
+    """Hold an exclusive lock that child processes inherit. `down` deletes the file, so the locked file is checked to be
+    the current one."""
     handle = _acquire(path, what, timeout)
     run.inherited.add(handle)
     try:

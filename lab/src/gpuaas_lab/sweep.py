@@ -1,7 +1,7 @@
-"""Undoes a lab completely, whatever state a crash, a kill -9 or a reboot left it in.
+"""Removes a lab completely, whatever state a crash, a kill -9 or a reboot left it in.
 
-It starts from three sources and needs none of them to be complete: the state files, the kernel (cgroups, namespaces,
-links, mounts that carry the lab's names) and the folders on disk.
+It uses three sources, none of which has to be complete: the state files, the kernel (cgroups, namespaces, links, mounts
+that carry the lab's names) and the folders on disk.
 """
 
 import shutil
@@ -20,7 +20,8 @@ NSPAWN_RUN = Path("/run/systemd/nspawn")
 
 
 def remove_lab(state: State) -> None:
-    """The caller holds the lock. Raises CleanupIncomplete with the list of what is left, if anything is."""
+    """Remove the lab; the caller holds the lock. Raises CleanupIncomplete with the list of leftovers, if there are
+    any."""
     hosts = state.load_hosts()
     names = sorted(hosts.keys() | cgroups.hosts_with_cgroup(state.lab) | _folders(state))
     _cut_cables(state)
@@ -36,7 +37,7 @@ def remove_lab(state: State) -> None:
 
 
 def leftovers(state: State) -> list[str]:
-    """What of this lab still exists, in words."""
+    """Return descriptions of everything of this lab that still exists."""
     table = plan.nft_table(state.lab)
     found = [f"link {name}" for name in network.our_links(state.lab, _slot(state))]
     found += [f"network namespace {plan.namespace(state.lab, name)}" for name in network.our_namespaces(state.lab)]

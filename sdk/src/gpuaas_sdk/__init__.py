@@ -1,4 +1,5 @@
-"""What an app team installs to talk to GPUaaS. Names are loaded when first used: `import gpuaas_sdk` costs nothing."""
+"""The package that an app team installs to use GPUaaS. Submodules are loaded on first use, so `import gpuaas_sdk` is
+cheap."""
 
 from __future__ import annotations
 

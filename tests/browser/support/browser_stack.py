@@ -82,7 +82,7 @@ def scene(root: Path, port: int, *, speed: float = 0.05) -> Iterator[Scene]:
 
 
 def _publish(demo: Demo) -> None:
-    """The app that research may use, and one that nobody was given."""
+    """The app that research may use, and an app without entitlements."""
     other = {"app_slug": "renderer", "title": "Renderer", "summary": "Frames from scenes, on every GPU there is."}
     for manifest in (notebooks.MANIFEST, notebooks.MANIFEST | other):
         slug = manifest["app_slug"]

@@ -1,4 +1,4 @@
-"""An instance with 200 members and 5,000 operations behind it, written into the store: nobody waits for so many to happen.
+"""An instance with 200 members and 5,000 operations behind it, written into the store: running so many would take hours.
 
 In a project of its own, so that what other tests look at stays as small as it is.
 """
@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gpuaas_core.capacity.tables import allocations, nodes
-from gpuaas_core.instances.tables import allocation_holds, instances, members
+from gpuaas_core.capacity.tables import allocation_holds, allocations, node_contacts, nodes
+from gpuaas_core.instances.tables import instances, members
 from gpuaas_core.operations.tables import operations
 from gpuaas_lab.stack.seed import Demo
 from sqlalchemy import create_engine, event, insert
@@ -42,11 +42,13 @@ def _fill(database: Path, tenant_id: str, project_id: str) -> None:
     now = int(time.time() * 1000)
     rows: dict[Any, list[dict[str, Any]]] = {
         nodes: [_node(number, tenant_id, now) for number in range(MEMBERS)],
+        node_contacts: [_contact(number, now) for number in range(MEMBERS)],
         allocations: [_allocation(number, project_id, now) for number in range(MEMBERS)],
         instances: [_instance(tenant_id, project_id, now)],
         members: [_member(number, now) for number in range(MEMBERS)],
         allocation_holds: [
-            {"allocation_id": _id("alloc", number), "instance_id": _id("inst", 0)} for number in range(MEMBERS)
+            {"allocation_id": _id("alloc", number), "holder_kind": "instance", "holder_id": _id("inst", 0)}
+            for number in range(MEMBERS)
         ],
         operations: [_operation(number, tenant_id, project_id, now) for number in range(HISTORY)],
     }
@@ -77,15 +79,21 @@ def _node(number: int, tenant_id: str, now: int) -> dict[str, Any]:
         "facts": facts,
         "trust_generation": 1,
         "trust_applied": 1,
-        "last_seen_at": now + _DAY_MS,  # it does not go missing while somebody looks
         "created_at": now,
     }
+
+
+def _contact(number: int, now: int) -> dict[str, Any]:
+    """It does not become silent during the tests."""
+    return {"node_id": _id("node", number), "last_seen_at": now, "due_at": now + _DAY_MS}
 
 
 def _allocation(number: int, project_id: str, now: int) -> dict[str, Any]:
     return {
         "id": _id("alloc", number),
         "project_id": project_id,
+        "owner_kind": "project",
+        "owner_id": project_id,
         "node_id": _id("node", number),
         "name": f"big-{number:03d}",
         "state": "active",
@@ -123,7 +131,7 @@ def _instance(tenant_id: str, project_id: str, now: int) -> dict[str, Any]:
         "access": {"address": "https://crowd.notebooks.example"},
         "last_operation_id": _id("op", HISTORY - 1),
         "correlation_id": "cor-crowd",
-        "created_by": "somebody",
+        "created_by": "a-person",
         "created_at": now - _DAY_MS,
         "updated_at": now,
     }
@@ -182,7 +190,7 @@ def _operation(number: int, tenant_id: str, project_id: str, now: int) -> dict[s
         "not_before": began,
         "cancel_requested": 0,
         "correlation_id": f"cor-crowd-{number}",
-        "requested_by": "somebody",
+        "requested_by": "a-person",
         "created_at": began,
         "started_at": began + 100,
         "finished_at": began + 4_000,

@@ -37,15 +37,18 @@ class Machine:
 
     def take_up_trust(self) -> None:
         own = {"Authorization": f"Bearer {self._token}"}
-        answer = self.http.get(f"/v1/nodes/{self.id}/trust?after_generation={self.generation}", headers=own)
-        if answer.status_code == 200:
-            self.generation = answer.json()["generation"]
-            self._post(f"/v1/nodes/{self.id}/trust-applied", {"generation": self.generation}, own)
-        self._post(f"/v1/nodes/{self.id}/heartbeat", {"facts": self.facts}, own)
+        if trust := self._poll(own)["trust"]:
+            self.generation = trust["generation"]
+            self._poll(own)
+
+    def _poll(self, own: dict[str, str]) -> Any:
+        said = {"applied_generation": self.generation, "acknowledged_generation": 0, "facts": self.facts}
+        return {"trust": None} | (self._post(f"/v1/nodes/{self.id}/poll", said, own) or {})
 
     def _post(self, path: str, body: dict[str, Any], headers: dict[str, str] | None = None) -> Any:
         sent = {"Idempotency-Key": secrets.token_hex(16)} | (headers or {})
-        return self.http.post(path, json=body, headers=sent).raise_for_status().json()
+        answer = self.http.post(path, json=body, headers=sent).raise_for_status()
+        return answer.json() if answer.content else None
 
 
 class Fleet:

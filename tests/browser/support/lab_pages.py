@@ -18,7 +18,7 @@ from tests.support.lab_stack import Ground, wait_until
 
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 SLOW_MS = 240_000  # of real hosts, on a busy machine
-# Every sentence that the page says from now on; a page that is loaded anew forgets it.
+# Every sentence that the page says from now on; a reloaded page forgets it.
 LISTEN = """() => {
   window.heard = [];
   const note = () => {
@@ -48,7 +48,7 @@ class Real:
 
 @contextlib.contextmanager
 def looking(browser: Browser, ground: Ground, name: str = "dana") -> Iterator[Visit]:
-    """Somebody signed in, whose browser has nothing to complain about at the end."""
+    """A signed-in person, whose browser has logged no error at the end."""
     with visiting(browser, Real(ground), viewport=WIDE) as visit:  # type: ignore[arg-type]
         visit.allowed = ["ERR_NETWORK_CHANGED"]  # another lab of this machine came or went
         visit.sign_in(name)
@@ -57,7 +57,7 @@ def looking(browser: Browser, ground: Ground, name: str = "dana") -> Iterator[Vi
 
 
 def look(visit: Visit, name: str) -> None:
-    """What axe says of this page, and a picture of it for whoever asked for some."""
+    """What axe says of this page, and a picture of it where pictures are asked for."""
     visit.check()
     if not (folder := os.environ.get("GPUAAS_SHOTS")):
         return

@@ -124,7 +124,7 @@ class App:
 
 
 async def _holds(work: Work) -> Failed:
-    """Works on until somebody calls it off or takes it away."""
+    """Works until it is canceled or its claim is released."""
     while not work.cancel_requested:
         await work.progress("work", 1, 1, "Waiting for every notebook to end")
         await asyncio.sleep(0.5)

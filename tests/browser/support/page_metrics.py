@@ -45,7 +45,7 @@ SCROLL = """
 
 @dataclass
 class Watch:
-    """Begun before the first page; a page that is loaded anew starts its own counts."""
+    """Begun before the first page; a reloaded page starts its own counts."""
 
     page: Page
     answers: dict[str, int] = field(default_factory=dict)  # bytes by address; a stream counts when it ends

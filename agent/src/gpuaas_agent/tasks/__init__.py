@@ -1,1 +1,1 @@
-"""Tasks: the platform's typed, signed requests and nothing else. `follow.py` is the thread, `acts/` what is done."""
+"""Tasks: the platform's typed and signed requests. `follow.py` has the task thread, `acts/` one module per kind."""

@@ -1,4 +1,5 @@
-"""Parses and verifies what the platform signed. Anything else is rejected without further processing.
+"""Parses and verifies the task documents that the platform signed. Anything else is rejected without further
+processing.
 
 Order: signature over the exact bytes, then their schema, then whether they are for this host and this time, then the
 arguments of the kind. `memory.py` rejects replays and tasks of former claims.
@@ -7,6 +8,7 @@ arguments of the kind. `memory.py` rejects replays and tasks of former claims.
 import base64
 import binascii
 import json
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from gpuaas_agent.tasks.errors import TaskRefused
 
 CONTEXT = b"gpuaas-node-task/1\n"
 LARGEST = 512 * 1024
+ID = re.compile(r"[a-z]{2,6}_[0-9a-z]{1,33}")  # of a task
 WIPE = "wipe"  # arrives after the allocation was released
 _TABLE = json.loads(Path(__file__).with_name("kinds.json").read_text())
 KINDS: dict[str, dict[str, Any]] = _TABLE["kinds"]
@@ -60,7 +63,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Known:
-    """From the current trust: the keys that may sign tasks, and the allocations that hold the host."""
+    """What the current trust contains for tasks: the keys that may sign them, and the allocations of this host."""
 
     keys: dict[str, bytes]
     allocations: frozenset[str]
@@ -108,7 +111,7 @@ def _signed(envelope: Any, keys: dict[str, bytes]) -> str:
 
 
 def _keys(listed: list[Any]) -> dict[str, bytes]:
-    """A key that cannot be parsed is skipped."""
+    """Return the public keys by id. A key that cannot be parsed is skipped."""
     keys: dict[str, bytes] = {}
     for key in listed:
         try:

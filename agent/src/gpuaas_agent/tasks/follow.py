@@ -1,11 +1,10 @@
-"""The task thread: take one task, run it, report its result; repeat, and resume after a restart.
+"""The task thread: takes a task from the inbox, runs it and reports its result. It resumes after a restart.
 
-Nothing is done before the signature, the schema of the kind, the fence and the first renewal have all been checked.
+No task starts before the signature, the schema of the kind, the fence and the first renewal have all been checked.
 """
 
 import json
 import logging
-import re
 import time
 from typing import Any
 
@@ -16,6 +15,7 @@ from gpuaas_agent.tasks import document
 from gpuaas_agent.tasks.acts import ACTS, Act
 from gpuaas_agent.tasks.document import Known, Task
 from gpuaas_agent.tasks.errors import TaskError, TaskRefused, TaskStopped
+from gpuaas_agent.tasks.inbox import Inbox
 from gpuaas_agent.tasks.journal import BEGUN, RECEIVED, Journal, Spool
 from gpuaas_agent.tasks.lease import Lease
 from gpuaas_agent.tasks.memory import Memory
@@ -23,27 +23,34 @@ from gpuaas_agent.tasks.work import Work
 
 log = logging.getLogger("gpuaas_agent")
 
-POLL_S = 25
+WAIT_S = 60.0
 WITHOUT_KEYS_S = 15.0
 KEEP = (401, 403)  # not about the result itself, which is sent again later
-_ID = re.compile(r"[a-z]{2,6}_[0-9a-z]{1,33}")
 
 
 class Tasks:
-    """The tasks of one host. `once` is a round; it can be called again after any error."""
+    """The tasks of one host. `once` runs one round; it can be called again after any error."""
 
-    def __init__(self, places: Places, api: Any, node_id: str, acts: dict[str, Act] | None = None) -> None:
-        self.places, self.api, self.node_id = places, api, node_id
+    def __init__(
+        self,
+        places: Places,
+        api: Any,
+        node_id: str,
+        acts: dict[str, Act] | None = None,
+        inbox: Inbox | None = None,
+    ) -> None:
+        self.places, self.api, self.node_id, self.inbox = places, api, node_id, inbox or Inbox()
         self.acts = ACTS if acts is None else acts
         self.journal, self.spool, self.memory = Journal(places), Spool(places), Memory(places)
         self._path = f"/v1/nodes/{node_id}/tasks"
 
     def once(self) -> float:
         if not self._known().keys:
+            self.inbox.close()
             return WITHOUT_KEYS_S  # a platform that knows no tasks
         self.resume()
         self.deliver()
-        leased = self.api.post(f"{self._path}/claim", {"wait_s": POLL_S}, wait_s=POLL_S)
+        leased = self.inbox.take(WAIT_S)
         if leased:
             self.take(leased, self._known())  # read after the wait: an allocation may have been added meanwhile
             self.deliver()
@@ -82,11 +89,12 @@ class Tasks:
         self._end(task, outcome, message, evidence)
 
     def resume(self) -> None:
-        """What the previous process left: a finished but unreported task, a started one, or only a received one."""
+        """Continue what the previous process left: a finished but unreported task, a started one, or a received one."""
         left = self.journal.load()
         if left is None:
             return
         task = Task(**left["task"])
+        self.inbox.resumes(task.task_id)
         if self.spool.has(task):
             self.memory.ended(task, self.api.now())
             self.journal.close()
@@ -97,7 +105,8 @@ class Tasks:
             self.do(task, left["steps"], left["phase"])
 
     def deliver(self) -> None:
-        """Send until the platform has accepted each result; at least once, and it counts each once."""
+        """Send every result until the platform has accepted it. A result may be sent twice; the platform counts it
+        once."""
         for path in self.spool.waiting():
             known = json.loads(path.read_bytes())
             try:
@@ -127,7 +136,8 @@ class Tasks:
 
     @staticmethod
     def _stopped(task: Task, lease: Lease) -> str:
-        """A timeout is a failure even of what may be repeated: repeating it would take as long."""
+        """Return the final state of a stopped task. A timeout is a failure even for repeatable work: a repetition would
+        take as long."""
         return "failed" if task.idempotent and lease.out_of_time else "interrupted"
 
     def _end(self, task: Task, outcome: str, message: str, evidence: dict[str, Any]) -> None:
@@ -138,10 +148,10 @@ class Tasks:
         self.journal.close()
 
     def _refuse(self, leased: Any, why: str) -> None:
-        """Reported under the numbers it came with; nothing else of it is used."""
+        """Report a rejected task under the ids it came with; nothing else of it is used."""
         log.warning("rejected a task: %s", why)
         task_id, attempt, epoch = (leased.get(name) for name in ("task_id", "attempt", "epoch"))
-        if not (isinstance(task_id, str) and _ID.fullmatch(task_id) and type(attempt) is type(epoch) is int):
+        if not (isinstance(task_id, str) and document.ID.fullmatch(task_id) and type(attempt) is type(epoch) is int):
             return
         result = {"attempt": attempt, "epoch": epoch, "outcome": "refused", "message": why[:1900], "evidence": {}}
         self.spool.put(task_id, attempt, result)
@@ -152,6 +162,6 @@ class Tasks:
 
 
 def bound(evidence: dict[str, Any], most: int) -> dict[str, Any]:
-    """As much as its kind allows. Truncated evidence is marked as such."""
+    """Return the evidence, or its marked beginning if it is larger than its kind allows."""
     text = json.dumps(evidence)
     return evidence if len(text) <= most else {"cut_off": True, "begins": text[: most // 2]}

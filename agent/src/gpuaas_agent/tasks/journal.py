@@ -1,7 +1,7 @@
-"""The current task, and results not yet sent: each on disk before the next step.
+"""The journal of the current task and of unsent results. Each entry is on disk before the next step.
 
-Order at the end: result in the spool, task recorded as done, journal removed, result sent, result removed. Killed
-between any two, the next start continues from there.
+Order at the end: result in the spool, task recorded as done, journal removed, result sent, result removed. After a kill
+between any two of them, the next start continues from there.
 """
 
 import json
@@ -18,7 +18,8 @@ MOST_STEPS = 200
 
 
 class Journal:
-    """One task at a time. `steps` are what was started and completed: the evidence of an interrupted task."""
+    """The journal of one task at a time. `steps` lists started and completed steps: the evidence of an interrupted
+    task."""
 
     def __init__(self, places: Places) -> None:
         self.path = places.tasks / "journal.json"

@@ -1,4 +1,5 @@
-"""What tasks created on this host, per allocation: recorded before it is created, so that a wipe finds everything."""
+"""The record of what tasks created on this host, per allocation. It is written before the creation, so that a wipe
+finds everything."""
 
 import json
 import re

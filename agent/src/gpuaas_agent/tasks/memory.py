@@ -1,7 +1,7 @@
-"""What this host must remember about tasks, on disk before anything is done: fences and completed tasks.
+"""The stored history of tasks: fences and completed tasks. It is on disk before a task starts.
 
-A claim's epoch counts within its operation (each operation's claims are counted from 1), so the highest one seen is
-kept per allocation and operation. A wiped allocation is closed: tasks that still arrive for it are rejected.
+Claim epochs are counted from 1 within each operation, so the highest received epoch is stored per allocation and
+operation. A wiped allocation is closed: tasks that still arrive for it are rejected.
 """
 
 import json
@@ -39,7 +39,7 @@ class Memory:
             self._save()
 
     def ended(self, task: Task, now: float) -> None:
-        """Kept until the document expires: after that it is rejected anyway."""
+        """Record a completed task until its document expires; an expired document is rejected anyway."""
         self.done = {name: known for name, known in self.done.items() if known[1] > now}
         self.done[task.task_id] = [task.attempt, task.expires_at]
         self._save()

@@ -13,7 +13,8 @@ ALLOWED = ("/opt/gpuaas/", "/etc/gpuaas/apps/", "/var/lib/gpuaas/apps/", "/etc/s
 
 @contextmanager
 def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) -> Iterator[tuple[int, str]]:
-    """The open folder and the last name. With `made`, missing folders are created, each reported before it is."""
+    """Open the parent folder of a path and yield it with the last name. With `made`, missing folders are created;
+    `made` is called before each."""
     *folders, name = names(path)
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -27,7 +28,8 @@ def folder_of(root: Path, path: str, made: Callable[[str], None] | None = None) 
 
 
 def names(path: str) -> list[str]:
-    """The schema rejected such paths already; this is a second check."""
+    """Split a path into names and reject unsafe ones. The schema has rejected such paths already; this is a second
+    check."""
     parts = path.split("/")[1:]
     if not path.startswith(ALLOWED) or any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise TaskFailed(f"{path!r} is not below a folder that tasks may change.")
@@ -50,7 +52,7 @@ def _enter(handle: int, name: str, whole: str, made: Callable[[str], None] | Non
 
 @contextmanager
 def new_file(folder: int, name: str, mode: int, owner: tuple[int, int]) -> Iterator[int]:
-    """Appears under its name complete, with its mode and owner, or not at all."""
+    """Open a new file for writing. It appears under its name when complete, with mode and owner, or not at all."""
     temporary = f".{name}.gpuaas-new"
     remove(folder, temporary)
     handle = os.open(

@@ -11,11 +11,11 @@ TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer"
 
 
 class Misfit(Exception):
-    """The place, and what is wrong there."""
+    """A value that does not match its schema; the message names the place and the mismatch."""
 
 
 def load(text: str) -> Any:
-    """JSON without ambiguities: no duplicate names, no NaN."""
+    """Parse JSON strictly: duplicate names and NaN are errors."""
     return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
 
 

@@ -1,4 +1,4 @@
-"""What an act may use: its arguments, recorded steps, bounded programs. Acts use nothing else."""
+"""The interface of an act: its arguments, recorded steps, and programs with a time limit. Acts use nothing else."""
 
 import os
 import signal
@@ -29,16 +29,16 @@ class Work:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Recorded before and after. Work may stop between two steps."""
+        """Record a step before and after the block. Work may stop between two steps."""
         self.checkpoint()
         self._journal.begin(name)
         yield
         self._journal.did()
 
     def checkpoint(self) -> None:
-        """A safe point: stop if the time limit passed or the lease was lost.
+        """Stop at this safe point if the time limit has passed or the lease was lost.
 
-        Repeatable work survives a silent platform.
+        Repeatable work continues while the platform does not respond.
         """
         if self._lease.out_of_time:
             raise TaskStopped(f"It took longer than {self.task.time_limit_s} seconds.")
@@ -81,7 +81,7 @@ class Work:
 
 
 def _read(pipe: Any, kept: bytearray, most: int) -> None:
-    """Everything is read, so that the child never blocks; only the beginning is kept."""
+    """Read the pipe to its end, so that the child never blocks, but keep only the beginning."""
     with pipe:
         while chunk := pipe.read1(1 << 16):
             kept += chunk[: most - len(kept)]

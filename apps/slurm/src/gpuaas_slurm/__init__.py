@@ -1,4 +1,4 @@
-"""The Slurm app of GPUaaS: its own process, state and release; it meets the platform only through gpuaas_sdk."""
+"""The Slurm app of GPUaaS. It has its own process, state and release, and uses the platform only through gpuaas_sdk."""
 
 __version__ = "0.3.0"
 APP_SLUG = "slurm"

@@ -1,4 +1,4 @@
-"""`python -m gpuaas_slurm` is the same program as `gpuaas-slurm`."""
+"""Runs the program `gpuaas-slurm` as `python -m gpuaas_slurm`."""
 
 from gpuaas_slurm.cli import main
 

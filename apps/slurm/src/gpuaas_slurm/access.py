@@ -1,7 +1,7 @@
-"""The access bundle: exact places and commands of a cluster, every one of them tried before it is shown.
+"""The access bundle: addresses and commands of a cluster. Each command was run before it is shown.
 
-Made by the deploy from what was proven then (`bundle`), kept true by every look (`refreshed`): workers that came later
-are counted, new partitions and GPU types get their header, and what cannot be tried now is marked stale.
+A deploy builds it from what was proven (`bundle`). Each observation updates it (`refreshed`): it counts workers that
+joined later, adds headers for new partitions and GPU types, and marks as stale what cannot be checked now.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ Key = tuple[str, str | None]  # partition, GPU type
 
 @dataclass(frozen=True)
 class Proof:
-    """What the proof steps left in the report on the host."""
+    """The results of the proof steps, as written to the report on the host."""
 
     first_job_at_ms: int
     batch_job: str
@@ -50,7 +50,7 @@ class Proof:
         return parse.version(self.versions.get("slurmctld", ""))
 
     def conditions(self, workers: int) -> list[dict[str, str]]:
-        """The manifest's health questions, answered by what was just proven."""
+        """Return the manifest's health conditions, from what the deploy has just proven."""
         ready = sum(state in ("idle", "busy") for state in self.nodes.values())
         gpu = f", and one saw GPU {self.gpu_seen}" if self.gpus else ""
         rows = [
@@ -119,7 +119,8 @@ def shown_header(plan: Plan, key: Key) -> dict[str, Any]:
 
 
 def headers_wanted(head: HeadSeen) -> list[Key]:
-    """A header per partition, and one more per GPU type. Names that a person made up outside our rules get none."""
+    """Return one job header per partition, and one per partition and GPU type. Names that fail validation are
+    skipped."""
     types = sorted({kind for node in head.nodes.values() for kind in node.gpus if kind})
     names = [name for name in sorted(head.partitions) if _usable("partition", name)]
     return [(name, gpu) for name in names for gpu in (None, *(one for one in types if _usable("gpu_type", one)))]
@@ -133,7 +134,8 @@ def _usable(what: str, value: str) -> bool:
 
 
 def try_headers(plan: Plan, keys: Iterable[Key]) -> str:
-    """As the user who will use them; Slurm says whether such a job could run, and runs nothing."""
+    """Return a script that tests, as the cluster's user, whether Slurm would accept a job with each header. No job
+    starts."""
     return "\n".join([*(try_header(plan, *key) for key in keys), "exit 0\n"])
 
 
@@ -152,7 +154,7 @@ def refreshed(
     *,
     app_version: str,
 ) -> dict[str, Any]:
-    """The same bundle where nothing is new, to the letter."""
+    """Return the access bundle with later changes; it equals the old bundle when nothing has changed."""
     now = {name: value for name, value in before.items() if name != "stale"}
     if not head.answers:
         return now | {"stale": NEEDS_SCHEDULER}

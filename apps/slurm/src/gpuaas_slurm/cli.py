@@ -1,4 +1,4 @@
-"""The program `gpuaas-slurm`. Imports are late: `steps` and `manifest` must not wait for SSH or HTTP libraries."""
+"""The program `gpuaas-slurm`. Imports are late, so that `steps` and `manifest` do not load SSH or HTTP libraries."""
 
 import asyncio
 import json
@@ -30,9 +30,9 @@ def run(
     identity
         File of a service account; give it again for each further project.
     state
-        Where this controller keeps its own journal: a folder, or postgresql://… for controllers on several machines.
+        Where this controller stores its journal: a folder, or postgresql://… for controllers on several machines.
     holder
-        Stable name of this installation; a restarted controller takes its own work back at once.
+        Stable name of this installation; after a restart the controller claims its own operations again at once.
     """
     from gpuaas_sdk.host_steps.store import StateAway
 
@@ -73,12 +73,12 @@ app.command(packages)
 
 @packages.command(name="build")
 def build_packages(file: Path = Path("slurm-packages.tar")) -> None:
-    """Fetch every package a bare Debian host needs, from this machine's own sources, into one file.
+    """Download every package that a bare Debian host needs, from the local apt sources, into one file.
 
     Parameters
     ----------
     file
-        What to write.
+        The file to write.
     """
     from gpuaas_slurm.packages.build import BuildFailed, build
 
@@ -90,22 +90,22 @@ def build_packages(file: Path = Path("slurm-packages.tar")) -> None:
     print(f"Next: gpuaas artifact push {made.file} --name slurm-packages --version {made.version}")
 
 
-state_app = App(name="state", help="What a controller itself remembers.")
+state_app = App(name="state", help="The journal of a controller.")
 app.command(state_app)
 
 
 @state_app.command(name="copy")
 def copy_state(old: str, new: str, /) -> None:
-    """Take it to another place, e.g. from a folder to PostgreSQL. Stop the controllers that use it first.
+    """Copy the journal to another place, e.g. from a folder to PostgreSQL. Stop its controllers first.
 
     Example: gpuaas-slurm state copy /var/lib/gpuaas-slurm postgresql://gpuaas_slurm@db.example/gpuaas_slurm
 
     Parameters
     ----------
     old
-        Where it is: a folder, or postgresql://…
+        Current place: a folder, or postgresql://…
     new
-        Where it shall be: empty, or what an earlier try left.
+        New place: empty, or the result of an interrupted copy.
     """
     from gpuaas_sdk.host_steps.journal_copy import NotCopied, copy
     from gpuaas_sdk.host_steps.store import StateAway

@@ -1,7 +1,7 @@
 """Checks of a host, each with a result (ok, sentence). Preflight runs them before anything is changed.
 
 A sentence is written for the person who deploys the cluster. Every check runs on every host, and all failed ones are
-reported at once; the first gives the failure its code.
+reported at once; the first one determines the error code.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -42,7 +42,7 @@ def disk_free(facts: HostFacts, _: str) -> tuple[bool, str]:
 
 
 def _holds(mount: str, path: str, facts: HostFacts) -> bool:
-    """Whether `path` lies on this mount: the longest mount point that is a prefix of it."""
+    """Return True if `path` lies on this mount, that is, if no longer mount point is a prefix of it."""
     over = [m for m in facts.disk_kb if path == m or path.startswith(m.rstrip("/") + "/")]
     return bool(over) and max(over, key=len) == mount
 
@@ -83,14 +83,15 @@ def gpus_present(facts: HostFacts, _: str) -> tuple[bool, str]:
 
 
 def cgroup_there(facts: HostFacts, _: str) -> tuple[bool, str]:
-    """slurmd wants a file system at the mount point even where it confines jobs without control groups."""
+    """Check for a file system at the cgroup mount point. slurmd needs it even where it confines jobs without
+    cgroups."""
     if facts.cgroup == "sysfs":
         return False, f"No control groups are mounted at /sys/fs/cgroup of {facts.hostname}; slurmd needs the mount."
     return True, f"Jobs are held together with {facts.confinement}."
 
 
 def names_apart(names: Sequence[str]) -> Question:
-    """Two hosts of one name are one host to Slurm's clients."""
+    """Return a check that host names are unique: Slurm's clients treat two hosts with the same name as one host."""
 
     def name_alone(facts: HostFacts, _: str) -> tuple[bool, str]:
         if list(names).count(facts.hostname) > 1:
@@ -101,7 +102,8 @@ def names_apart(names: Sequence[str]) -> Question:
 
 
 def same_uid(uid: int) -> Question:
-    """Slurm knows people by number: a name with another number on one host is another person."""
+    """Return a check that the user has, or can get, this uid. Slurm identifies users by uid: another uid is another
+    user."""
 
     def uid_agrees(facts: HostFacts, _: str) -> tuple[bool, str]:
         if facts.uid is not None and facts.uid != uid:
@@ -139,7 +141,7 @@ COMING_BACK = (Question("clock_wrong", clock_right), Question("gpus_missing", gp
 
 
 def ask(facts: HostFacts, instance_id: str, questions: Iterable[Question] = PREFLIGHT) -> list[dict[str, object]]:
-    """Every answer, for the report."""
+    """Run the checks and return their results for the report."""
     rows: list[dict[str, object]] = []
     for question in questions:
         ok, sentence = question.ask(facts, instance_id)

@@ -1,4 +1,4 @@
-"""Wires the SDK's controller loop to the reconcilers: one loop per identity, all in this process, one journal."""
+"""Connects the SDK's controller loop to the reconcilers: one loop per identity, all in one process with one journal."""
 
 import asyncio
 import hashlib
@@ -57,7 +57,7 @@ RECONCILERS: dict[str, Reconcile] = {
 
 
 async def run(identities: list[Path], state: str, holder: str, concurrency: int = 16) -> None:
-    """Until SIGTERM or SIGINT; the loops then hand back what they hold.
+    """Run the loops until SIGTERM or SIGINT; then they release their claims.
 
     Operations mostly wait for hosts, so 16 at once per project cost little, and a slow host delays no other operation.
     """

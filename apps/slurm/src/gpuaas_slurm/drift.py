@@ -1,8 +1,8 @@
-"""The drift ledger: what is not as the platform made it, who did it as far as can be seen, and what can be done.
+"""The drift report: what differs from what the platform configured, who changed it if known, and what can be done.
 
-`kind`: `person` (changed by hand), `slurm` (by Slurm itself), `lost` (missing), `pending` (the platform has
-something newer to apply). `revert` puts it back, `adopt` makes it the platform's own; an empty one means that there is
-no such way. Nothing here acts: each entry names the command. Cheap and true rather than complete.
+`kind`: `person` (changed by hand), `slurm` (changed by Slurm), `lost` (missing), `pending` (the platform has a newer
+value to apply). `revert` restores the platform's value, `adopt` makes the found value the platform's; empty means not
+possible. This module only reports: each entry names the command to run. The checks are cheap and correct, not complete.
 """
 
 import re
@@ -32,7 +32,7 @@ class Entry:
     adopt: str = ""
 
     def row(self) -> dict[str, str]:
-        """`said` is the name that CLI and console read."""
+        """Return the entry as a row of `adapter_detail`; CLI and console read the field name `said`."""
         shown = {**vars(self), "said": self.sentence}
         return {name: shown[name] for name in ("what", "where", "kind", "said", "revert", "adopt") if shown[name]}
 
@@ -125,7 +125,7 @@ def _accounts(name: str, plan: Plan, head: HeadSeen) -> Iterator[Entry]:
 
 
 def _same(key: str, value: str) -> object:
-    """Slurm prints minutes as days and hours, and names unlimited in two ways."""
+    """Normalize a value for comparison: Slurm prints minutes as days and hours, and has two words for unlimited."""
     if not key.endswith("Time"):
         return value.upper()
     if value.upper() in UNLIMITED:

@@ -1,6 +1,6 @@
-"""How an operation of this app can fail, as tables: code → what a person can do, and whether a retry can help.
+"""The failure codes of this app's operations: for each code, what a person can do and whether a retry can help.
 
-The step engine of the SDK has the codes that every app shares (gpuaas_sdk.host_steps.errors); these are added to them.
+They extend the codes that all apps share (gpuaas_sdk.host_steps.errors).
 """
 
 import re
@@ -111,11 +111,11 @@ MEANINGS = (
 
 
 class BadPlan(ValueError):
-    """The members do not make a cluster this version can build."""
+    """The members of the instance do not form a cluster that this version can build."""
 
 
 class BadConfig(ValueError):
-    """A configuration file that must not reach a host."""
+    """The rendered configuration file is invalid and must not be written to a host."""
 
 
 FAILURES = Failures(

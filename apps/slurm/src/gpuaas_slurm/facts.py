@@ -1,4 +1,4 @@
-"""The facts of a host, read in one round trip before anything is decided. `LOOK` also takes charge of the host."""
+"""Facts of a host, read in one round trip before anything is changed. The script also fences the host."""
 
 import re
 from collections.abc import Iterable
@@ -103,7 +103,7 @@ class HostFacts:
 
     @property
     def confinement(self) -> str:
-        """How jobs can be held together and apart here: 'cgroup/v2', 'cgroup/v1' or 'linuxproc'."""
+        """Return how this host can confine jobs: 'cgroup/v2', 'cgroup/v1' or 'linuxproc'."""
         if self.virt not in ("", "none"):
             return "linuxproc"
         if self.cgroup == "cgroup2fs" and self.dbus and {"cpuset", "cpu", "memory"} <= set(self.controllers):
@@ -112,12 +112,13 @@ class HostFacts:
 
     @property
     def usable_memory_mb(self) -> int:
-        """95 %: a node that has less than it declares is drained by Slurm."""
+        """Return 95 % of the memory. Slurm drains a node that has less memory than it declares."""
         return max(1, self.memory_mb * 95 // 100)
 
 
 def common_uid(hosts: Iterable[HostFacts]) -> int:
-    """One number for the user on every host: the one a host has already, or the first that is free on all of them."""
+    """Return one uid for the cluster's user: the uid that a host already uses, or the first that is free on all
+    hosts."""
     known = list(hosts)
     taken = frozenset[int]().union(*(one.taken_uids for one in known))
     there = [one.uid for one in known if one.uid is not None]
@@ -125,7 +126,7 @@ def common_uid(hosts: Iterable[HostFacts]) -> int:
 
 
 async def look(host: Host, clock_ms: int, more: str = "") -> tuple[HostFacts | None, Answer]:
-    """`more`: what else is asked by the same command."""
+    """Fence the host and read its facts. `more` is shell text that runs in the same command."""
     answer = await host.script(f"{LOOK}{more}exit 0\n", within=60)
     return (read(answer, clock_ms) if answer.exit == 0 else None), answer
 

@@ -1,7 +1,8 @@
-"""How a cluster is: named conditions, each (ok, sentence), and one word and one sentence for the whole.
+"""The health of a cluster: named conditions, each with (ok, sentence), and one status and sentence for the cluster.
 
-Pure, from what was seen. The same sight gives the same words, so a sentence holds no duration and no count that
-changes by itself; what does not hold says what to do about it. A person's drain is shown and never undone.
+Pure functions of what was observed. Equal observations give equal sentences, so a sentence contains no duration and no
+count that changes by itself. The sentence of a failed condition includes what to do. A person's drain is shown and
+never undone.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,13 +20,13 @@ MOST_TOLD = 5  # workers in one sentence
 
 
 def put_back(name: str) -> str:
-    """The command that rewrites the files and has Slurm read them: an update with the same settings."""
+    """Return the command that rewrites the files and makes Slurm read them: an update with the same settings."""
     return f"`gpuaas instance update {name}`"
 
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker as the platform, Slurm and its own host see it."""
+    """A worker as the platform, Slurm and its own host report it."""
 
     instance: str  # its name, for commands
     slot: WorkerSlot
@@ -57,7 +58,7 @@ class Worker:
 
     @property
     def trouble(self) -> str:
-        """Why it should take jobs and does not, and what to do; empty when all is as it should be."""
+        """Return why a worker that should take jobs does not, and what to do; empty when it is healthy."""
         return "" if self.as_asked else next((sentence for ask in _TROUBLES if (sentence := ask(self))), "")
 
     @property
@@ -140,7 +141,7 @@ class Health:
 def judge(name: str, plan: Plan, head: HeadSeen, workers: Iterable[Worker]) -> Health:
     known = tuple(workers)
     if not head.reached:
-        return _nobody_knows(plan, head)
+        return _unknown_state(plan, head)
     scheduler = _scheduler(name, plan, head)
     rows = (
         scheduler,
@@ -165,7 +166,7 @@ def _status(head: HeadSeen, workers: tuple[Worker, ...], scheduler: Condition) -
     return "drained" if all(one.drained for one in workers) else "failed"
 
 
-def _nobody_knows(plan: Plan, head: HeadSeen) -> Health:
+def _unknown_state(plan: Plan, head: HeadSeen) -> Health:
     sentence = (
         f"{plan.controller.host}, the controller's host, does not answer, so the state of {plan.cluster} is unknown. "
         "Bring the host or its network back."

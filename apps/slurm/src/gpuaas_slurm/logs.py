@@ -1,6 +1,6 @@
-"""JSON lines on stderr, each with the correlation id of the operation it belongs to. The SDK's own lines join them.
+"""Logs JSON lines to stderr, each with the correlation id of its operation, including the SDK's own log lines.
 
-Lines about an operation also go to the platform, for `gpuaas triage`: their event and the fields in SENT_FIELDS.
+Lines about an operation are also sent to the platform, for `gpuaas triage`: the event and the fields in SENT_FIELDS.
 """
 
 import logging
@@ -39,7 +39,7 @@ _senders: dict[str, TelemetrySender] = {}  # by project
 
 @contextmanager
 def send_to_platform(sender: TelemetrySender, project_id: str) -> Iterator[None]:
-    """Inside the block, lines about this project's operations go to the platform too."""
+    """Send lines about this project's operations to the platform while the block runs."""
     _senders[project_id] = sender
     try:
         yield
@@ -48,7 +48,7 @@ def send_to_platform(sender: TelemetrySender, project_id: str) -> Iterator[None]
 
 
 def forward_line(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: passes the line on unchanged, and never waits."""
+    """Queue the line for the platform and return it unchanged, without waiting (a structlog processor)."""
     sender = _senders.get(str(line.get("project_id", "")))
     if sender is not None and line.get("correlation_id"):
         ids = {"correlation_id": line["correlation_id"], "operation_id": line.get("operation_id")}

@@ -1,4 +1,4 @@
-"""The manifest is what the platform's catalog shows and checks: read here by `publish`, the CLI and the tests."""
+"""Loads the manifest, which the platform's catalog shows and validates. Used by `publish`, the CLI and the tests."""
 
 import json
 from importlib import resources

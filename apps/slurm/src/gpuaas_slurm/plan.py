@@ -1,7 +1,8 @@
-"""From an instance and its members to what shall run where. Pure; the reconcilers call it first.
+"""The plan of a cluster: which daemon runs on which host. Pure functions of an instance and its members; reconcilers
+build it first.
 
-Everything is computed from members: a single-node cluster is the case in which controller and worker share an
-allocation; one of several workers may share it, too. Nothing below assumes that they do.
+Everything is computed from the members. On a single-node cluster the controller and the worker share an allocation; in
+a larger one, one of the workers may share it too. The code does not assume that they share it.
 """
 
 from collections import Counter
@@ -52,7 +53,7 @@ class MemberLike(Protocol):
 
 @dataclass(frozen=True)
 class WorkerSlot:
-    """One member on its allocation."""
+    """One worker member and its allocation."""
 
     member_id: str
     allocation_id: str
@@ -63,14 +64,14 @@ class WorkerSlot:
 
     @property
     def node(self) -> str:
-        """The Slurm node name: unique by member, since two hosts with one name merge silently."""
+        """The Slurm node name, unique by member: Slurm would silently merge two hosts with the same name."""
         tail = self.member_id.rsplit("_", 1)[-1][-8:]
         return validate.word("node", f"worker{self.ordinal}-{tail}")
 
 
 @dataclass(frozen=True)
 class Partition:
-    """A queue. Without a GPU type it has all workers."""
+    """A Slurm partition. Without a GPU type it contains all workers."""
 
     name: str
     minutes: int
@@ -95,16 +96,16 @@ class Plan:
 
     @property
     def allocations(self) -> tuple[str, ...]:
-        """Every allocation once, the controller's first."""
+        """Return every allocation once, the controller's first."""
         return tuple(dict.fromkeys([self.controller.allocation_id, *(w.allocation_id for w in self.workers)]))
 
     def type_of(self, slot: WorkerSlot, device: str) -> str:
-        """What jobs call this GPU: the first rule that fits what the machine says of it."""
+        """Return the GPU type that jobs request: that of the first rule that matches what the host reports."""
         model = dict(slot.models).get(device, "").lower()
         return next((kind for part, kind in self.types if part.lower() in model), self.gpu_type)
 
     def gpus_by_type(self, devices: Mapping[str, Iterable[str]]) -> dict[str, int]:
-        """How many of each type the workers have; `devices`: the GPU files of each allocation."""
+        """Return the number of GPUs of each type. `devices` has the GPU files of each allocation."""
         kinds = Counter(self.type_of(w, one) for w in self.workers for one in devices.get(w.allocation_id, ()))
         return dict(sorted(kinds.items()))
 
@@ -139,7 +140,8 @@ def make(
 
 
 def _partitions(inputs: dict[str, Any], gpu_types: set[str]) -> tuple[Partition, ...]:
-    """`partition` names the default one; `partitions` says more of it, or adds others."""
+    """Read the partitions from the inputs: `partition` names the default one, `partitions` configures it or adds
+    others."""
     default = validate.word("partition", inputs.get("partition", "main"))
     rows = validate.rows("partitions", inputs.get("partitions", []), PARTITION, 16)
     made = [_partition(inputs, row, gpu_types) for row in rows]
@@ -182,7 +184,8 @@ def _types(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def account_for(project_id: str, project_slug: str | None) -> str:
-    """The Slurm account of a project: its slug when that is a usable word, else a word made of its id."""
+    """Return the Slurm account of a project: its slug if Slurm accepts it, otherwise a name made from the project
+    id."""
     fallback = "prj-" + validate.word("id", project_id).rsplit("_", 1)[-1][-10:]
     made = validate.slug(project_slug or "", fallback)
     return made if made not in validate.RESERVED["account"] else fallback

@@ -1,7 +1,7 @@
 """Scripts that read the hosts of a running cluster between operations, and their typed results. They change nothing.
 
-There is no claim and no fence: an operation may begin meanwhile, and then the platform rejects the observation.
-The controller's host answers for the cluster; a worker's host answers for its own service, clock and files.
+There is no claim and no fence: an operation may begin meanwhile, and then the platform rejects the observation. The
+controller's host is asked about the cluster, a worker's host about its own service, clock and files.
 """
 
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ WORKER = _COMMON + 'say version "$(slurmd -V 2>/dev/null)"\nexit 0\n'
 
 @dataclass(frozen=True)
 class HostSeen:
-    """What one host says of itself. `why` is empty when it answered."""
+    """What a host reports about itself. `why` is the reason if it did not respond, otherwise empty."""
 
     why: str = ""
     skew_s: float = 0.0
@@ -125,7 +125,7 @@ def _partitions(lines: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _made(lines: list[str]) -> dict[tuple[str, str], str]:
-    """The accounts file of the deploy: accounts, and users below the parent that was named last."""
+    """Parse the file of accounts that the deploy loaded into Slurm: return the accounts and the users in each."""
     found: dict[tuple[str, str], str] = {("root", ""): ""}
     parent = "root"
     for line in lines:

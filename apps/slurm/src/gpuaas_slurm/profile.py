@@ -1,4 +1,4 @@
-"""What the SDK's step engine must know of this app: its name, its services, its failure codes."""
+"""The app's profile for the SDK's step engine: its name, its services, its failure codes."""
 
 from gpuaas_sdk.host_steps.profile import HostProfile
 

@@ -1,4 +1,4 @@
-"""Puts the app and this version into the platform's catalog, through the public API; doing it twice changes nothing."""
+"""Registers the app and this version in the platform's catalog through the public API. Safe to repeat."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
-"""The guard list: which further keys of slurm.conf an operator may set, with which values, and what a change does.
+"""The allowed settings: which further keys of slurm.conf an operator may set, with which values, and the effect of a
+change.
 
-A table, so that the manifest's form, the refusals and the restarts all come from the same rows. Each row was tried on
-Slurm 22.05: `pushed` keys are taken up by a reconfigure, the others when slurmctld starts. Everything else is
-refused, with the reason.
+It is a table, so that the manifest's form, the errors and the restarts come from the same rows. Each row was tested on
+Slurm 22.05: `pushed` keys take effect with a reconfigure, the others when slurmctld starts. All other keys are
+rejected, with the reason.
 """
 
 import re
@@ -47,7 +48,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Words:
-    """What only Slurm itself can judge; the pattern keeps out what could leave its line."""
+    """A value that only Slurm can check; the pattern prevents it from breaking out of its line."""
 
     pattern: str
     expected: str
@@ -152,7 +153,7 @@ UNKNOWN = (
 
 
 class BadSetting(BadWord):
-    """A key that is not passed on; the sentence says why."""
+    """A key that is not allowed; the message gives the reason."""
 
     def __init__(self, name: str, why: str) -> None:
         ValueError.__init__(self, why)
@@ -160,7 +161,7 @@ class BadSetting(BadWord):
 
 
 def read(value: object) -> tuple[tuple[str, str], ...]:
-    """The input `slurm_conf` as lines of slurm.conf, in the order of the table."""
+    """Return the input `slurm_conf` as lines of slurm.conf, in the order of the table."""
     if not isinstance(value, dict):
         raise BadWord("slurm_conf", value, "names and values of settings")
     for name in value:
@@ -170,7 +171,7 @@ def read(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def why_not(name: str) -> str:
-    """Slurm reads keys in any case, so the reason does not depend on it."""
+    """Return why a key is not allowed. The lookup ignores case, as Slurm does."""
     for names, sentence in REFUSALS.items():
         if name.lower() in {known.lower() for known in names}:
             return sentence.format(name=repr(name)[1:60].rstrip("'"))
@@ -178,7 +179,7 @@ def why_not(name: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """For the manifest: a form for what is allowed, and the reason for the rest."""
+    """Return the JSON schema for the manifest: the allowed keys as a form, and the reason for the others."""
     return {
         "type": "object",
         "title": "Further settings of Slurm",

@@ -1,7 +1,7 @@
-"""Every string that reaches slurm.conf, the accounting database or a shell passes here first.
+"""Validation of every string that reaches slurm.conf, the accounting database or a shell.
 
-A newline in a partition name would add a line to slurm.conf; a quote would leave a shell word. So each kind of word
-has one pattern, matched whole (`fullmatch`: `$` would let a trailing newline through). Called by plan, render, hosts.
+A newline in a partition name would add a line to slurm.conf; a quote would leave a shell word. So each kind of word has
+one pattern, matched whole (`fullmatch`: `$` would let a trailing newline through). Called by plan, render, hosts.
 """
 
 import ipaddress
@@ -37,7 +37,7 @@ RESERVED = {"partition": {"all", "default"}, "user": {"root"}, "account": {"root
 
 
 def word(what: str, value: object) -> str:
-    """The value itself when it is a word of that kind, else BadWord."""
+    """Return the value if it is a valid word of that kind, otherwise raise BadWord."""
     matched = validate.match(what, value, PATTERNS[what])
     if matched in RESERVED.get(what, ()):
         raise BadWord(what, value, "another word; this one is reserved by Slurm")
@@ -45,12 +45,12 @@ def word(what: str, value: object) -> str:
 
 
 def plain(text: str) -> str:
-    """A person's words as Slurm can keep them between single quotes: letters, digits and a few marks."""
+    """Reduce a person's text to what Slurm can store between single quotes: letters, digits and a few marks."""
     return " ".join(re.sub(r"[^A-Za-z0-9 .,:_/()-]+", " ", text).split())
 
 
 def address(value: object) -> str:
-    """An IP address or a host name."""
+    """Return the value if it is an IP address or a host name, otherwise raise BadWord."""
     try:
         return str(ipaddress.ip_address(str(value)))
     except ValueError:
@@ -58,14 +58,14 @@ def address(value: object) -> str:
 
 
 def known_keys(inputs: dict[str, Any], allowed: set[str]) -> None:
-    """The manifest says additionalProperties false; the app checks it too."""
+    """Raise BadWord for an unknown input. The manifest forbids them too (`additionalProperties: false`)."""
     for key in inputs:
         if key not in allowed:
             raise BadWord("inputs", key, f"one of {', '.join(sorted(allowed))}")
 
 
 def rows(what: str, value: object, keys: set[str], most: int) -> list[dict[str, Any]]:
-    """A list of small objects with known keys."""
+    """Return the value if it is a list of small objects with known keys, otherwise raise BadWord."""
     if not isinstance(value, list) or len(value) > most or not all(isinstance(one, dict) for one in value):
         raise BadWord(what, value, f"a list of at most {most} objects")
     for one in value:
@@ -74,13 +74,14 @@ def rows(what: str, value: object, keys: set[str], most: int) -> list[dict[str, 
 
 
 def text(what: str, value: object, most: int) -> str:
-    """Words that are only compared and never written anywhere."""
+    """Return the value if it is text of at most `most` characters, otherwise raise BadWord. It is only compared, never
+    written."""
     if not isinstance(value, str) or not 0 < len(value) <= most:
         raise BadWord(what, value, f"1 to {most} characters")
     return value
 
 
 def slug(text: str, fallback: str) -> str:
-    """A word made from a person's name for something: 'Team A!' becomes 'team-a'."""
+    """Return a valid word for a free name: 'Team A!' becomes 'team-a'."""
     made = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:38].strip("-")
     return made if len(made) > 1 and made[0].isalpha() else fallback

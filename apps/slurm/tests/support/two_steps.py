@@ -38,11 +38,11 @@ async def run_with(journal: Journal, root: Path, epoch: int) -> None:
     wanted = [
         Step(name, f"Making {name}", "software", f"test -e {root}/{name}", f"echo x >>{root}/{name}") for name in NAMES
     ]
-    async with Reporter(_nobody_listens) as reporter:
+    async with Reporter(_no_listener) as reporter:
         await Runner(journal, reporter).run([(Task(host, step),) for step in wanted])
 
 
-async def _nobody_listens(*_: Any) -> None: ...
+async def _no_listener(*_: Any) -> None: ...
 
 
 if __name__ == "__main__":

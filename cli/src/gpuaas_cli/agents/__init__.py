@@ -1,1 +1,1 @@
-"""`gpuaas mcp`, the platform for AI agents: the registry of operations, plans, tools, and the protocol server."""
+"""`gpuaas mcp`, the interface for AI agents: the registry of operations, plans, tools, and the protocol server."""

@@ -47,7 +47,7 @@ class Plans:
         return plan
 
     def apply(self, plan_id: str, send: Callable[[Request[Any]], Any]) -> tuple[Plan, bool]:
-        """The plan with its answer, and whether this call applied it."""
+        """Apply a plan unless it was applied. Returns the plan with its answer, and whether this call applied it."""
         plan = self._known.get(plan_id)
         if plan is None or self._clock() - plan.made >= LIFE_S:
             sentence = (

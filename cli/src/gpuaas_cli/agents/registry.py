@@ -1,8 +1,8 @@
-"""The operations of an agent: the SDK's calls, sorted into list, read and change.
+"""The operations that an agent can use: the SDK's calls, sorted into list, read and change.
 
-The registry is derived from the SDK: a new call appears by itself, with its sentence and the schema of its arguments.
-Excluded are calls that take or return secrets, detected by their fields, and calls of controllers and people. Read by
-tools.py.
+The registry is derived from the SDK: a new call is included automatically, with its docstring and the schema of its
+arguments. Excluded are calls that take or return secrets, detected by their fields, and calls of controllers and
+people. Read by tools.py.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Operation:
     call: Any  # a gpuaas_sdk.client.call; Any, because type checkers misread a descriptor in a field
 
     def request(self, arguments: dict[str, Any]) -> Request[Any]:
-        """The request. The caller has validated the arguments."""
+        """Build the request. The caller has validated the arguments."""
         named = {name: value for name, value in arguments.items() if name not in self.positional}
         return self.call.request(*(arguments[name] for name in self.positional), **named)
 
@@ -71,13 +71,13 @@ class Operation:
 
 @cache
 def operations() -> dict[str, Operation]:
-    """All operations of an agent, by name."""
+    """Return all operations that an agent can use, by name."""
     known = {name: one for name, one in inspect.getmembers(sdk.Calls) if isinstance(one, call)}
     return {name: _operation(name, one) for name, one in known.items() if not why_not(name, one)}
 
 
 def why_not(name: str, one: call[..., Any]) -> str:
-    """Why a call is excluded; "" if it is not."""
+    """Return why a call is excluded for agents; "" if it is not."""
     if name in NOT_FOR_AGENTS:
         return NOT_FOR_AGENTS[name]
     sample = _sample(one)
@@ -108,7 +108,7 @@ def _parameters(one: call[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _sample(one: call[..., Any]) -> Request[Any]:
-    """A request with example arguments, for its method and answer type."""
+    """Build a request with example arguments, to read its method and answer type."""
     hints, positional, named = get_type_hints(one._describe), [], {}
     for name, rule in _parameters(one).items():
         value = EXAMPLES[_plain(hints[name])]
@@ -127,7 +127,7 @@ def _kind(sample: Request[Any]) -> str:
 
 
 def _plain(hint: Any) -> Any:
-    """`list[str] | None` is a list."""
+    """Return the type without `None`: `list[str] | None` becomes `list`."""
     options = [one for one in get_args(hint) if one is not NoneType] if NoneType in get_args(hint) else [hint]
     return get_origin(options[0]) or options[0]
 
@@ -137,7 +137,7 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def _fields(answer: Any, seen: frozenset[Any] = frozenset()) -> Iterator[str]:
-    """The field names of an answer, nested ones included."""
+    """Yield the field names of an answer, including nested ones."""
     for inner in get_args(answer):
         yield from _fields(inner, seen)
     kind = get_origin(answer) or answer

@@ -1,7 +1,7 @@
-"""The protocol: serves tools.py to an agent over standard input and output (MCP). Called by `gpuaas mcp`.
+"""The MCP server: serves tools.py to an agent over standard input and output. Called by `gpuaas mcp`.
 
 The only module that imports the `mcp` library. Calls run in threads, because the SDK's client is synchronous. An error
-is an answer with a sentence, what to do, a code and a correlation id.
+is returned as an answer with a sentence, what to do, a code and a correlation id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..failures import CliError
 from .tools import READ_ONLY, Tool, Tools
 
 INSTRUCTIONS = """\
-GPUaaS runs GPU apps on the machines of a project. Start with `find` (get_catalog, list_instances, list_allocations),
+GPUaaS runs GPU apps on the nodes of a project. Start with `find` (get_catalog, list_instances, list_allocations),
 read details with `describe`, and use `operations` for the arguments of an operation. To change something: `plan` it,
 show the plan to the user, then `apply` it and `watch` the operation in the answer until it ends. If it fails, use
 `triage` with its correlation id. An error says what to do: do that, and do not repeat a refused request. Secrets are

@@ -1,4 +1,4 @@
-"""The tools an agent has: find, describe, plan, apply, watch, triage, explain. server.py serves them.
+"""The tools of an agent: find, describe, plan, apply, watch, triage, explain. server.py serves them.
 
 A tool takes plain arguments and returns plain data; errors are raised as in every command. Each call reads the stored
 token, so that a new sign-in needs no restart, and has its own correlation id.
@@ -54,7 +54,7 @@ class Tools:
         self._known = {tool.name: tool for tool in made}
 
     def listed(self) -> list[Tool]:
-        """The offered tools; a read-only server offers no changes."""
+        """Return the offered tools; a read-only server offers no changes."""
         return [tool for tool in self._known.values() if self._may or not tool.changes]
 
     def run(self, name: str, arguments: dict[str, Any]) -> Any:
@@ -99,7 +99,7 @@ class Tools:
         return {**facts, "applied": "now" if now else "before; this is the first answer", "answer": plan.answer}
 
     def watch(self, operation_id: str, project_id: str = "", after: str = "", seconds: float = WATCH_S) -> Any:
-        """Until the operation ends or the time is over; continue with `next_after`."""
+        """Return the steps of an operation until it ends or the time is over; continue with `next_after`."""
         deadline = time.monotonic() + min(seconds, LONGEST_WATCH_S)
         with session(self._common) as at:
             project = project_id or at.project_id
@@ -203,7 +203,7 @@ def _check(what: str, given: dict[str, Any], known: set[str], required: tuple[st
 
 
 def _filled(at: Session, one: Operation, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Fills in the current project and tenant where they are left out."""
+    """Return the arguments with the current project and tenant filled in if missing."""
     usual: dict[str, Callable[[], str]] = {"project_id": lambda: at.project_id, "tenant_id": lambda: at.tenant_id(None)}
     lacking = [name for name in one.required if name in usual and name not in arguments]
     filled = {**{name: usual[name]() for name in lacking}, **arguments}
@@ -234,7 +234,7 @@ def _plan_view(one: Operation, plan: Plan, effects: Any) -> dict[str, Any]:
 
 
 def _steps(at: Session, project: str, operation_id: str, after: str, deadline: float) -> tuple[list[Any], str]:
-    """New events of the operation; without the permission to read events, a short wait."""
+    """Return new events of the operation; without the permission to read events, wait briefly and return none."""
     wait = int(max(0.0, min(deadline - time.monotonic(), 20.0)))
     try:
         start = after or str(max(0, sequence_now(at.client, project) - 500))

@@ -1,1 +1,1 @@
-"""One module per noun; only the module of the requested command is loaded."""
+"""The commands, one module per noun; only the module of the requested command is loaded."""

@@ -1,4 +1,4 @@
-"""`gpuaas artifact …`: content that machines may be given; `gpuaas artifact-source …`: its sources."""
+"""`gpuaas artifact …`: content for nodes; `gpuaas artifact-source …`: its sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..session import Session, pick, session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import ArtifactView, ProjectArtifactView, SourceView
 
-app = App(name="artifact", help="Content for machines, verified by digest.")
+app = App(name="artifact", help="Content for nodes, verified by digest.")
 source = App(name="artifact-source", help="The sources of artifacts.")
 Level = Literal["platform", "tenant"]
 
@@ -36,7 +36,7 @@ def _every(at: Session, what: str, level: Level, tenant: str | None, **more: Any
 
 
 def _artifact_id(at: Session, level: Level, tenant: str | None, name: str) -> str:
-    """By id, or `name:version`."""
+    """Return the id of an artifact given by id or `name:version`."""
     if name.startswith("art_"):
         return name
     wanted, _, version = name.partition(":")
@@ -148,7 +148,7 @@ def push(
     Parameters
     ----------
     file
-        The file to upload; machines get exactly this content.
+        The file to upload; nodes get exactly this content.
     name
         Lowercase letters, digits and hyphens.
     version
@@ -239,7 +239,7 @@ def withdraw(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Stop delivering an artifact. Its version cannot be used again.
+    """Stop delivering an artifact. Its version cannot be registered again.
 
     Example: gpuaas artifact withdraw slurm-packages:22.05.8 --reason "a bug in munge"
 

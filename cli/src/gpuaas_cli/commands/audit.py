@@ -78,7 +78,7 @@ def list_audit(
 
 @app.command
 def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
-    """Check that no audit row was changed, removed or inserted. Exit code 9 if one was.
+    """Check the audit trail for rows that were changed, removed or inserted afterwards. Exit code 9 if there are any.
 
     Example: gpuaas audit verify
     Example: gpuaas audit verify --tenant acme -o json
@@ -96,7 +96,7 @@ def verify(*, tenant: Tenant = None, common: Looking = Looking()) -> int:
 
 
 def _newest(client: Client, tenant_id: str, after: int, limit: int, only: dict[str, Any]) -> list[AuditView]:
-    """Pages backwards from the end of the trail; returns the oldest row first."""
+    """Read pages backwards from the end of the audit trail. Returns the rows oldest first."""
     found: list[AuditView] = []
     before = 0
     while (wanted := min(PAGE, limit - len(found))) > 0:

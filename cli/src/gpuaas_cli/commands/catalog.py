@@ -220,7 +220,7 @@ def enable(
     days: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Let the project deploy an app. Restrictions stay until they are set again.
+    """Let the project deploy an app. Existing restrictions stay unless you pass new ones.
 
     Example: gpuaas entitlement enable slurm --project red
     Example: gpuaas entitlement enable slurm --only regions=eu-west --days 90

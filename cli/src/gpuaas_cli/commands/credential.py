@@ -29,7 +29,7 @@ def _id(at: Session, name: str) -> str:
 
 
 def _private_key(file: Path) -> str:
-    """Refuses a file that others can read, as ssh does."""
+    """Read a private key. A file that others can read is rejected, as ssh does."""
     if file == STDIN:
         return sys.stdin.read()
     try:
@@ -211,7 +211,7 @@ def revoke(name: str, /, *, reason: str, common: Destroying = Destroying()) -> N
     """
     with session(common) as at:
         gone = at.client.revoke_credential(at.project_id, _id(at, name), reason=reason)
-    sentence = f"{gone.name} is revoked. Remove its public key from the machines that trust it."
+    sentence = f"{gone.name} is revoked. Remove its public key from the hosts that trust it."
     return _done(common, gone, sentence)
 
 

@@ -92,7 +92,8 @@ class _Tenant:
 
 
 def _listed(where: _Project | _Tenant, after: str | None, limit: int) -> list[EventView]:
-    """A project's events are a subset of the tenant's, so the window grows until it contains enough of them."""
+    """Return the newest events. A project's events are a subset of the tenant's, so the window grows until it contains
+    enough."""
     if after is not None:
         return where.after(after, limit)
     head, back, found = where.head(), RECENT, []

@@ -1,4 +1,4 @@
-"""`gpuaas grant …`: certificates for access to machines, and their revocation."""
+"""`gpuaas grant …`: certificates for access to hosts, and their revocation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..session import session
 
 app = App(
     name="grant",
-    help="Certificates of controllers and people for access to machines.",
+    help="Certificates of controllers and people for access to hosts.",
 )
 
 
 @app.command(name="list")
 def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The valid certificates: who can access which machine, and for which operation.
+    """The valid certificates: who can access which host, and for which operation.
 
     Example: gpuaas grant list
 
@@ -36,7 +36,7 @@ def list_grants(*, revoked: Annotated[bool, Flag] = False, common: Looking = Loo
         print("No valid certificates.")
         return None
     rows = [(g.id, g.node_name, g.principal_name, _reason(g), show.ago(g.created_at), _state(g)) for g in found]
-    return show.table(("ID", "MACHINE", "ISSUED TO", "FOR", "ISSUED", "STATE"), rows)
+    return show.table(("ID", "NODE", "ISSUED TO", "FOR", "ISSUED", "STATE"), rows)
 
 
 def _reason(grant: sdk.models.AccessGrantView) -> str:
@@ -48,12 +48,12 @@ def _reason(grant: sdk.models.AccessGrantView) -> str:
 def _state(grant: sdk.models.AccessGrantView) -> str:
     if grant.revoked_at is None:
         return "valid"
-    return "revoked, confirmed by the machine" if grant.enforced else "revoked, not yet confirmed by the machine"
+    return "revoked, confirmed by the host" if grant.enforced else "revoked, not yet confirmed by the host"
 
 
 @app.command
 def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """Revoke a certificate. Its machine rejects it and ends its sessions within seconds.
+    """Revoke a certificate. Its host rejects it and ends its sessions within seconds.
 
     Example: gpuaas grant revoke grant_01m7… --reason "a laptop was stolen"
 
@@ -68,5 +68,5 @@ def revoke(grant: str, /, *, reason: str, common: Destroying = Destroying()) -> 
         done = at.client.revoke_access_grant(at.project_id, grant, reason=reason)
     if common.json:
         return show.as_json(done)
-    print(f"{done.id} is revoked on {done.node_name}. Confirmation by the machine: gpuaas grant list --revoked")
+    print(f"{done.id} is revoked on {done.node_name}. Confirmation by the host: gpuaas grant list --revoked")
     return None

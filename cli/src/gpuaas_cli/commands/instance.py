@@ -40,7 +40,7 @@ def deploy(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int | None:
-    """Deploy an app on the machines you choose, and show its progress.
+    """Deploy an app on the nodes you choose, and show its progress.
 
     Example: gpuaas instance deploy slurm --name train --place controller=node-a
     Example: gpuaas instance deploy slurm --name train --place controller=node-a --place worker=node-b,node-c
@@ -65,7 +65,7 @@ def deploy(
     operator
         The only service account that may operate it. Default: any controller of the app.
     plan
-        Only check, and print what would happen on which machine.
+        Only check, and print what would happen on which node.
     """
     wanted: dict[str, Any] = {"name": name, "app_slug": app_slug, "version": version}
     wanted["inputs"] = read_inputs(input or [], inputs)
@@ -109,7 +109,7 @@ def show_plan(at: Session, planned: PlannedView, common: Common) -> None:
         print()
     priced = any(h.currency for h in plan.hosts)  # a machine type without a record has no price
     hosts = [(h.node_name, h.address, ", ".join(h.components), *([_hourly_price(h)] * priced)) for h in plan.hosts]
-    show.table(("MACHINE", "ADDRESS", "COMPONENTS", *(["PER HOUR"] * priced)), hosts, empty="No machine is affected.")
+    show.table(("NODE", "ADDRESS", "COMPONENTS", *(["PER HOUR"] * priced)), hosts, empty="No node is affected.")
     payer = f"project {at.project.slug}" if plan.charged_to == at.project_id else plan.charged_to
     print(f"\nCharged to {payer}. Nothing was changed. Run it without --plan to apply.")
     return None
@@ -217,7 +217,7 @@ def stop(
     no_wait: NoWait = False,
     common: Changing = Changing(),
 ) -> int:
-    """Stop an instance. It keeps its machines.
+    """Stop an instance. It keeps its nodes.
 
     Example: gpuaas instance stop train --reason "the night"
     """
@@ -359,7 +359,7 @@ def decommission(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int | None:
-    """Remove an instance from its machines and clean them. Asks first; without a terminal it needs --yes.
+    """Remove an instance from its nodes and clean them. Asks first; without a terminal it needs --yes.
 
     Example: gpuaas instance decommission train
     Example: gpuaas instance decommission train --plan
@@ -368,7 +368,7 @@ def decommission(
     Parameters
     ----------
     plan
-        Only print what would be removed, and from which machines.
+        Only print what would be removed, and from which nodes.
     """
     with session(common) as at:
         found = at.instance(instance)
@@ -382,7 +382,7 @@ def decommission(
 
 
 def _confirm(found: InstanceView) -> None:
-    machines = ", ".join(sorted({m.node_name for m in found.members})) or "no machine"
+    machines = ", ".join(sorted({m.node_name for m in found.members})) or "no node"
     consequence = f"This removes {found.name} ({found.app_slug}) from {machines}. Jobs on it end."
     ask(consequence, f"Type {found.name} to continue: ", [found.name])
 

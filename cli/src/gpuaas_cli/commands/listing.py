@@ -14,8 +14,8 @@ from ..session import session
 if TYPE_CHECKING:
     from gpuaas_sdk.client.models import AllocationView
 
-allocation = App(name="allocation", help="The machines allocated to a project.")
-node = App(name="node", help="The machines of a tenant.")
+allocation = App(name="allocation", help="The nodes allocated to a project.")
+node = App(name="node", help="The nodes of a tenant.")
 
 
 def catalog(*, common: Looking = Looking()) -> None:
@@ -37,7 +37,7 @@ def catalog(*, common: Looking = Looking()) -> None:
 
 @allocation.command(name="list")
 def list_allocations(*, state: str | None = None, tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The machines allocated to the project, with hardware and use.
+    """The nodes allocated to the project, with hardware and use.
 
     Example: gpuaas allocation list
     Example: gpuaas allocation list --state active -o json
@@ -59,7 +59,7 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
     if common.json:
         return show.as_json(found)
     if not found:
-        print("The project has no allocations. A tenant administrator can allocate machines to it.")
+        print("The project has no allocations. A tenant administrator can allocate nodes to it.")
         return None
     rows = [(a.name, a.node_name, a.state, show.gpus(a.facts), show.size(a.facts), _user(a), a.id) for a in found]
     return show.table(("NAME", "NODE", "STATE", "GPUS", "SIZE", "USED BY", "ID"), rows)
@@ -67,7 +67,7 @@ def list_allocations(*, state: str | None = None, tenant: str | None = None, com
 
 @allocation.command(name="show")
 def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
-    """One allocation in detail: machine, lease and use.
+    """One allocation in detail: node, lease and use.
 
     Example: gpuaas allocation show gpu-box-1
 
@@ -85,7 +85,7 @@ def show_allocation(name: str, /, *, common: Looking = Looking()) -> None:
         [
             ("allocation", found.name),
             ("state", found.state),
-            ("machine", f"{found.node_name} ({found.address}), {found.node_state}"),
+            ("node", f"{found.node_name} ({found.address}), {found.node_state}"),
             ("hardware", f"{show.gpus(found.facts)}, {show.size(found.facts)}"),
             ("used by", _user(found)),
             ("until", found.expires_at or "no end date"),
@@ -109,7 +109,7 @@ def _user(allocation: AllocationView) -> str:
 
 @node.command(name="list")
 def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The machines of the tenant.
+    """The nodes of the tenant.
 
     Example: gpuaas node list
     Example: gpuaas node list --tenant acme -o json
@@ -119,7 +119,7 @@ def list_nodes(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
     if common.json:
         return show.as_json(found)
     if not found:
-        print("The tenant has no machines yet. Enrol one: gpuaas node enrol NAME")
+        print("The tenant has no nodes yet. Enrol one: gpuaas node enrol NAME")
         return None
     rows = [
         (

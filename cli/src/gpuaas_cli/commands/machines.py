@@ -1,7 +1,7 @@
 """Enrolment and allocation: `gpuaas node enrol`, `gpuaas allocation create`, `request`, `extend`, `release`.
 
 Adds commands to the `node` and `allocation` groups of listing.py; main.py loads both groups from this module. The
-administration of an enrolled machine is in node.py.
+administration of an enrolled node is in node.py.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def create(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allocate a machine to the project, and wait for the confirmation of the machine.
+    """Allocate a node to the project, and wait until the node confirms it.
 
     Example: gpuaas allocation create gpu-box-1 --project research
 
@@ -83,7 +83,7 @@ def create(
     expires_in_s
         Seconds after which it is released, unless an instance uses it.
     lost_after_s
-        Seconds without a heartbeat after which the machine counts as lost. Default: ten minutes.
+        Seconds without a heartbeat after which the node counts as lost. Default: ten minutes.
     """
     with session(common) as at:
         node_id = machine
@@ -100,7 +100,7 @@ def create(
         return show.as_json(made)
     if made.state != "active":
         sentence = f"{made.node_name} has not confirmed the allocation yet ({made.state})."
-        raise CliError(sentence, "Check its agent on the machine: gpuaas-agent status", failures.UNAVAILABLE)
+        raise CliError(sentence, "Check its agent on the host: gpuaas-agent status", failures.UNAVAILABLE)
     print(f"Allocated {made.name}: {show.gpus(made.facts)}, {show.size(made.facts)}. {made.id}")
     return None
 
@@ -117,14 +117,14 @@ def request(
     lost_after_s: int | None = None,
     common: Changing = Changing(),
 ) -> None:
-    """Allocate machines of a type; the platform picks them. All of them, or none.
+    """Allocate nodes of a type; the platform picks them. All of them, or none.
 
     Example: gpuaas allocation request --sku h100-8x --region eu-west --count 2
 
     Parameters
     ----------
     count
-        Number of machines.
+        Number of nodes.
     sku
         Machine type (`gpuaas sku list`).
     region
@@ -132,11 +132,11 @@ def request(
     pool
         Only from this pool.
     name
-        Prefix of the allocations' names: NAME-1, NAME-2, …. Default: the machines' names.
+        Prefix of the allocations' names: NAME-1, NAME-2, …. Default: the nodes' names.
     expires_in_s
         Seconds after which they are released, unless an instance uses them.
     lost_after_s
-        Seconds without a heartbeat after which a machine counts as lost. Default: ten minutes.
+        Seconds without a heartbeat after which a node counts as lost. Default: ten minutes.
     """
     with session(common) as at:
         kind: dict[str, Any] = {"sku": sku, "region": region, "pool": pool}
@@ -172,19 +172,19 @@ def extend(name: str, *, expires_in_s: int | None = None, common: Changing = Cha
 
 @allocation.command
 def release(name: str, *, common: Destroying = Destroying()) -> None:
-    """Release a machine. Refused while an instance uses it.
+    """Release a node. Refused while an instance uses it.
 
     Example: gpuaas allocation release gpu-box-1 --project research
 
     Parameters
     ----------
     name
-        Name or id of the allocation, or the name of its machine.
+        Name or id of the allocation, or the name of its node.
     """
     with session(common) as at:
         allocation_id = at.allocation_id(name, at.allocations())
         gone = at.client.release_allocation(at.project_id, allocation_id)
     if common.json:
         return show.as_json(gone)
-    print(f"Releasing {gone.name}. It is free after the machine confirms: gpuaas allocation list")
+    print(f"Releasing {gone.name}. It is free after the node confirms: gpuaas allocation list")
     return None

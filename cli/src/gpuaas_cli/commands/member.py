@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from gpuaas_sdk.client.models import AcceptedView, MemberView
 
 AtDeadline = Literal["give_back", "requeue"]
-app = App(name="member", help="The members of an instance: add, drain, replace, remove, mend.")
+app = App(name="member", help="The members of an instance: add, drain, restart, replace, remove, retry.")
 
 
 @app.command(name="list")
 def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """The members of an instance and how they are.
+    """The members of an instance and their states.
 
     Example: gpuaas member list train
     Example: gpuaas member list train --history
@@ -34,7 +34,7 @@ def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = Fals
     Parameters
     ----------
     history
-        Those that were removed.
+        Show removed members instead.
     """
     with session(common) as at:
         found = _members(at, at.instance(instance, deleted=True).id, history=history)
@@ -49,7 +49,7 @@ def list_members(instance: Instance, /, *, history: Annotated[bool, Flag] = Fals
 
 @app.command(name="show")
 def show_member(instance: Instance, member: Member, /, *, common: Looking = Looking()) -> None:
-    """One member in detail: machine, state and allowed actions.
+    """One member in detail: node, state and allowed actions.
 
     Example: gpuaas member show train worker/1
     """
@@ -83,7 +83,7 @@ def _name(member: MemberView) -> str:
 
 
 def find(at: Session, instance: str, member: str) -> tuple[str, str]:
-    """Ids of the instance and of its member."""
+    """Return the ids of an instance and of its member."""
     instance_id = at.instance(instance).id
     if member.startswith("mem_"):
         return instance_id, member
@@ -117,11 +117,11 @@ def add(
     allocations
         Allocation names, node names or ids.
     plan
-        Only check, and print what would happen on which machine.
+        Only check, and print what would happen on which node.
     """
     if not allocations:
-        way_out = f"Run gpuaas member add {instance} {component} ALLOCATION…. See the machines: gpuaas allocation list"
-        raise CliError("No machine was named.", way_out, failures.USAGE)
+        way_out = f"Run gpuaas member add {instance} {component} ALLOCATION…. See the nodes: gpuaas allocation list"
+        raise CliError("No node was named.", way_out, failures.USAGE)
     with session(common) as at:
         known = at.allocations()
         ids = [at.allocation_id(name, known) for name in allocations]
@@ -201,7 +201,7 @@ def remove(
     no_wait: NoWait = False,
     common: Destroying = Destroying(),
 ) -> int | None:
-    """Remove a member and clean its machine. The allocation is then free.
+    """Remove a member and clean its node. The allocation is then free.
 
     Example: gpuaas member remove train worker/1
     Example: gpuaas member remove train worker/1 --plan
@@ -214,9 +214,9 @@ def remove(
     at_deadline
         Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
-        The machine is lost: fence it instead of cleaning it. Requires --reason.
+        The node is lost: fence it instead of cleaning it. Requires --reason.
     plan
-        Only check, and print what would happen on which machine.
+        Only check, and print what would happen on which node.
     """
     if not plan:
         options = {"reason": reason, "deadline_s": deadline, "at_deadline": at_deadline}
@@ -256,7 +256,7 @@ def replace(
     at_deadline
         Action at the deadline: give_back (the member accepts work again) or requeue (running work restarts elsewhere).
     host_is_gone
-        The old machine is lost: fence it instead of cleaning it. Requires --reason.
+        The old node is lost: fence it instead of cleaning it. Requires --reason.
     """
     with session(common) as at:
         chosen = at.allocation_id(allocation, at.allocations())
@@ -291,7 +291,7 @@ def retry(
 def tombstone(
     instance: Instance, member: Member, /, *, reason: Annotated[str, Parameter()], common: Destroying = Destroying()
 ) -> None:
-    """Count a failed member as removed without cleaning its machine. Creates an orphan record.
+    """Count a failed member as removed without cleaning its node. Creates an orphan record.
 
     Example: gpuaas member tombstone train worker/1 --reason "the machine burned"
 
@@ -304,8 +304,8 @@ def tombstone(
         gone = at.client.tombstone_member(at.project_id, *find(at, instance, member), reason=reason)
     if common.json:
         return show.as_json(gone)
-    print(f"{member} counts as removed. Its machine may not be clean: orphan record {gone.orphan_id}.")
-    return print_next((f"gpuaas orphan resolve {gone.orphan_id} --reason …", "when the machine is clean"))
+    print(f"{member} counts as removed. Its node may not be clean: orphan record {gone.orphan_id}.")
+    return print_next((f"gpuaas orphan resolve {gone.orphan_id} --reason …", "when the node is clean"))
 
 
 def _ask(call: str, instance: str, member: str, no_wait: bool, common: Common, **options: object) -> int:

@@ -1,4 +1,4 @@
-"""Administration of an enrolled machine: `gpuaas node show`, `cordon`, `drain`, `retire`, `wipe`, `readmit`, …"""
+"""Administration of an enrolled node: `gpuaas node show`, `cordon`, `drain`, `retire`, `wipe`, `readmit`, …"""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @node.command(name="show")
 def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """One machine in detail, with its allowed actions.
+    """One node in detail, with its allowed actions.
 
     Example: gpuaas node show gpu-box-1
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.get_node(node_id(at, name, tenant))
     if common.json:
         return show.as_json(found)
     known = [
-        ("machine", f"{found.name} ({found.id})"),
+        ("node", f"{found.name} ({found.id})"),
         ("state", found.state),
         ("administrative state", f"{found.standing}{f': {found.standing_reason}' if found.standing_reason else ''}"),
         ("location", f"{found.address}, region {found.region}"),
@@ -46,14 +46,14 @@ def show_node(name: str, *, tenant: Tenant = None, common: Looking = Looking()) 
 
 @node.command
 def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept no new allocations on a machine. Running work stays.
+    """Accept no new allocations on a node. Running work stays.
 
     Example: gpuaas node cordon gpu-box-1 --reason "fan is loud"
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.cordon_node(node_id(at, name, tenant), reason=reason)
@@ -62,14 +62,14 @@ def cordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: C
 
 @node.command
 def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept allocations on a machine again.
+    """Accept allocations on a node again.
 
     Example: gpuaas node uncordon gpu-box-1
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.uncordon_node(node_id(at, name, tenant), reason=reason)
@@ -78,14 +78,14 @@ def uncordon(name: str, *, reason: Reason = None, tenant: Tenant = None, common:
 
 @node.command
 def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Accept no new allocations on a machine and ask for the release of its current ones. Then it can be retired.
+    """Accept no new allocations on a node and ask for the release of its current ones. Then it can be retired.
 
     Example: gpuaas node drain gpu-box-1 --reason "lease of the rack ends"
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.drain_node(node_id(at, name, tenant), reason=reason)
@@ -94,14 +94,14 @@ def drain(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Ch
 
 @node.command
 def retire(name: str, *, reason: Reason = None, tenant: Tenant = None, common: Destroying = Destroying()) -> None:
-    """Remove an empty machine from the platform. Its tokens and keys stop working at once.
+    """Remove an empty node from the platform. Its tokens and keys stop working at once.
 
     Example: gpuaas node retire gpu-box-1 --reason "sold"
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.retire_node(node_id(at, name, tenant), reason=reason)
@@ -117,7 +117,7 @@ def wipe(
     tenant: Tenant = None,
     common: Destroying = Destroying(),
 ) -> None:
-    """Retry a failed wipe, or declare the machine clean with --by-hand. Then it is free.
+    """Retry a failed wipe, or declare the node clean with --by-hand. Then it is free.
 
     Example: gpuaas node wipe gpu-box-1 --reason "the disk has space again"
     Example: gpuaas node wipe gpu-box-1 --by-hand --reason "reinstalled it"
@@ -125,7 +125,7 @@ def wipe(
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     reason
         Recorded in the audit trail.
     by_hand
@@ -141,14 +141,14 @@ def wipe(
 
 @node.command
 def upgrade(name: str, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Upgrade a machine's agent to the platform's version. It keeps the current version if that fails.
+    """Upgrade a node's agent to the platform's version. It keeps the current version if that fails.
 
     Example: gpuaas node upgrade gpu-box-1
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     """
     with session(common) as at:
         found = at.client.upgrade_agent(node_id(at, name, tenant))
@@ -167,9 +167,9 @@ def readmit(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Give a machine a new identity. Prints a command to run on it; node id and allocations stay.
+    """Give a node a new identity. Prints a command to run on the machine; node id and allocations stay.
 
-    For a machine whose identity was copied, that was reinstalled, or that lost its key. The old identity ends when the
+    For a node whose identity was copied, that was reinstalled, or that lost its key. The old identity ends when the
     command runs.
 
     Example: gpuaas node readmit gpu-box-1 --reason "the cloned disk is wiped"
@@ -177,7 +177,7 @@ def readmit(
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     reason
         Recorded in the audit trail.
     reached_at
@@ -191,14 +191,14 @@ def readmit(
 
 @node.command
 def pool(name: str, pool: str | None = None, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Move a machine into a pool; without a pool's name, remove it from its pool.
+    """Move a node into a pool; without a pool's name, remove it from its pool.
 
     Example: gpuaas node pool gpu-box-1 night-shift
 
     Parameters
     ----------
     name
-        Name or id of the machine.
+        Name or id of the node.
     pool
         Name of the pool. Default: no pool.
     """

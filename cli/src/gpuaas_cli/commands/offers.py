@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 sku = App(name="sku", help="The machine types of the platform.")
 region = App(name="region", help="The regions of the platform.")
-pool = App(name="pool", help="Named sets of a tenant's machines.")
+pool = App(name="pool", help="Named sets of a tenant's nodes.")
 quota = App(name="quota", help="The limits of a project.")
 
 
@@ -60,7 +60,7 @@ def create_sku(
     name
         Lowercase letters, digits and hyphens.
     gpu_model
-        As the machines report it, for example H100.
+        As the nodes report it, for example H100.
     gpu_count
         GPUs per machine.
     cpus
@@ -131,7 +131,7 @@ def list_pools(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
 
 @pool.command(name="create")
 def create_pool(name: str, *, title: str | None = None, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Create a pool. Machines join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
+    """Create a pool. Nodes join it with `gpuaas node pool` or `gpuaas node enrol --pool`.
 
     Example: gpuaas pool create night-shift --title "Night shift"
 
@@ -146,7 +146,7 @@ def create_pool(name: str, *, title: str | None = None, tenant: Tenant = None, c
         made = at.client.create_pool(at.tenant_id(tenant), name=name, title=title or name)
     if common.json:
         return show.as_json(made)
-    print(f"Created the pool {made.name}. Add a machine: gpuaas node pool MACHINE {made.name}")
+    print(f"Created the pool {made.name}. Add a node: gpuaas node pool NODE {made.name}")
     return None
 
 
@@ -183,7 +183,7 @@ def set_quota(
     Parameters
     ----------
     max_allocations
-        Maximum number of machines.
+        Maximum number of nodes.
     max_gpus
         Maximum number of GPUs.
     """
@@ -196,7 +196,7 @@ def set_quota(
 
 @sku.command(name="delete")
 def delete_sku(name: str, *, common: Destroying = Destroying()) -> None:
-    """Delete a machine type that no machine has (platform administrators).
+    """Delete a machine type that no node has (platform administrators).
 
     Example: gpuaas sku delete h100-8x
 
@@ -212,7 +212,7 @@ def delete_sku(name: str, *, common: Destroying = Destroying()) -> None:
 
 @region.command(name="delete")
 def delete_region(name: str, *, common: Destroying = Destroying()) -> None:
-    """Delete a region without machines (platform administrators).
+    """Delete a region without nodes (platform administrators).
 
     Example: gpuaas region delete eu-west
 

@@ -57,7 +57,7 @@ def list_operations(
 
 
 def _names(at: Session) -> dict[str, str]:
-    """Instance names by id, for the table."""
+    """Return instance names by id, for the table."""
     return {i.id: i.name for i in at.client.every(sdk.Calls.list_instances, at.project_id, deleted=True)}
 
 
@@ -107,7 +107,7 @@ def show_operation(operation: Operation, /, *, common: Looking = Looking()) -> N
 
 @app.command
 def certificate(operation: Operation, /, *, common: Looking = Looking()) -> int:
-    """The departure certificates of a decommission, remove or replace: proof that its machines are clean.
+    """The departure certificates of a decommission, remove or replace: proof that its nodes are clean.
 
     Exit code 1 if there is none, or if a certificate was altered.
 
@@ -205,7 +205,7 @@ def release_claim(operation: Operation, /, *, reason: Reason = None, common: Cha
 
 @app.command
 def abandon(operation: Operation, /, *, reason: str, common: Destroying = Destroying()) -> None:
-    """End an operation without evidence. A teardown counts as done and creates orphan records.
+    """End an operation without evidence. A teardown then counts as done and leaves orphan records.
 
     Example: gpuaas operation abandon train --reason "the rack is gone"
 
@@ -219,4 +219,4 @@ def abandon(operation: Operation, /, *, reason: str, common: Destroying = Destro
     if common.json:
         return show.as_json(found)
     print(f"Abandoned the {found.kind}. It is {found.status}.")
-    return print_next(("gpuaas orphan list", "machines that may not be clean"))
+    return print_next(("gpuaas orphan list", "nodes that may not be clean"))

@@ -1,4 +1,4 @@
-"""`gpuaas orphan list|resolve`: machines that may not be clean after an operation ended without evidence."""
+"""`gpuaas orphan list|resolve`: nodes that may not be clean after an operation ended without evidence."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .. import show
 from ..options import Changing, Flag, Looking
 from ..session import session
 
-app = App(name="orphan", help="Machines that may not be clean.")
+app = App(name="orphan", help="Nodes that may not be clean.")
 
 
 @app.command(name="list")
 def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = Looking()) -> None:
-    """Machines that may still have files or processes of an instance.
+    """Nodes that may still have files or processes of an instance.
 
     Example: gpuaas orphan list
     Example: gpuaas orphan list --resolved
@@ -39,7 +39,7 @@ def list_orphans(*, resolved: Annotated[bool, Flag] = False, common: Looking = L
 
 @app.command
 def resolve(orphan: str, /, *, reason: str, common: Changing = Changing()) -> None:
-    """Declare a machine clean after you checked it. It can be used again.
+    """Mark a node as clean after you inspected it. It can then be used again.
 
     Example: gpuaas orphan resolve orph_01hx… --reason "wiped it by hand"
 

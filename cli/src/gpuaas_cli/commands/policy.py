@@ -90,7 +90,7 @@ def explain(field: str, value: str, *, app: str | None = None, common: Looking =
 
 @app.command(name="list")
 def list_policies(*, level: Level = "project", tenant: str | None = None, common: Looking = Looking()) -> None:
-    """The policies of one level.
+    """The policies of the platform, the tenant or the project (--level).
 
     Example: gpuaas policy list --project red
     Example: gpuaas policy list --level tenant

@@ -54,7 +54,7 @@ def create(
     role: Annotated[list[str], Many] = ["app_operator"],  # noqa: B006 - cyclopts reads the default
     common: Changing = Changing(),
 ) -> None:
-    """Create a service account. Its private key is generated here and only written to the identity file.
+    """Create a service account. Its private key is generated locally and written only to the identity file.
 
     Example: gpuaas service-account create robot --identity robot.json --project red
     Example: gpuaas service-account create watcher --role project_viewer --identity watcher.json

@@ -1,4 +1,4 @@
-"""`gpuaas ssh INSTANCE MEMBER [-- COMMAND…]`: a shell on the machine of a member, with a short-lived certificate."""
+"""`gpuaas ssh INSTANCE MEMBER [-- COMMAND…]`: a shell on the host of a member, with a short-lived certificate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ssh(
     print_: Annotated[bool, Parameter(name="--print", negative=(), show_default=False)] = False,
     common: Changing = Changing(),
 ) -> int:
-    """Open a shell on the machine of a member, or run a command there. The exit code is ssh's.
+    """Open a shell on the host of a member, or run a command there. The exit code is ssh's.
 
     You are an unprivileged user there. Processes you start end with the session. The session is listed by
     `gpuaas grant list` and can be ended with `gpuaas grant revoke`.
@@ -80,6 +80,6 @@ def _print_help(address: str, grant: str) -> None:
         f"ssh exited with {ssh_exec.REFUSED}: the connection failed or broke.\n"
         f"What you can do: read the message of ssh above. Check that {address} is reachable from here (ProxyJump in "
         f"your ssh settings is used), that {grant} was not revoked (gpuaas grant list --revoked), and that the "
-        "machine's agent is up to date (gpuaas node show).",
+        "node's agent is up to date (gpuaas node show).",
         file=sys.stderr,
     )

@@ -29,7 +29,7 @@ def _show(common: Common, found: AuthoritiesView) -> None:
 
 @app.command(name="list")
 def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The authorities, and which machines still need an old one.
+    """The authorities, and which nodes still need an old one.
 
     Example: gpuaas ssh-authority list
     """
@@ -39,7 +39,7 @@ def list_authorities(*, tenant: Tenant = None, common: Looking = Looking()) -> N
 
 @app.command
 def rotate(purpose: Purpose, /, *, tenant: Tenant = None, common: Changing = Changing()) -> None:
-    """Start a rotation. The new authority signs once every machine trusts it; then the old one is retired.
+    """Start a rotation. The new authority signs once every node trusts it; then the old one is retired.
 
     Example: gpuaas ssh-authority rotate user
 
@@ -61,7 +61,7 @@ def finish(
     tenant: Tenant = None,
     common: Changing = Changing(),
 ) -> None:
-    """Advance a rotation now. It advances by itself unless a machine lags behind.
+    """Advance the rotation of an SSH authority now. This happens automatically once every node has followed.
 
     Example: gpuaas ssh-authority finish user --force
 
@@ -70,7 +70,7 @@ def finish(
     purpose
         `user` or `host`.
     force
-        Even if machines lag behind (`ssh-authority list` names them): they are locked out until they catch up.
+        Advance even if nodes have not followed (`ssh-authority list` names them): they are locked out until they do.
     """
     with session(common) as at:
         asked = {"purpose": purpose, "force": force or None}

@@ -1,4 +1,4 @@
-"""`gpuaas task list|show`: the tasks of machines and their results."""
+"""`gpuaas task list|show`: the tasks of nodes and their results."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..options import Looking, Tenant
 from ..session import session
 from .node import node_id
 
-app = App(name="task", help="The tasks of a machine.")
+app = App(name="task", help="The tasks of a node.")
 
 
 @app.command(name="list")
 def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None, common: Looking = Looking()) -> None:
-    """The tasks of a machine, oldest first.
+    """The tasks of a node, oldest first.
 
     Example: gpuaas task list gpu-box-1
     Example: gpuaas task list gpu-box-1 --state failed
@@ -25,7 +25,7 @@ def list_tasks(node: str, /, *, state: str | None = None, tenant: Tenant = None,
     Parameters
     ----------
     node
-        Name or id of the machine.
+        Name or id of the node.
     state
         Only tasks in this state: queued, running, succeeded, failed, refused, interrupted, expired or canceled.
     """
@@ -49,7 +49,7 @@ def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking
     Parameters
     ----------
     node
-        Name or id of the machine.
+        Name or id of the node.
     task
         Its id, see `gpuaas task list`.
     """
@@ -62,7 +62,7 @@ def show_task(node: str, task: str, /, *, tenant: Tenant = None, common: Looking
         ("state", found.state),
         ("message", found.message),
         ("requested", f"{show.ago(found.created_at)} by {found.asked_by}"),
-        ("for", found.operation_id or found.allocation_id or "the machine itself"),
+        ("for", found.operation_id or found.allocation_id or "the node itself"),
         ("attempt", f"{found.attempt}, epoch {found.epoch}"),
         ("evidence", json.dumps(found.evidence) if found.evidence else ""),
         ("correlation", found.correlation_id),

@@ -61,7 +61,7 @@ def list_tenants(*, common: Looking = Looking()) -> None:
 
 
 def _tenants(at: Session) -> list[TenantView]:
-    """All tenants for platform administrators, the caller's own tenants for others."""
+    """Return all tenants for platform administrators, otherwise the caller's own tenants."""
     from gpuaas_sdk.client.errors import Denied
 
     try:

@@ -39,7 +39,8 @@ def triage(what: str, /, *, common: Looking = Looking()) -> None:
 
 
 def _find(at: Session, what: str) -> TriageView:
-    """A caller can choose any text as correlation id, so it is tried as an id before it is tried as a name."""
+    """Read the triage of a correlation id, operation or instance. Any text can be a correlation id, so that is tried
+    before a name."""
     from gpuaas_sdk.client.errors import NotFound
 
     if what.startswith(("op_", "inst_")):
@@ -79,7 +80,7 @@ def _print(found: TriageView) -> None:
 
 
 def _first_sign(found: TriageView) -> str:
-    """The first warning or error outside the core: often nearer to the cause than the verdict."""
+    """Return the first warning or error outside the core: often closer to the cause than the verdict."""
     wrong = (one.sentence for one in found.timeline if one.source != "core" and one.kind != "span" and _wrong(one))
     sign = next(wrong, "")  # a span only shows that something inside it failed
     return "" if found.verdict.why in sign else sign
@@ -100,7 +101,7 @@ def _line(entry: EntryView, source: int, kind: int) -> str:
 
 
 def _printable(words: str) -> str:
-    """One line without control characters: log lines come from apps and machines."""
+    """Return one line without control characters, since log lines come from apps and nodes."""
     return "".join(letter for letter in " ".join(words.split()) if letter.isprintable())
 
 
@@ -108,5 +109,5 @@ CODES = {"red": "31", "yellow": "33", "bold": "1", "dim": "2"}
 
 
 def _paint(words: str, colour: str) -> str:
-    """In colour on a terminal, plain in a pipe."""
+    """Return the text in colour on a terminal, plain in a pipe."""
     return f"\033[{CODES[colour]}m{words}\033[0m" if colour and sys.stdout.isatty() else words

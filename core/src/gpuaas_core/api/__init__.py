@@ -1,1 +1,1 @@
-"""Assembly: lists the rooms, holds no logic."""
+"""Assembly of the core: lists the rooms' routers, loops and targets. Contains no logic."""

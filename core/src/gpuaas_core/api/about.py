@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from sqlalchemy import text
 
 from .. import __version__
-from ..custody.delivery import signing_jwk
+from ..credentials.sealing import signing_jwk
 from ..http.call import Caller, public
 from ..identity.assertions import ISSUER
 from ..kit.wire import View

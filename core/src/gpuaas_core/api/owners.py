@@ -1,7 +1,6 @@
-"""Finds the scope of a resource by its id: used when a change targets something outside the project or tenant of the
-path.
+"""Finds the scope of a resource by its id, for requests that try to change a resource outside the scope in their path.
 
-Covers resources whose ids appear in paths and whose rows name their tenant or project. Called by the edge.
+Covers resources whose ids appear in paths and whose rows have a tenant or project. Called by the HTTP edge.
 """
 
 from sqlalchemy import Connection, select
@@ -35,10 +34,10 @@ def owner_of(tx: Connection, thing_id: str) -> Scope | None:
         return None
     table = metadata.tables[name]
     places = [table.c[column] for column in ("tenant_id", "project_id") if column in table.c]
-    row = tx.execute(select(*places).where(table.c.id == thing_id)).first()
+    row = tx.execute(select(*places).where(table.c.id == thing_id)).mappings().first()
     if row is None:
         return None
-    if project_id := row._mapping.get("project_id"):
+    if project_id := row.get("project_id"):
         return project_scope(tx, project_id)
-    tenant_id = row._mapping.get("tenant_id")
+    tenant_id = row.get("tenant_id")
     return tenant_scope(tx, tenant_id) if tenant_id else None

@@ -1,1 +1,1 @@
-"""Artifacts: which sources content for nodes may come from, what is registered, and how it is delivered to a node."""
+"""Artifacts: the sources from which nodes get content, the registered artifacts, and their delivery to nodes."""

@@ -1,8 +1,8 @@
-"""Which addresses the core contacts to read artifacts: `checked` validates the URL, `leads_astray` the IP address it
-resolves to. Both are pure, and both run when a source is created and again before every connection.
+"""Checks of the addresses that the core contacts to read artifacts: `checked` validates the URL, `leads_astray` the IP
+address it resolves to. Both are pure, and both run when a source is created and again before every connection.
 
-Each host has exactly one accepted spelling. Anything a person and a resolver could read differently (user names,
-trailing dots, look-alike letters, numeric host names) is rejected, not normalized.
+Each host has exactly one accepted spelling. Spellings that a person and a resolver could read differently (user names,
+trailing dots, look-alike letters, numeric host names) are rejected, not normalized.
 """
 
 import ipaddress
@@ -45,7 +45,8 @@ class Address:
 
 
 def checked(url: str, *, private: bool = False, port: int | None = None) -> Address:
-    """Parse the address of a source. `private`: a platform source, which may use plain http and private networks."""
+    """Parse and validate the URL of a source. `private`: a platform source, which may use plain http and private
+    networks."""
     if not url.isascii() or not _HOP.fullmatch(url) or "\\" in url:
         raise AddressRefused("The address may only contain printable ASCII characters.")
     scheme, separator, rest = url.partition("://")
@@ -61,20 +62,20 @@ def checked(url: str, *, private: bool = False, port: int | None = None) -> Addr
 
 
 def checked_path(path: str) -> str:
-    """A path inside a source: plain names between slashes, without `.` or `..`."""
+    """Validate a path inside a source: plain names between slashes, without `.` or `..`."""
     if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
         raise AddressRefused("A path may only contain letters, digits and ._~+=@,:- between single slashes.")
     return path
 
 
 def inside(base: Address, path: str) -> Address:
-    """An object of a source: the source's address plus a checked path below it, percent-encoded."""
+    """Return the address of an object: the source's address plus a checked path below it, percent-encoded."""
     below = checked_path("/" + path.removeprefix("/"))
     return Address(base.scheme, base.host, base.port, quote(base.path + below, safe="/-_.~"))
 
 
 def next_hop(here: Address, location: str) -> Address:
-    """The target of a redirect, which must keep the same scheme, host and port."""
+    """Return the target of a redirect, which must have the same scheme, host and port."""
     if not _HOP.fullmatch(location) or "\\" in location:
         raise AddressRefused("The source redirects to an address that cannot be parsed.")
     try:
@@ -87,7 +88,7 @@ def next_hop(here: Address, location: str) -> Address:
 
 
 def leads_astray(ip: str, *, private: bool) -> str | None:
-    """Why the core does not connect to this IP address, or None. Embedded IPv4 addresses are checked as well."""
+    """Return why the core must not connect to this IP address, or None. Embedded IPv4 addresses are checked as well."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:
@@ -121,7 +122,7 @@ def _port(text: str, declared: int | None) -> int:
 
 
 def _host(host: str, private: bool) -> str:
-    """The host in its canonical spelling."""
+    """Return the host in its canonical spelling, or raise an error for any other spelling."""
     if host.startswith("["):
         return _literal(host[1:-1], private)
     labels = host.split(".")

@@ -1,20 +1,22 @@
-"""Routes: registered artifacts of the platform and of a tenant, and which of them a project may use."""
+"""HTTP routes for registered artifacts of the platform and of a tenant, and for those that a project may use."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from ..authz.context import Context
-from ..http.call import Call, Caller, needs
+from ..http.call import Call, Caller, Returns, needs
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from ..policy.reads import overlays_for
 from . import registry, resolution, schemas
+from .fetch import Reader
+from .rows import ArtifactRow
 from .tables import artifacts
 
 router = APIRouter(prefix="/v1", tags=["artifacts"])
 HERE, TENANTS, PROJECTS = "/artifacts", "/tenants/{tenant_id}/artifacts", "/projects/{project_id}/artifacts"
-VIEW: dict[str, Any] = {"response_model": schemas.ArtifactView}
+VIEW: Returns = {"response_model": schemas.ArtifactView}
 Called = Annotated[str | None, Query(max_length=40, description="only artifacts with this name")]
 Withdrawn = Annotated[bool, Query(description="include withdrawn artifacts")]
 
@@ -60,7 +62,7 @@ async def list_tenant_artifacts(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.ArtifactView]:
-    """The tenant's own artifacts and the platform's."""
+    """List the artifacts of the tenant and of the platform."""
     return await _list(call, name, withdrawn, limit, cursor)
 
 
@@ -79,13 +81,12 @@ async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: st
 async def list_project_artifacts(
     call: Caller, project_id: str, name: Called = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ProjectArtifactView]:
-    """Registered artifacts, each with whether the project may use it, and why not."""
+    """List the registered artifacts, with whether the project may use each one and, if not, the reason."""
 
     def read(ctx: Context) -> Page[schemas.ProjectArtifactView]:
         overlays = overlays_for(ctx.tx, ctx.scope)
         query = registry.listed(ctx.scope, name=name, withdrawn=False)
-        view = lambda row: registry.project_view(ctx, row, overlays)  # noqa: E731
-        return page(ctx, query, artifacts.c.id, limit, cursor, view)
+        return page(ctx, query, artifacts.c.id, limit, cursor, lambda row: registry.project_view(ctx, row, overlays))
 
     return await call.read(read)
 
@@ -96,7 +97,7 @@ async def list_project_artifacts(
     **needs("artifacts.artifact.read", "project"),
 )
 async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve) -> Response:
-    """Check without delivering: returns the artifact, or the error a delivery would get."""
+    """Check whether the project may use an artifact: returns the artifact, or the error that a delivery would get."""
 
     def resolve(ctx: Context) -> schemas.ProjectArtifactView:
         row = _find(ctx, body)
@@ -117,7 +118,7 @@ async def get_project_artifact(call: Caller, project_id: str, artifact_id: str) 
     return await call.read(read)
 
 
-def _find(ctx: Context, body: schemas.Resolve) -> Any:
+def _find(ctx: Context, body: schemas.Resolve) -> ArtifactRow:
     if body.artifact_id:
         return resolution.artifact_row(ctx.tx, ctx.scope, body.artifact_id)
     return resolution.artifact_called(ctx.tx, ctx.scope, str(body.name), str(body.version))
@@ -125,7 +126,7 @@ def _find(ctx: Context, body: schemas.Resolve) -> Any:
 
 async def _register(call: Call, body: schemas.Register, where: str) -> Response:
     prepared = await call.read(lambda ctx: registry.prepare(ctx, call.vault, body))
-    content, reference = await registry.read_content(call.platform.artifacts, prepared)
+    content, reference = await registry.read_content(call.platform.services.get(Reader), prepared)
     return await call.write(
         lambda ctx: registry.register(ctx, body, content, reference),
         status=201,
@@ -133,7 +134,9 @@ async def _register(call: Call, body: schemas.Register, where: str) -> Response:
     )
 
 
-async def _list(call: Call, name: str | None, withdrawn: bool, limit: int, cursor: str | None) -> Any:
+async def _list(
+    call: Call, name: str | None, withdrawn: bool, limit: int, cursor: str | None
+) -> Page[schemas.ArtifactView]:
     return await call.read(
         lambda ctx: page(
             ctx,

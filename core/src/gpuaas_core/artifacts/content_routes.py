@@ -1,4 +1,4 @@
-"""Routes for content itself: pushed into the core's own store, and fetched by the node it is delivered to.
+"""HTTP routes for content: upload into the core's own store, and download by the node that it is delivered to.
 
 Content is streamed, never held in memory as a whole, and no transaction is open during a transfer.
 """
@@ -8,13 +8,13 @@ import base64
 import re
 from collections.abc import AsyncIterator
 from io import BufferedReader
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 
 from ..authz.context import Context
-from ..http.call import Call, Caller, needs
+from ..http.call import Call, Caller, Marks, Returns, needs
 from ..kit.problems import BodyTooLarge, MalformedBody
 from . import deliveries, schemas, uploads
 from .errors import ContentWrong, UploadWrong
@@ -31,10 +31,14 @@ _REST = re.compile(r"bytes=([0-9]{1,18})-")
 Digest = Annotated[schemas.Sha256, Path(description="the SHA-256 of the content being pushed")]
 
 
-def _octets(key: str, scope: str = "platform") -> dict[str, Any]:
+class _Push(Marks, Returns):
+    status_code: int
+
+
+def _octets(key: str, scope: str = "platform") -> _Push:
     marks = needs(key, scope, keyed=False)  # pushing the same content twice is idempotent
     marks["openapi_extra"]["requestBody"] = {"required": True, "content": {OCTETS: {}}}
-    return marks | {"status_code": 201, "response_model": schemas.BlobView}
+    return {**marks, "status_code": 201, "response_model": schemas.BlobView}
 
 
 @router.put("/artifact-store/{sha256}", **_octets("artifacts.platform_artifact.create"))
@@ -44,7 +48,7 @@ async def push_platform_content(call: Caller, sha256: Digest) -> Response:
 
 @router.put("/tenants/{tenant_id}/artifact-store/{sha256}", **_octets("artifacts.tenant_artifact.create", "tenant"))
 async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> Response:
-    """Push content of any size up to the platform's limit. Register it afterwards."""
+    """Upload content of any size up to the platform's limit. Register it as an artifact afterwards."""
     return await _push(call, sha256)
 
 
@@ -58,9 +62,9 @@ async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> R
     **needs("artifacts.delivery.fetch", "node"),
 )
 async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Response:
-    """For the node's agent. `Range: bytes=N-` resumes an interrupted download."""
+    """Download the content of a delivery, as the node's agent. `Range: bytes=N-` resumes an interrupted download."""
     delivery = await _ready(call, node_id, delivery_id)
-    reader: Reader = call.platform.artifacts
+    reader = call.platform.services.get(Reader)
     file = await reader.opened(delivery.wanted, delivery.place, wait_s=WAIT_S)
     try:
         call.now = call.platform.clock()
@@ -72,7 +76,7 @@ async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Respon
 
 
 async def _ready(call: Call, node_id: str, delivery_id: str) -> deliveries.Ready:
-    """A write transaction although nothing changes: it records a policy refusal."""
+    """Check the delivery in a write transaction, because a refusal by policy is recorded."""
     result: list[deliveries.Ready] = []
 
     def check(ctx: Context) -> None:
@@ -87,7 +91,7 @@ async def _push(call: Call, sha256: str) -> Response:
         raise MalformedBody(
             f"Content must be sent as {OCTETS}.", way_out=f"Send the file itself with Content-Type: {OCTETS}."
         )
-    reader: Reader = call.platform.artifacts
+    reader = call.platform.services.get(Reader)
     bounds = reader.store.bounds
     announced = int(call.request.headers.get("content-length", "0")[:18] or 0)
 

@@ -1,13 +1,13 @@
-"""Delivering an artifact to one node: an offer for one task, valid for ten minutes, which the node's agent fetches.
+"""Deliveries of artifacts: an offer to one node for one task, valid for ten minutes. The node's agent fetches the
+content.
 
-The room that queues tasks calls `create`; the agent's requests come through `delivery_routes`. Every permission is
+The room that queues tasks calls `create`; the agent's requests come through `content_routes`. Every permission is
 checked again at the time of the fetch, so a source that was disabled in between delivers nothing.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..authz.context import Context
 from ..authz.evaluate import Scope
@@ -17,6 +17,7 @@ from ..events.event_log import declare
 from ..kit.db import delete_some
 from ..kit.ids import new_id
 from ..kit.problems import UNSEEN, NotFound
+from ..kit.rows import Query
 from ..policy.reads import overlays_for
 from ..tenancy.reads import project_scope, tenant_scope
 from . import schemas
@@ -24,16 +25,32 @@ from .errors import DeliveryOver, NodeNotHeld
 from .fetch import Found, Place
 from .registry import place_of
 from .resolution import artifact_row, require_artifact
+from .rows import DeliveryId, DeliveryRow, OfferedDelivery
 from .sources import STORE
 from .states import DELIVERY, OFFERED
 from .tables import artifact_deliveries, artifacts
+
+_d = artifact_deliveries.c
+_DELIVERY = Query(
+    select(artifact_deliveries, artifacts.c.sha256, artifacts.c.size).join(artifacts, artifacts.c.id == _d.artifact_id),
+    DeliveryRow,
+).where(_d.id == bindparam("delivery"), _d.node_id == bindparam("node"))
+_OFFERED_FOR_TASK = (
+    Query(select(_d.id, _d.node_id), OfferedDelivery)
+    .where(_d.task_id == bindparam("task"), _d.state == OFFERED)
+    .order_by(_d.id)
+    .locked()
+)
+_COUNT_FETCH = update(artifact_deliveries).where(_d.id == bindparam("delivery")).values(fetches=_d.fetches + 1)
 
 LASTS_MS = 10 * 60 * 1000
 KEPT_MS = 7 * 24 * 3600 * 1000
 
 declare(
     {
-        "artifacts.delivery.offered": "A node may fetch an artifact for one task within ten minutes.",
+        "artifacts.delivery.offered": (
+            "A delivery was offered: a node may fetch an artifact for one task within ten minutes."
+        ),
         "artifacts.delivery.received": "A node received the artifact and verified its digest.",
         "artifacts.delivery.ended": "A delivery ended because its task ended.",
     }
@@ -57,13 +74,15 @@ def create(
     task_id: str | None = None,
     app_slug: str | None = None,
 ) -> schemas.DeliveryView:
-    """`project_id=None`: a delivery by the platform itself, to any node, subject to its tenant's policies."""
+    """Offer an artifact to a node for a task. `project_id=None`: by the platform itself, to any node, if its
+    tenant's policies allow it."""
     scope = _scope(ctx.tx, node_id, project_id)
     artifact = artifact_row(ctx.tx, scope, artifact_id)
     require_artifact(ctx.tx, overlays_for(ctx.tx, scope, app_slug), artifact)
     _check_held(ctx.tx, scope, node_id)
+    delivery_id = new_id("dlv")
     row = {
-        "id": new_id("dlv"),
+        "id": delivery_id,
         "artifact_id": artifact_id,
         "tenant_id": scope.tenant_id,
         "project_id": project_id,
@@ -77,11 +96,12 @@ def create(
         "created_at": ctx.now,
     }
     ctx.tx.execute(insert(artifact_deliveries).values(**row))
-    return _emit(ctx, _row(ctx.tx, node_id, row["id"]), "offered")
+    return _emit(ctx, _row(ctx.tx, node_id, delivery_id), "offered")
 
 
 def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
-    """Called for the node's request: before the source is contacted, and again before the first byte is sent."""
+    """Check that the node may fetch the delivery. Called before the source is contacted, and again before the first
+    byte."""
     row = _row(ctx.tx, node_id, delivery_id)
     ctx.resource_id = row.id
     if row.state != OFFERED or ctx.now >= row.expires_at:
@@ -97,21 +117,18 @@ def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
 
 
 def begin(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> schemas.DeliveryView:
-    """Check again and count the delivery: the audit trail records which node received what."""
+    """Check the delivery again and record it: the audit trail shows which node received which artifact."""
     delivery = ready(ctx, vault, node_id, delivery_id)
-    d = artifact_deliveries.c
-    ctx.tx.execute(update(artifact_deliveries).where(d.id == delivery_id).values(fetches=d.fetches + 1))
+    ctx.tx.execute(_COUNT_FETCH, {"delivery": delivery_id})
     return delivery.view
 
 
 def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
-    """The task ended: close the deliveries that were offered for it.
+    """Close the deliveries that were offered for an ended task.
 
     `received`: the task succeeded, so the node has verified the digest.
     """
-    d = artifact_deliveries.c
-    offered = select(artifact_deliveries.c.id, d.node_id).where(d.task_id == task_id, d.state == OFFERED)
-    rows = ctx.tx.execute(offered.order_by(d.id).with_for_update()).all()
+    rows = _OFFERED_FOR_TASK.all(ctx.tx, task=task_id)
     for row in rows:
         if received:
             _change(ctx, row.id, state=DELIVERY.after(OFFERED, "receive"), received_at=ctx.now)
@@ -130,31 +147,28 @@ def _scope(tx: Connection, node_id: str, project_id: str | None) -> Scope:
 
 
 def _check_held(tx: Connection, scope: Scope, node_id: str) -> None:
-    """A node of the tenant; for a project, one that an allocation of the project currently holds."""
+    """Check that the node belongs to the tenant and, for a project, that one of its allocations holds the node now."""
     foreign = node_row(tx, node_id).tenant_id != scope.tenant_id
     if foreign or (scope.project_id and holder_of(tx, node_id) != scope.project_id):
         raise NodeNotHeld("No allocation of the project holds this node.")
 
 
-def _row(tx: Connection, node_id: str, delivery_id: str) -> Row[Any]:
-    d = artifact_deliveries.c
-    query: Any = select(artifact_deliveries, artifacts.c.sha256, artifacts.c.size)
-    query = query.join(artifacts, artifacts.c.id == d.artifact_id).where(d.id == delivery_id, d.node_id == node_id)
-    row = tx.execute(query).first()
+def _row(tx: Connection, node_id: str, delivery_id: str) -> DeliveryRow:
+    row = _DELIVERY.first(tx, delivery=delivery_id, node=node_id)
     if row is None:
         raise NotFound(UNSEEN)
     return row
 
 
-def _change(ctx: Context, delivery_id: str, **change: Any) -> None:
+def _change(ctx: Context, delivery_id: DeliveryId, **change: object) -> None:
     ctx.tx.execute(update(artifact_deliveries).where(artifact_deliveries.c.id == delivery_id).values(**change))
 
 
-def _view(row: Row[Any]) -> schemas.DeliveryView:
-    return schemas.DeliveryView.model_validate(dict(row._mapping))
+def _view(row: DeliveryRow) -> schemas.DeliveryView:
+    return schemas.DeliveryView.model_validate(row)
 
 
-def _emit(ctx: Context, row: Row[Any], what: str) -> schemas.DeliveryView:
+def _emit(ctx: Context, row: DeliveryRow, what: str) -> schemas.DeliveryView:
     data = {"delivery_id": row.id, "artifact_id": row.artifact_id, "node_id": row.node_id, "task_id": row.task_id}
     data |= {"sha256": row.sha256, "size_bytes": row.size}
     ctx.emit(f"artifacts.delivery.{what}", row.id, data, scope=_scope(ctx.tx, row.node_id, row.project_id))

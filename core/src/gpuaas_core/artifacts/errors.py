@@ -81,5 +81,5 @@ class DeliveryOver(Problem):
 
 
 class NodeNotHeld(Problem):
-    status, code, title = 409, "artifact_node_not_held", "Node not held by the project"
-    way_out = "Deliver to a node that an allocation of the project holds."
+    status, code, title = 409, "artifact_node_not_held", "Node not allocated to the project"
+    way_out = "Deliver to a node that is allocated to the project."

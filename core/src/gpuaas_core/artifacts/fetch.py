@@ -1,5 +1,5 @@
-"""Reading from sources, outside of every transaction. Each kind of source builds its own request; the content is
-compared with what was registered before it is available.
+"""Reads content from sources, outside of every transaction. Each kind of source builds its own request; the content
+becomes available only after it was compared with the registered digest.
 
 `Reader` is the interface for routes: it reads in a few threads of its own, and concurrent requests for one artifact
 share one read.
@@ -11,11 +11,12 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from io import BufferedReader
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from .addresses import Address, checked, inside
 from .errors import ContentWrong, OnItsWay, SourceAway, SourceRefused
@@ -23,6 +24,8 @@ from .http_source import getting
 from .s3_signing import KeyPair, signed
 from .store import CACHE, KEPT, Store
 
+P = ParamSpec("P")
+T = TypeVar("T")
 THREADS = 8  # concurrent reads
 MOST_MANIFEST_BYTES = 4 * 1024 * 1024
 PATIENCE_S = 1800.0  # for one artifact of any size
@@ -32,19 +35,20 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Place:
-    """The address and the credential of something at a source: all that is needed without the database."""
+    """Address and credential of an object at a source, so that it can be read without the database."""
 
     source_id: str
     kind: str
     base_url: str
     port: int | None
     private: bool
-    reference: dict[str, str]
+    reference: Mapping[str, str]
     credential: dict[str, str] | None = field(default=None, repr=False)
 
     @property
     def shelf(self) -> str:
-        """One cache per source: a digest yields only what that source has, never what another tenant had read."""
+        """The name of the source's own cache. Caches are separate, so that a digest never returns content of another
+        tenant."""
         return f"{CACHE}/{self.source_id}"
 
     @property
@@ -66,7 +70,8 @@ def content_at(place: Place) -> Address:
 
 
 def headers_for(place: Place) -> Callable[[Address], dict[str, str]]:
-    """Computed for every hop, so that a signature is only valid for the address it is sent to."""
+    """Return a function that computes the request headers for each redirect, so that a signature fits only its
+    address."""
     known = place.credential or {"kind": "none"}
     ways: dict[str, Callable[[Address], dict[str, str]]] = {
         "none": lambda _: {},
@@ -78,7 +83,7 @@ def headers_for(place: Place) -> Callable[[Address], dict[str, str]]:
 
 
 def into_cache(store: Store, place: Place, wanted: Found | None) -> Found:
-    """Read to the end, verify, then store. `wanted=None`: the digest is taken from the content."""
+    """Read the content completely, verify it, then store it. `wanted=None`: the digest is computed from the content."""
     with (
         getting(content_at(place), headers_for(place), private=place.private, patience_s=PATIENCE_S) as answer,
         store.receiving(wanted.size if wanted else store.bounds.largest) as incoming,
@@ -98,7 +103,7 @@ def into_cache(store: Store, place: Place, wanted: Found | None) -> Found:
 
 
 def layer_of(place: Place) -> tuple[Found, str]:
-    """What an OCI manifest says about the layer. The manifest itself must match its digest."""
+    """Read an OCI manifest, verify its digest, and return digest and size of its layer."""
     manifest = place.reference["manifest"]
     address = inside(place.base, f"v2/{place.reference['repository']}/manifests/{manifest}")
     secret = headers_for(place)
@@ -135,12 +140,13 @@ class Reader:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="artifact")  # starts no thread before it is used
         self._under_way: dict[str, asyncio.Task[Found]] = {}
 
-    async def ask(self, fn: Callable[..., Any], *arguments: Any) -> Any:
+    async def ask(self, fn: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Run a blocking read in the reader's own threads, since sources may be slow."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, fn, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *arguments, **options))
 
     async def opened(self, wanted: Found, place: Place | None, *, wait_s: float) -> BufferedReader:
-        """The content, from the store or read now. `place=None`: only the store has it."""
+        """Return the content from the store, or read it from the source now. `place=None`: it can only be in the
+        store."""
         shelf = place.shelf if place else KEPT
         file = await asyncio.to_thread(self.store.opened, shelf, wanted.sha256, wanted.size)
         if file is None and place is not None:
@@ -151,7 +157,7 @@ class Reader:
         return file
 
     async def _read(self, wanted: Found, place: Place, wait_s: float) -> None:
-        """The read continues after its caller stopped waiting; the next request joins it or finds it done."""
+        """Read the content into the cache. The read continues if its caller stops waiting; a later request joins it."""
         what = f"{place.shelf}/{wanted.sha256}"
         task = self._under_way.get(what)
         if task is None:

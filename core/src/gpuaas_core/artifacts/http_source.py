@@ -1,4 +1,4 @@
-"""One GET request to a source, with the response read in chunks. Blocking; `reading` calls it in a thread.
+"""One GET request to a source, with the response read in chunks. Blocking; `fetch` calls it in a thread.
 
 The host is resolved once, every address is checked, and the connection uses one of the checked addresses, so a name
 that resolves differently a moment later (DNS rebinding) has no effect. No proxy, no cookies, no redirect to other
@@ -10,7 +10,7 @@ import http.client
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from .addresses import Address, leads_astray, next_hop
 from .errors import AddressRefused, SourceAway, SourceRefused
@@ -46,8 +46,9 @@ class Answer:
 
 
 @contextlib.contextmanager
-def getting(address: Address, headers: Headers, *, private: bool, patience_s: float) -> Iterator[Answer]:
-    """The response with status 200. Other statuses raise: SourceRefused if permanent, SourceAway if temporary."""
+def getting(address: Address, headers: Headers, *, private: bool, patience_s: float) -> Generator[Answer, None, None]:
+    """Send the request and yield the response with status 200. Other statuses raise SourceRefused or (temporary)
+    SourceAway."""
     deadline = time.monotonic() + patience_s
     here = address
     for _ in range(HOPS):
@@ -64,7 +65,7 @@ def getting(address: Address, headers: Headers, *, private: bool, patience_s: fl
 
 
 def resolved(address: Address, *, private: bool) -> list[str]:
-    """Every IP address of the host. One address that must not be contacted rejects the whole name."""
+    """Resolve the host and return its IP addresses. One address that must not be contacted rejects the whole name."""
     try:
         records = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -77,7 +78,7 @@ def resolved(address: Address, *, private: bool) -> list[str]:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """Connects only to checked addresses; with TLS it verifies the certificate against the host name."""
+    """HTTP connection that connects only to checked addresses; TLS verifies the certificate against the host name."""
 
     def __init__(self, address: Address, ips: list[str]) -> None:
         super().__init__(address.host, address.port, timeout=SILENCE_S)

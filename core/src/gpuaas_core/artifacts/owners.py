@@ -1,6 +1,6 @@
-"""Which tier (a tenant or the platform) owns a row, and which rows each tier may see."""
+"""Ownership of artifact rows: a tenant or the platform owns a row, and this decides which rows each may see."""
 
-from typing import Any
+from sqlalchemy import Column, ColumnElement
 
 from ..authz.evaluate import Scope
 
@@ -15,6 +15,10 @@ def tier_of(owner: str) -> str:
     return PLATFORM if owner == PLATFORM else "tenant"
 
 
-def seen_by(column: Any, scope: Scope) -> Any:
-    """A tenant sees its own rows and the platform's; the platform sees its own."""
-    return column.in_({owner_of(scope), PLATFORM})
+def owners_seen(scope: Scope) -> list[str]:
+    """Return whose rows the scope sees: a tenant its own and the platform's, the platform its own."""
+    return sorted({owner_of(scope), PLATFORM})
+
+
+def seen_by(column: Column[str], scope: Scope) -> ColumnElement[bool]:
+    return column.in_(owners_seen(scope))

@@ -1,14 +1,13 @@
-"""Registering artifacts: a name and a version for immutable content. Called by the artifact routes.
+"""Registration of artifacts: a name and a version for immutable content. Called by the artifact routes.
 
 Unknown properties (the digest of a file, the layer of a manifest) are read from the source between two transactions:
 `prepare` checks the request, `read_content` reads, `register` writes the row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Row, update
+from sqlalchemy import update
 
 from ..authz.context import Context
 from ..authz.evaluate import Scope
@@ -17,6 +16,7 @@ from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Invalid, NotFound
+from ..kit.rows import Query
 from ..policy.evaluate import Overlay
 from ..policy.reads import overlays_for
 from . import schemas, uploads
@@ -25,6 +25,7 @@ from .errors import NotUploaded, VersionTaken
 from .fetch import Found, Place, Reader, into_cache, layer_of
 from .owners import PLATFORM, owner_of, tier_of
 from .resolution import artifact_row, artifacts_seen, judged, require_source
+from .rows import ArtifactRow, SourceRow
 from .sources import BUILTIN, STORE, opened_credential, source_row
 from .states import ARTIFACT, REGISTERED
 from .tables import artifacts
@@ -36,7 +37,7 @@ REFERENCES: dict[str, tuple[set[str], set[str]]] = {
     "oci": ({"repository", "manifest", "layer"}, {"repository", "manifest"}),
     STORE: (set(), set()),
 }
-_PARTS = ("path", "repository", "manifest", "layer")
+Reference = Mapping[str, str]
 
 declare(
     {
@@ -66,8 +67,8 @@ def prepare(ctx: Context, vault: Vault, body: schemas.Register) -> Prepared:
     return Prepared(place, Found(body.sha256, body.size))
 
 
-async def read_content(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
-    """The content to register, and its full reference."""
+async def read_content(reader: Reader, prepared: Prepared) -> tuple[Found, Reference]:
+    """Read the content to register from its source; return it with its full reference."""
     found, reference = await _read(reader, prepared)
     largest = reader.store.bounds.largest
     if found.size > largest:
@@ -75,25 +76,26 @@ async def read_content(reader: Reader, prepared: Prepared) -> tuple[Found, dict[
     return found, reference
 
 
-async def _read(reader: Reader, prepared: Prepared) -> tuple[Found, dict[str, str]]:
+async def _read(reader: Reader, prepared: Prepared) -> tuple[Found, Reference]:
     place, found = prepared.place, prepared.found
     if found is not None:
         return found, place.reference if place else {}
     assert place is not None, "content of the core's own store needs no read"
     if place.kind == "oci":
         layer, digest = await reader.ask(layer_of, place)
-        return layer, place.reference | {"layer": digest}
+        return layer, {**place.reference, "layer": digest}
     return await reader.ask(into_cache, reader.store, place, None), place.reference
 
 
-def register(ctx: Context, body: schemas.Register, found: Found, reference: dict[str, str]) -> schemas.ArtifactView:
+def register(ctx: Context, body: schemas.Register, found: Found, reference: Reference) -> schemas.ArtifactView:
     source = _usable(ctx, body.source_id)  # checked again: reading may have taken a while
     if body.sha256 not in (None, found.sha256) or body.size not in (None, found.size):
         raise Invalid(f"The content has sha256 {found.sha256} and {found.size} bytes, which differs from the request.")
     ctx.resource_id = new_id("art")
+    owner = owner_of(ctx.scope)
     row = {
         "id": ctx.resource_id,
-        "owner": owner_of(ctx.scope),
+        "owner": owner,
         "source_id": source.id,
         "name": body.name,
         "version": body.version,
@@ -109,7 +111,7 @@ def register(ctx: Context, body: schemas.Register, found: Found, reference: dict
     if not insert_new(ctx.tx, artifacts, **row):
         raise VersionTaken(f"{body.name} {body.version} is registered already.")
     if source.kind == STORE:
-        uploads.hold(ctx.tx, row["owner"])
+        uploads.hold(ctx.tx, owner)
         _pushed(ctx, body)  # checked again, now under the lock
     return _emit(ctx, ctx.resource_id, "registered")
 
@@ -133,23 +135,23 @@ def withdraw(ctx: Context, artifact_id: str, reason: str) -> schemas.ArtifactVie
     return _emit(ctx, row.id, "withdrawn", reason=reason)
 
 
-def listed(scope: Scope, *, name: str | None, withdrawn: bool) -> Any:
+def listed(scope: Scope, *, name: str | None, withdrawn: bool) -> Query[ArtifactRow]:
     query = artifacts_seen(scope)
     query = query.where(artifacts.c.name == name) if name else query
     return query if withdrawn else query.where(artifacts.c.state == REGISTERED)
 
 
-def view(row: Row[Any]) -> schemas.ArtifactView:
+def view(row: ArtifactRow) -> schemas.ArtifactView:
     return schemas.ArtifactView.model_validate(_columns(row))
 
 
-def project_view(ctx: Context, row: Row[Any], overlays: Sequence[Overlay]) -> schemas.ProjectArtifactView:
-    """`overlays`: the project's, read once for a whole page."""
+def project_view(ctx: Context, row: ArtifactRow, overlays: Sequence[Overlay]) -> schemas.ProjectArtifactView:
+    """Build the view of an artifact for a project. `overlays`: the project's policies, read once for a whole page."""
     allowed, reason = judged(ctx.tx, overlays, row)
-    return schemas.ProjectArtifactView.model_validate(_columns(row) | {"allowed": allowed, "reason": reason})
+    return schemas.ProjectArtifactView.model_validate({**_columns(row), "allowed": allowed, "reason": reason})
 
 
-def place_of(ctx: Context, vault: Vault, source: Row[Any], reference: dict[str, str]) -> Place:
+def place_of(ctx: Context, vault: Vault, source: SourceRow, reference: Reference) -> Place:
     return Place(
         source_id=source.id,
         kind=source.kind,
@@ -161,8 +163,8 @@ def place_of(ctx: Context, vault: Vault, source: Row[Any], reference: dict[str, 
     )
 
 
-def _usable(ctx: Context, source_id: str) -> Row[Any]:
-    """A source the caller may register from. Policies must allow it too, since registering may read from it."""
+def _usable(ctx: Context, source_id: str) -> SourceRow:
+    """Return the source if the caller may register artifacts from it and the policies allow the source."""
     source = source_row(ctx.tx, ctx.scope, source_id)
     foreign = source.owner == PLATFORM != owner_of(ctx.scope)
     if foreign and source.kind != STORE and not source.open_to_tenants:
@@ -171,12 +173,13 @@ def _usable(ctx: Context, source_id: str) -> Row[Any]:
     return source
 
 
-def _reference(kind: str, body: schemas.Register) -> dict[str, str]:
-    given = {name: value for name in _PARTS if (value := getattr(body, name)) is not None}
+def _reference(kind: str, body: schemas.Register) -> Reference:
+    parts = {"path": body.path, "repository": body.repository, "manifest": body.manifest, "layer": body.layer}
+    given = {name: value for name, value in parts.items() if value is not None}
     known, needed = REFERENCES[kind]
     if not needed <= given.keys() <= known:
-        parts = ", ".join(sorted(needed)) or "only `sha256`"
-        raise Invalid(f"An artifact of a {kind} source is referenced by {parts}.")
+        wanted = ", ".join(sorted(needed)) or "only `sha256`"
+        raise Invalid(f"An artifact of a {kind} source is referenced by {wanted}.")
     if "path" in given:
         checked_path("/" + given["path"].removeprefix("/"))
     return given
@@ -191,11 +194,11 @@ def _pushed(ctx: Context, body: schemas.Register) -> Found:
     return Found(body.sha256, size)
 
 
-def _columns(row: Row[Any]) -> dict[str, Any]:
-    return dict(row._mapping) | {"tier": tier_of(row.owner), "available_actions": list(ARTIFACT.moves[row.state])}
+def _columns(row: ArtifactRow) -> Mapping[str, object]:
+    return vars(row) | {"tier": tier_of(row.owner), "available_actions": list(ARTIFACT.moves[row.state])}
 
 
-def _emit(ctx: Context, artifact_id: str, what: str, **more: Any) -> schemas.ArtifactView:
+def _emit(ctx: Context, artifact_id: str, what: str, **more: str) -> schemas.ArtifactView:
     row = artifact_row(ctx.tx, ctx.scope, artifact_id)
     data = {"name": row.name, "artifact_version": row.version, "source": row.source, "state": row.state}
     ctx.emit(f"artifacts.artifact.{what}", row.id, data | {"sha256": row.sha256, "size_bytes": row.size} | more)

@@ -1,65 +1,72 @@
-"""Whether a project may use an artifact now. Checked when a caller resolves it, when a delivery is created, and again
-when a node fetches it, so later changes count.
+"""Decides whether a project may use an artifact now. Checked when a caller resolves it, when a delivery is created, and
+again when a node fetches it, so later changes count.
 
-A tenant source at the same host does not bypass decisions about the platform's sources: the policies of
-every platform source that covers the same path must allow it as well, and none of them may be disabled.
+A tenant source at the same host does not bypass decisions about the platform's sources: the policies of every platform
+source that covers the same path must allow it as well, and none of them may be disabled.
 """
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, bindparam, select
 
 from ..authz.evaluate import Scope
 from ..kit.problems import NotFound, Problem
+from ..kit.rows import Query
 from ..policy.evaluate import Overlay
 from ..policy.reads import require
 from .errors import ArtifactWithdrawn, SourceDisabled
-from .owners import PLATFORM, seen_by
+from .owners import PLATFORM, owners_seen, seen_by
+from .rows import ArtifactRow, SourceRow
+from .sources import SOURCES
 from .states import DISABLED, ENABLED, REGISTERED
 from .tables import artifact_sources, artifacts
 
-_SHOWN = [
-    artifact_sources.c.policy_name.label("source"),
-    artifact_sources.c.state.label("source_state"),
-    artifact_sources.c.owner.label("source_owner"),
-]
+_a, _s = artifacts.c, artifact_sources.c
+_ARTIFACTS = Query(
+    select(
+        artifacts, _s.policy_name.label("source"), _s.state.label("source_state"), _s.owner.label("source_owner")
+    ).join(artifact_sources, _s.id == _a.source_id),
+    ArtifactRow,
+)
+_SEEN = _ARTIFACTS.where(_a.owner.in_(bindparam("owners", expanding=True)))
+_BY_ID = _SEEN.where(_a.id == bindparam("artifact"))
+_BY_NAME = _SEEN.where(_a.name == bindparam("name"), _a.version == bindparam("version"))
+_SOURCE = SOURCES.where(_s.id == bindparam("source"))
+_OF_PLATFORM_AT_HOST = SOURCES.where(_s.owner == PLATFORM, _s.host == bindparam("host"))
 
 
-def artifacts_seen(scope: Scope) -> Any:
-    """Artifacts of the tenant and of the platform, each with its source."""
-    query: Any = select(artifacts, *_SHOWN)
-    query = query.join(artifact_sources, artifact_sources.c.id == artifacts.c.source_id)
-    return query.where(seen_by(artifacts.c.owner, scope))
+def artifacts_seen(scope: Scope) -> Query[ArtifactRow]:
+    """Build the query for the artifacts of the tenant and of the platform, each with its source."""
+    return _ARTIFACTS.where(seen_by(_a.owner, scope))
 
 
-def artifact_row(tx: Connection, scope: Scope, artifact_id: str) -> Row[Any]:
-    row = tx.execute(artifacts_seen(scope).where(artifacts.c.id == artifact_id)).first()
+def artifact_row(tx: Connection, scope: Scope, artifact_id: str) -> ArtifactRow:
+    row = _BY_ID.first(tx, artifact=artifact_id, owners=owners_seen(scope))
     if row is None:
         raise NotFound("Artifact not found.")
     return row
 
 
-def artifact_called(tx: Connection, scope: Scope, name: str, version: str) -> Row[Any]:
-    """The tenant's own artifact takes precedence over the platform's."""
-    these = artifacts_seen(scope).where(artifacts.c.name == name, artifacts.c.version == version)
-    rows = sorted(tx.execute(these).all(), key=lambda row: row.owner == PLATFORM)
+def artifact_called(tx: Connection, scope: Scope, name: str, version: str) -> ArtifactRow:
+    """Return the artifact with this name and version. The tenant's own takes precedence over the platform's."""
+    found = _BY_NAME.all(tx, name=name, version=version, owners=owners_seen(scope))
+    rows = sorted(found, key=lambda row: row.owner == PLATFORM)
     if not rows:
         raise NotFound(f"Artifact {name!r} version {version!r} not found.")
     return rows[0]
 
 
-def require_artifact(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> Row[Any]:
-    """The artifact's source; raises if its use is not allowed."""
+def require_artifact(tx: Connection, overlays: Sequence[Overlay], row: ArtifactRow) -> SourceRow:
+    """Return the artifact's source, or raise an error if the project may not use the artifact."""
     if row.state != REGISTERED:
         raise ArtifactWithdrawn(f"{row.name} {row.version} was withdrawn: {row.withdraw_reason or 'no reason given'}.")
-    source = tx.execute(select(artifact_sources).where(artifact_sources.c.id == row.source_id)).one()
+    source = _SOURCE.one(tx, source=row.source_id)
     require_source(tx, overlays, source)
     return source
 
 
-def require_source(tx: Connection, overlays: Sequence[Overlay], source: Row[Any]) -> None:
+def require_source(tx: Connection, overlays: Sequence[Overlay], source: SourceRow) -> None:
     covering = _covering(tx, source)
     for checked in (source, *covering):
         if checked.state == DISABLED or (checked.id == source.id and checked.state != ENABLED):
@@ -68,8 +75,8 @@ def require_source(tx: Connection, overlays: Sequence[Overlay], source: Row[Any]
         require(overlays, "artifact_sources", name)
 
 
-def judged(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> tuple[bool, str]:
-    """The same check, as a result instead of an error."""
+def judged(tx: Connection, overlays: Sequence[Overlay], row: ArtifactRow) -> tuple[bool, str]:
+    """Return whether the project may use the artifact, and the reason if not."""
     try:
         require_artifact(tx, overlays, row)
     except Problem as refusal:
@@ -77,12 +84,12 @@ def judged(tx: Connection, overlays: Sequence[Overlay], row: Row[Any]) -> tuple[
     return True, f"no policy refuses the artifact source {row.source!r}"
 
 
-def _covering(tx: Connection, source: Row[Any]) -> list[Row[Any]]:
-    """The platform's sources, removed ones too, at the same host whose path contains or is contained in this one."""
+def _covering(tx: Connection, source: SourceRow) -> list[SourceRow]:
+    """Return the platform's sources (also removed ones) at the same host whose path contains this one or is inside
+    it."""
     if source.owner == PLATFORM:
         return []
-    s = artifact_sources.c
-    same_host = tx.execute(select(artifact_sources).where(s.owner == PLATFORM, s.host == source.host)).all()
+    same_host = _OF_PLATFORM_AT_HOST.all(tx, host=source.host)
     return [other for other in same_host if _overlap(other.base_url, source.base_url)]
 
 

@@ -24,7 +24,7 @@ class KeyPair:
 
 
 def signed(address: Address, keys: KeyPair, now_s: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The headers of a GET, including the Authorization that signs exactly them. The path is encoded already."""
+    """Return the headers of a GET with the Authorization that signs them. The path must be percent-encoded already."""
     moment = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
     headers = {"host": address.authority, "x-amz-content-sha256": _EMPTY, "x-amz-date": moment, **(more or {})}
     names = ";".join(sorted(headers))

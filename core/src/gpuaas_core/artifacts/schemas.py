@@ -31,7 +31,7 @@ Url = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class Credential(Input):
-    """How the core authenticates: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
+    """The credential for a source: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
 
     kind: Literal["basic", "bearer", "s3"]
     username: Word | None = None
@@ -105,9 +105,8 @@ class SourceView(View):
 
 
 class Register(Input):
-    """`blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`: `repository` and `manifest`,
-    and `layer` if there are several. The core's own store: `sha256` of what was pushed.
-    """
+    """An artifact to register. `blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`:
+    `repository` and `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was pushed."""
 
     name: Slug
     version: Version
@@ -142,14 +141,14 @@ class ArtifactView(View):
 
 
 class ProjectArtifactView(ArtifactView):
-    """With what policy, the source and the artifact's state say about its use in the project."""
+    """An artifact, and whether the project may use it according to policy, its source and its state."""
 
     allowed: bool
     reason: str
 
 
 class Resolve(Input):
-    """By id, or by name and version; the tenant's own artifact takes precedence over the platform's."""
+    """An artifact by id, or by name and version. The tenant's own artifact takes precedence over the platform's."""
 
     artifact_id: Id | None = None
     name: Slug | None = None

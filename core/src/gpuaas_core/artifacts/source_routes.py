@@ -1,22 +1,22 @@
-"""Routes: artifact sources of the platform and of a tenant. A tenant sees the platform's sources as well."""
+"""HTTP routes for artifact sources of the platform and of a tenant. A tenant sees the platform's sources as well."""
 
 import contextlib
-from typing import Any
 
 from fastapi import APIRouter, Response
 
-from ..http.call import Call, Caller, needs
+from ..http.call import Call, Caller, Returns, needs
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import schemas, sources
 from .addresses import checked
 from .errors import SourceAway
+from .fetch import Reader
 from .http_source import resolved
 from .tables import artifact_sources
 
 router = APIRouter(prefix="/v1", tags=["artifacts"])
 HERE, TENANTS = "/artifact-sources", "/tenants/{tenant_id}/artifact-sources"
-VIEW: dict[str, Any] = {"response_model": schemas.SourceView}
+VIEW: Returns = {"response_model": schemas.SourceView}
 
 
 @router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_source.create"))
@@ -44,7 +44,7 @@ async def enable_platform_artifact_source(call: Caller, source_id: str, body: sc
 
 @router.post(HERE + "/{source_id}/disable", **VIEW, **needs("artifacts.platform_source.update"))
 async def disable_platform_artifact_source(call: Caller, source_id: str, body: schemas.Decide) -> Response:
-    """Takes effect at once for every project; deliveries offered before are not fulfilled."""
+    """Disable a source of the platform for every project at once. Deliveries offered before are not fulfilled."""
     return await _decide(call, source_id, "disable", body)
 
 
@@ -68,7 +68,7 @@ async def create_tenant_artifact_source(call: Caller, tenant_id: str, body: sche
 async def list_tenant_artifact_sources(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.SourceView]:
-    """The tenant's own sources and the platform's."""
+    """List the sources of the tenant and of the platform."""
     return await _list(call, limit, cursor)
 
 
@@ -102,11 +102,12 @@ async def set_tenant_artifact_credential(
 
 
 async def _create(call: Call, body: schemas.CreateSource, where: str) -> Response:
-    """Check the host's addresses before anything is written; a name that does not resolve yet is checked later."""
+    """Check the host's addresses, then create the source. A name that does not resolve yet is checked at the first
+    use."""
     private = isinstance(body, schemas.CreatePlatformSource) and body.private_addresses
     address = checked(body.base_url, private=private, port=body.port)
     with contextlib.suppress(SourceAway):
-        await call.platform.artifacts.ask(lambda: resolved(address, private=private))
+        await call.platform.services.get(Reader).ask(lambda: resolved(address, private=private))
     return await call.write(
         lambda ctx: sources.create(ctx, call.vault, body), status=201, location=lambda view: f"{where}/{view.id}"
     )

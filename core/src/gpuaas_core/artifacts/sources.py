@@ -1,14 +1,13 @@
-"""Where artifacts may come from: sources of the platform, and sources a tenant creates for itself. Called by the source
-routes; `resolving` decides about using them.
+"""Artifact sources: those of the platform, and those a tenant creates for itself. Called by the source routes;
+`resolution` decides about using them.
 
-A credential is sealed for its source and that source's address: in another row, or after the address was changed
-in the database, it cannot be unsealed.
+A credential is sealed for its source and that source's address: in another row, or after the address was changed in the
+database, it cannot be unsealed.
 """
 
 import json
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from ..authz.context import Context
 from ..authz.evaluate import Scope
@@ -17,14 +16,16 @@ from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import Invalid, NotFound
-from ..kit.sealed_columns import declare_sealed
+from ..kit.rows import Query
+from ..kit.vault import declare_sealed
 from ..kit.wire import canonical, counted
 from ..policy.evaluate import NAME
 from ..tenancy.reads import tenant_slug
 from . import schemas
 from .addresses import checked
 from .errors import SourceInUse, SourceNameTaken
-from .owners import owner_of, seen_by, tier_of
+from .owners import owner_of, owners_seen, seen_by, tier_of
+from .rows import SourceId, SourceRow
 from .states import ENABLED, REGISTERED, REMOVED, SOURCE
 from .tables import artifact_sources, artifacts
 
@@ -42,7 +43,22 @@ declare(
 )
 _EVENTS = {"enable": "enabled", "disable": "disabled", "remove": "removed"}
 
-declare_sealed(artifact_sources, "sealed_credential", tenant="owner", bound_to=lambda row: bound_to(row))
+declare_sealed(
+    artifact_sources,
+    "sealed_credential",
+    tenant="owner",
+    bound_to=lambda row: bound_to(row.owner, row.id, row.base_url),
+)
+
+_s = artifact_sources.c
+SOURCES = Query(select(artifact_sources), SourceRow)
+_SEEN = SOURCES.where(_s.id == bindparam("source"), _s.owner.in_(bindparam("owners", expanding=True)))
+_OWN_LOCKED = SOURCES.where(_s.id == bindparam("source"), _s.owner == bindparam("owner")).locked()
+_REGISTERED = (
+    select(func.count())
+    .select_from(artifacts)
+    .where(artifacts.c.source_id == bindparam("source"), artifacts.c.state == REGISTERED)
+)
 
 
 def create(ctx: Context, vault: Vault, body: schemas.CreateSource) -> schemas.SourceView:
@@ -75,7 +91,7 @@ def create(ctx: Context, vault: Vault, body: schemas.CreateSource) -> schemas.So
 def decide(ctx: Context, source_id: str, action: str, reason: str) -> schemas.SourceView:
     row = own_row(ctx, source_id)
     state = SOURCE.after(row.state, action)
-    change: dict[str, Any] = {"state": state, "state_reason": reason or None}
+    change: dict[str, object] = {"state": state, "state_reason": reason or None}
     if state == REMOVED:
         _check_unused(ctx.tx, row)
         change |= {"sealed_credential": None, "credential_kind": None}
@@ -91,49 +107,49 @@ def set_credential(ctx: Context, vault: Vault, source_id: str, body: schemas.Set
     return _emit(ctx, row.id, "credential_set")
 
 
-def opened_credential(tx: Connection, vault: Vault, row: Row[Any]) -> dict[str, str] | None:
-    """Unsealed for the core's own use, right before it contacts the source."""
+def opened_credential(tx: Connection, vault: Vault, row: SourceRow) -> dict[str, str] | None:
+    """Unseal the source's credential, right before the core contacts the source."""
     if row.sealed_credential is None:
         return None
-    return json.loads(vault.unseal(tx, row.owner, row.sealed_credential, bound_to(row)))
+    return json.loads(vault.unseal(tx, row.owner, row.sealed_credential, _bound_to(row)))
 
 
-def sources_of(scope: Scope) -> Select[Any]:
-    s = artifact_sources.c
-    return select(artifact_sources).where(seen_by(s.owner, scope), s.state != REMOVED)
+def sources_of(scope: Scope) -> Query[SourceRow]:
+    return SOURCES.where(seen_by(_s.owner, scope), _s.state != REMOVED)
 
 
-def source_row(tx: Connection, scope: Scope, source_id: str) -> Row[Any]:
-    s = artifact_sources.c
-    row = tx.execute(select(artifact_sources).where(s.id == source_id, seen_by(s.owner, scope))).first()
+def source_row(tx: Connection, scope: Scope, source_id: str) -> SourceRow:
+    row = _SEEN.first(tx, source=source_id, owners=owners_seen(scope))
     if row is None:
         raise NotFound("Artifact source not found.")
     return row
 
 
-def own_row(ctx: Context, source_id: str) -> Row[Any]:
-    """Locked for a change. A tenant sees the platform's sources but changes only its own."""
-    s = artifact_sources.c
-    mine = select(artifact_sources).where(s.id == source_id, s.owner == owner_of(ctx.scope))
-    row = ctx.tx.execute(mine.with_for_update(key_share=True)).first()
+def own_row(ctx: Context, source_id: str) -> SourceRow:
+    """Lock and return the source for a change. A tenant sees the platform's sources but changes only its own."""
+    row = _OWN_LOCKED.first(ctx.tx, source=source_id, owner=owner_of(ctx.scope))
     if row is None:
         raise NotFound("The tenant or platform has no such artifact source of its own.")
     ctx.resource_id = row.id
     return row
 
 
-def source_view(row: Row[Any]) -> schemas.SourceView:
-    known = dict(row._mapping)
+def source_view(row: SourceRow) -> schemas.SourceView:
     actions = [name for name in SOURCE.moves[row.state] if (row.kind, name) != (STORE, "remove")]
-    return schemas.SourceView.model_validate(known | {"tier": tier_of(row.owner), "available_actions": actions})
+    return schemas.SourceView.model_validate(vars(row) | {"tier": tier_of(row.owner), "available_actions": actions})
 
 
-def bound_to(row: Row[Any]) -> str:
-    return canonical(["artifact-source", row.owner, row.id, row.base_url])
+def bound_to(owner: str, source_id: str, base_url: str) -> str:
+    return canonical(["artifact-source", owner, source_id, base_url])
+
+
+def _bound_to(row: SourceRow) -> str:
+    return bound_to(row.owner, row.id, row.base_url)
 
 
 def _policy_name(ctx: Context, name: str) -> str:
-    """Policies name a tenant's source `tenant.source`, so no tenant can take a name of the platform."""
+    """Return the source's name in policies: a tenant's source is `tenant.source`, so it cannot use a name of the
+    platform."""
     if ctx.scope.tenant_id is None:
         return name
     full = f"{tenant_slug(ctx.tx, ctx.scope.tenant_id)}.{name}"
@@ -142,28 +158,27 @@ def _policy_name(ctx: Context, name: str) -> str:
     return full
 
 
-def _seal(ctx: Context, vault: Vault, row: Row[Any], credential: schemas.Credential | None) -> None:
+def _seal(ctx: Context, vault: Vault, row: SourceRow, credential: schemas.Credential | None) -> None:
     if credential and credential.kind == "s3" and row.kind != "blob":
         raise Invalid("An S3 key pair needs a source of kind `blob`.")
     plain = canonical(credential.model_dump(exclude_none=True)).encode() if credential else None
-    sealed = vault.seal(ctx.tx, row.owner, plain, bound_to(row)) if plain else None
+    sealed = vault.seal(ctx.tx, row.owner, plain, _bound_to(row)) if plain else None
     _set(ctx.tx, row.id, sealed_credential=sealed, credential_kind=credential.kind if credential else None)
 
 
-def _check_unused(tx: Connection, row: Row[Any]) -> None:
+def _check_unused(tx: Connection, row: SourceRow) -> None:
     if row.kind == STORE:
         raise SourceInUse("The core's own store cannot be removed. Disable it to stop deliveries from it.")
-    live = (artifacts.c.source_id == row.id) & (artifacts.c.state == REGISTERED)
-    number = tx.execute(select(func.count()).select_from(artifacts).where(live)).scalar_one()
+    number = tx.execute(_REGISTERED, {"source": row.id}).scalar_one()
     if number:
         raise SourceInUse(f"{counted(number, 'registered artifact')} come from {row.policy_name!r}.")
 
 
-def _set(tx: Connection, source_id: str, **change: Any) -> None:
+def _set(tx: Connection, source_id: SourceId, **change: object) -> None:
     tx.execute(update(artifact_sources).where(artifact_sources.c.id == source_id).values(**change))
 
 
-def _emit(ctx: Context, source_id: str, what: str, **more: Any) -> schemas.SourceView:
+def _emit(ctx: Context, source_id: str, what: str, **more: str) -> schemas.SourceView:
     row = source_row(ctx.tx, ctx.scope, source_id)
     data = {"name": row.name, "source": row.policy_name, "source_kind": row.kind, "state": row.state}
     ctx.emit(f"artifacts.source.{what}", row.id, data | more)

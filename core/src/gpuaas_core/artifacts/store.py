@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from io import BufferedReader, BufferedWriter
 from pathlib import Path
@@ -25,7 +25,7 @@ GIB = 1024**3
 
 @dataclass(frozen=True)
 class Bounds:
-    """In bytes, from the settings."""
+    """Size limits of the store in bytes, from the settings."""
 
     largest: int = GIB  # one artifact
     quota: int = GIB  # storage of one tenant
@@ -62,8 +62,8 @@ class Store:
         self._evicting = threading.Lock()
 
     @contextlib.contextmanager
-    def receiving(self, largest: int) -> Iterator[Incoming]:
-        """The temporary file is deleted at the end unless it was moved into place."""
+    def receiving(self, largest: int) -> Generator[Incoming, None, None]:
+        """Open a temporary file for content; it is deleted at the end unless it was moved into place."""
         folder = self.folder / "incoming"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / secrets.token_hex(16)
@@ -74,7 +74,8 @@ class Store:
             path.unlink(missing_ok=True)
 
     def keep(self, incoming: Incoming, shelf: str) -> str:
-        """Durable before it is visible. An existing file is replaced by the same content."""
+        """Move the received file to its place, after syncing it to disk. An existing file is replaced by the same
+        content."""
         incoming.settle()
         if shelf != KEPT:
             self._evict(incoming.size)
@@ -87,7 +88,7 @@ class Store:
         return incoming.sha256
 
     def opened(self, shelf: str, sha256: str, size: int) -> BufferedReader | None:
-        """The content, verified since this process started; None: not stored. An open file survives its eviction."""
+        """Open the content, or return None if it is not stored. Each file is verified once per process."""
         place = self._place(shelf, sha256)
         try:
             file = place.open("rb")
@@ -138,7 +139,7 @@ class Store:
 
     def _evict(self, coming: int) -> None:
         with self._evicting:
-            files = []
+            files: list[tuple[int, int, Path]] = []
             for path in self._files(f"{CACHE}/*/??/*"):
                 with contextlib.suppress(FileNotFoundError):
                     files.append((path.stat().st_atime_ns, path.stat().st_size, path))
@@ -152,7 +153,8 @@ class Store:
 
 
 def _used_now(place: Path) -> None:
-    """Set the access time explicitly, since many file systems do not record it. The modification time is kept."""
+    """Set the access time explicitly, since many file systems do not record it. The modification time does not
+    change."""
     with contextlib.suppress(OSError):
         os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
 

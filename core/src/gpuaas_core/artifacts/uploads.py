@@ -1,16 +1,20 @@
-"""Content pushed into the core's own store, and how much storage a tenant uses. `store` handles the bytes.
+"""Uploads into the core's own store, and the storage quota of a tenant. `store` handles the bytes.
 
-Only an owner that pushed content may register it: knowing a digest is not proof of having the content. Files are shared
-between owners, rows are not.
+Only an owner that uploaded content may register it: knowing a digest does not prove having the content. Files are
+shared between owners, rows are not.
 """
+
+import asyncio
 
 from sqlalchemy import Connection, Exists, delete, exists, func, select
 
 from ..authz.context import Context
 from ..events.event_log import declare
-from ..kit.db import hold_name, insert_new
+from ..http.call import Platform
+from ..kit.db import AT_ONCE, delete_some, hold_name, insert_new
 from . import schemas
 from .errors import StorageQuotaExceeded
+from .fetch import Reader
 from .owners import PLATFORM, owner_of
 from .sources import BUILTIN
 from .states import REGISTERED
@@ -32,7 +36,8 @@ def used(tx: Connection, owner: str) -> int:
 
 
 def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -> None:
-    """Content that is stored already uses no additional space; the platform's own content has no limit."""
+    """Check the owner's storage quota. Content that is stored already needs no space; the platform itself has no
+    quota."""
     have = used(tx, owner)
     if owner != PLATFORM and have + size > quota and has(tx, owner, sha256) is None:
         figures = {"quota_bytes": quota, "used_bytes": have, "asked_bytes": size}
@@ -41,7 +46,7 @@ def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -
 
 
 def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
-    """Record the owner of a file that is in place already, if the quota allows it."""
+    """Record the owner of a file that is already in place, if the quota allows it."""
     owner = owner_of(ctx.scope)
     hold(ctx.tx, owner)
     row = {"owner": owner, "sha256": sha256, "size": size, "created_by": ctx.principal.id, "created_at": ctx.now}
@@ -54,27 +59,40 @@ def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
 
 
 def has(tx: Connection, owner: str, sha256: str) -> int | None:
-    """The size, if this owner pushed the content."""
+    """Return the size of the content if this owner uploaded it, otherwise None."""
     mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
     return tx.execute(select(artifact_blobs.c.size).where(mine)).scalar()
 
 
 def release(tx: Connection, owner: str, sha256: str) -> None:
-    """Called after an artifact was withdrawn: deletes the row unless another artifact needs it."""
+    """Delete the owner's row of the content, unless an artifact still needs it. Called after an artifact was
+    withdrawn."""
     mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
     tx.execute(delete(artifact_blobs).where(mine, ~_needed()))
 
 
 def forget_unused(tx: Connection, now: int) -> int:
+    """Delete rows of content that no artifact uses, owner by owner, until `AT_ONCE` are deleted; return how many."""
     b, deleted = artifact_blobs.c, 0
     unused = (b.created_at < now - UNUSED_MS) & ~_needed()
-    for owner in tx.execute(select(b.owner).where(unused).distinct().order_by(b.owner)).scalars().all():
+    for owner in tx.execute(select(b.owner).where(unused).distinct().order_by(b.owner).limit(AT_ONCE)).scalars().all():
         hold(tx, owner)
-        deleted += tx.execute(delete(artifact_blobs).where(b.owner == owner, unused)).rowcount
+        deleted += delete_some(tx, artifact_blobs, (b.owner == owner) & unused)
+        if deleted >= AT_ONCE:
+            break
     return deleted
 
 
-def named(tx: Connection) -> set[str]:
+async def sweep(platform: Platform) -> int:
+    """Delete the files that no row refers to any more, and unfinished uploads."""
+    reader = platform.services.find(Reader)
+    if reader is None:
+        return 0
+    named = await platform.db.read(_named)
+    return await asyncio.to_thread(reader.store.sweep, named.__contains__)
+
+
+def _named(tx: Connection) -> set[str]:
     return set(tx.execute(select(artifact_blobs.c.sha256)).scalars())
 
 

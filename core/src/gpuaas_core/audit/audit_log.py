@@ -1,20 +1,18 @@
-"""Audit rows: who did what under which permission, allowed or denied. Written in the transaction of the change.
+"""Audit rows: actor, permission, resource, and whether it was allowed. Written in the transaction of the change.
 
-Rows are append-only, each linked to the previous (`chain.py`).
+Rows are append-only; each is linked to the previous one (`chain.py`).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select
 
-from ..events.event_log import PLATFORM
-from ..events.heads import advance
-from ..events.tables import event_heads
-from ..kit.clock import rfc3339
+from ..counters import service as counters
+from ..counters.service import PLATFORM
 from ..kit.correlation import correlate
+from ..kit.rows import Command, Query
 from .chain import link
+from .rows import AuditRow
 from .tables import audit
 
 # A change across a boundary: the caller got a 404, and is not shown this row either.
@@ -22,8 +20,8 @@ NOT_VISIBLE = "the resource is not visible to the caller"
 NO_SEQUENCE = 2**62  # above every sequence, and within the database's integer range
 
 # Part of every change, so built once.
-_ADD = insert(audit)
-_LINK = update(event_heads).where(event_heads.c.tenant_id == bindparam("tenant"))
+_ADD = Command(insert(audit), [column.name for column in audit.columns])
+_ROWS = Query(select(audit), AuditRow)
 
 
 @dataclass
@@ -42,7 +40,7 @@ class Entry:
 
 @dataclass
 class Filter:
-    """A filter of rows; None matches anything. `permission` is a prefix of a key."""
+    """Conditions for audit rows; None matches anything. `permission` is the prefix of a key."""
 
     actor: str | None = None
     permission: str | None = None
@@ -51,13 +49,22 @@ class Filter:
     project: str | None = None
 
 
-def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, now: int) -> None:
+def append(
+    tx: Connection,
+    entry: Entry,
+    *,
+    correlation_id: str,
+    trace_id: str,
+    now: int,
+    moved: counters.Advanced | None = None,
+) -> None:
+    """Append one row to the trail. `moved`: the counters, if they were advanced already for this row."""
     tenant_id = entry.tenant_id or PLATFORM
     # The head stays locked: two writers never link to the same row.
-    _, sequence, previous = advance(tx, tenant_id, audits=1)
+    moved = moved or counters.advance(tx, tenant_id, audits=1)
     row = {
         "tenant_id": tenant_id,
-        "sequence": sequence,
+        "sequence": moved.audit_sequence,
         "at": now,
         "actor_id": entry.actor_id,
         "actor_kind": entry.actor_kind,
@@ -71,43 +78,40 @@ def append(tx: Connection, entry: Entry, *, correlation_id: str, trace_id: str, 
         "via": entry.via,
         "on_behalf_of": entry.on_behalf_of,
     }
-    row["hash"] = link(previous, row)
-    tx.execute(_ADD, row)
-    tx.execute(_LINK, {"tenant": tenant_id, "audit_hash": row["hash"]})
+    digest = link(moved.audit_hash, row)
+    _ADD.run(tx, **row, hash=digest)
+    counters.link(tx, tenant_id, digest)
 
 
 def by_operator(tx: Connection, permission: str, reason: str, now: int, tenant_id: str | None = None) -> None:
-    """Records what was done on the platform's own host, not through the API."""
+    """Append a row for a command of the operator on the platform's own host, not through the API."""
     entry = Entry("operator", "operator", permission, "allowed", reason, tenant_id, None, None)
     seen = correlate(None, None)
     append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
 
 
 def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
-    """Reset the anchored position, and record why. By the operator, on the platform's host."""
+    """Reset the anchored position of a trail, and record the reason. Called by the operator's command on the
+    platform's host."""
     by_operator(tx, "ledger.audit.restart", reason, now, tenant_id)
-    tx.execute(update(event_heads).where(event_heads.c.tenant_id == tenant_id).values(audit_anchored=0))
+    counters.reset_anchored(tx, tenant_id)
 
 
-def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
+def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[AuditRow]:
     newest = min(sequence, NO_SEQUENCE)
-    query = select(audit).where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest, *_matching(only))
-    return _views(tx.execute(query.order_by(audit.c.sequence).limit(limit)))
+    query = _ROWS.where(audit.c.tenant_id == tenant_id, audit.c.sequence > newest, *_matching(only))
+    return query.order_by(audit.c.sequence).limit(limit).all(tx)
 
 
-def before(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[dict[str, Any]]:
-    """Newest first; 0 starts at the end of the trail."""
-    query = select(audit).where(audit.c.tenant_id == tenant_id, *_matching(only))
+def before(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[AuditRow]:
+    """Return rows before this sequence, newest first; sequence 0 starts at the end of the trail."""
+    query = _ROWS.where(audit.c.tenant_id == tenant_id, *_matching(only))
     if sequence:
         query = query.where(audit.c.sequence < min(sequence, NO_SEQUENCE))
-    return _views(tx.execute(query.order_by(audit.c.sequence.desc()).limit(limit)))
+    return query.order_by(audit.c.sequence.desc()).limit(limit).all(tx)
 
 
-def _views(rows: Iterable[Row[Any]]) -> list[dict[str, Any]]:
-    return [dict(row._mapping) | {"at": rfc3339(row.at)} for row in rows]
-
-
-def _matching(only: Filter) -> list[Any]:
+def _matching(only: Filter) -> list[ColumnElement[bool]]:
     exact = {
         audit.c.actor_id: only.actor,
         audit.c.outcome: only.outcome,

@@ -7,9 +7,8 @@ not prove that its end was not removed or that it was not rewritten completely; 
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
-from ..events.tables import GENESIS
+from ..counters.reads import GENESIS
 from ..kit.wire import canonical
 from .tables import audit
 
@@ -18,7 +17,7 @@ FIELDS = tuple(column.name for column in audit.columns if column.name != "hash")
 __all__ = ["FIELDS", "GENESIS", "link"]
 
 
-def link(previous: str, row: Mapping[str, Any]) -> str:
-    """Null fields are omitted, so that a column added later does not change the hash of older rows."""
+def link(previous: str, row: Mapping[str, object]) -> str:
+    """Compute the hash of a row. Null fields are omitted, so that a column added later does not change older hashes."""
     fields = {name: row[name] for name in FIELDS if row.get(name) is not None}
     return hashlib.sha256(canonical({"previous": previous, "row": fields}).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""HTTP in, HTTP out: audit rows, and whether the trail is still what was written."""
+"""HTTP routes for audit rows, and for the verification of the trail."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from ..http.call import Caller, needs
+from ..kit.problems import Unavailable
 from ..kit.wire import Moment, View
 from . import audit_log
 from .verify import verify
@@ -23,7 +24,7 @@ KEY_START = r"^[a-z][a-z_.]{0,79}$"
 
 class AuditView(View):
     sequence: int
-    at: str
+    at: Moment
     actor_id: str
     actor_kind: str
     permission: str
@@ -93,5 +94,7 @@ async def verify_audit(call: Caller, tenant_id: str) -> AuditVerdict:
     A broken trail is reported in the answer (`ok` is false), not as an error.
     """
     db, checkpoints = call.platform.db, call.platform.checkpoints
+    if checkpoints is None:
+        raise Unavailable("This core keeps no audit checkpoints.")
     verdict = await asyncio.to_thread(verify, db.read_now, checkpoints, tenant_id)  # may take long
     return AuditVerdict.model_validate(verdict)

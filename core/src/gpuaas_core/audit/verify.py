@@ -1,4 +1,4 @@
-"""Verifies the audit trail: walks a tenant's chain and compares it with its signed checkpoints.
+"""Verification of the audit trail: compares a tenant's hash chain with its signed checkpoints.
 
 The order of reads matters, since rows are added meanwhile: first the anchored position in the database, then the files,
 then the rows. Each is at least as new as the previous, so an intact database is never suspected.
@@ -6,15 +6,17 @@ then the rows. Each is at least as new as the previous, so an intact database is
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import DBAPIError
 
-from ..events.tables import event_heads
+from ..counters.reads import COUNTERS, all_counters, anchored
 from ..kit.clock import rfc3339
-from .chain import FIELDS, GENESIS, link
+from ..kit.rows import Query
+from .chain import GENESIS, link
 from .checkpoints import BadCheckpoint, Checkpoint, Checkpoints
+from .rows import AuditRow
 from .tables import audit
 
 PAGE = 1000
@@ -22,7 +24,39 @@ BEFORE_ALL = -(2**62)
 KEEP = "Keep the database and the checkpoint files unchanged, and find out who could write to them."
 RESTORED = "If a backup was restored on purpose: `gpuaas-core audit restart TENANT --reason …` starts new checkpoints."
 
-Read = Callable[[Callable[[Connection], Any]], Any]
+T = TypeVar("T")
+
+
+class Read(Protocol):
+    """A function that runs its argument with a connection, in one snapshot."""
+
+    def __call__(self, fn: Callable[[Connection], T], /) -> T: ...
+
+
+@dataclass(frozen=True)
+class _TrailRow(AuditRow):
+    """An audit row joined with its tenant's counter. For a trail without rows `found` is None."""
+
+    head_sequence: int
+    head_hash: str
+    found: int | None
+
+
+_MINE = (audit.c.tenant_id == COUNTERS.c.tenant_id) & (audit.c.sequence > bindparam("after"))
+_NEXT = Query(
+    select(
+        audit,
+        COUNTERS.c.audit_sequence.label("head_sequence"),
+        COUNTERS.c.audit_hash.label("head_hash"),
+        audit.c.sequence.label("found"),
+    )
+    .select_from(COUNTERS.outerjoin(audit, _MINE))
+    .where(COUNTERS.c.tenant_id == bindparam("tenant"))
+    .order_by(audit.c.sequence)
+    .limit(PAGE),
+    _TrailRow,
+)
+_OWNERS = select(audit.c.tenant_id).distinct()
 
 
 @dataclass(frozen=True)
@@ -70,13 +104,13 @@ class _Walk:
         self.newest: Checkpoint | None = None
         self.broken: Break | None = None
 
-    def row(self, row: Row[Any]) -> None:
+    def row(self, row: AuditRow) -> None:
         expected = self.last + 1
         if row.sequence != expected:
             self.broke(expected, f"Row {expected} is missing; row {row.sequence} is in its place.")
             return
         try:
-            computed = link(self.hash, dict(zip(FIELDS, row, strict=False)))
+            computed = link(self.hash, vars(row))
         except (TypeError, ValueError):
             computed = "not readable as an audit row"
         if computed != row.hash:
@@ -120,7 +154,7 @@ class _Walk:
 
 
 def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
-    """`read` runs a function with a connection; it is called once per page, so no snapshot is held for long."""
+    """Verify the whole trail of a tenant. `read` is called once per page, so that no snapshot stays open for long."""
     try:
         points = known_checkpoints(read, checkpoints, tenant_id)
     except BadCheckpoint as error:
@@ -135,45 +169,48 @@ def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
 
 
 def known_checkpoints(read: Read, checkpoints: Checkpoints, tenant_id: str) -> list[Checkpoint]:
-    """Read after the anchored position, so that a checkpoint written in between does not fail the check."""
-    marked = read(lambda tx: _marked(tx, tenant_id))
+    """Read the anchored position, then all checkpoints. In this order, one written in between does not fail the
+    check."""
+    marked = read(lambda tx: anchored(tx, tenant_id))
     points = checkpoints.read(tenant_id)
-    if marked > (points[-1].sequence if points else 0):
-        raise BadCheckpoint(f"Row {marked} was covered by a checkpoint, but the checkpoint is missing in its file.")
+    _check_covered(marked, points[-1] if points else None)
     return points
 
 
+def newest_checkpoint(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Checkpoint | None:
+    """Return the newest checkpoint, for the writer of the next one."""
+    marked = read(lambda tx: anchored(tx, tenant_id))
+    newest = checkpoints.newest(tenant_id)
+    _check_covered(marked, newest)
+    return newest
+
+
+def _check_covered(marked: int, newest: Checkpoint | None) -> None:
+    if marked > (newest.sequence if newest else 0):
+        raise BadCheckpoint(f"Row {marked} was covered by a checkpoint, but the checkpoint is missing in its file.")
+
+
 def streams(read: Read, checkpoints: Checkpoints) -> list[str]:
-    """Every chain there is or was: a tenant whose rows were all removed still has its checkpoints."""
-    kept = read(lambda tx: {*tx.execute(select(event_heads.c.tenant_id)).scalars(), *_owners(tx)})
+    """Return all tenants with audit rows or checkpoints: a tenant whose rows were all removed still has checkpoints."""
+    kept = read(lambda tx: {counter.tenant_id for counter in all_counters(tx)} | _owners(tx))
     return sorted(kept | checkpoints.tenants())
 
 
 def _owners(tx: Connection) -> set[str]:
-    return set(tx.execute(select(audit.c.tenant_id).distinct()).scalars())
-
-
-def _marked(tx: Connection, tenant_id: str) -> int:
-    mark = select(event_heads.c.audit_anchored).where(event_heads.c.tenant_id == tenant_id)
-    return tx.execute(mark).scalar() or 0
+    return set(tx.execute(_OWNERS).scalars())
 
 
 def _page(tx: Connection, walk: _Walk) -> bool:
-    """One statement, so rows and counter are one snapshot on every database. False at the end."""
-    after = walk.last if walk.last else BEFORE_ALL
-    mine = (audit.c.tenant_id == event_heads.c.tenant_id) & (audit.c.sequence > after)
-    columns = [audit.c[name] for name in (*FIELDS, "hash")]
-    heads = [event_heads.c.audit_sequence.label("head_sequence"), event_heads.c.audit_hash.label("head_hash")]
-    query = select(*columns, *heads).select_from(event_heads.outerjoin(audit, mine))
-    query = query.where(event_heads.c.tenant_id == walk.tenant_id).order_by(audit.c.sequence).limit(PAGE)
-    rows = tx.execute(query).all()
+    """Verify one page of rows; return False at the end. One statement reads rows and counter, so they are one
+    snapshot."""
+    rows = _NEXT.all(tx, tenant=walk.tenant_id, after=walk.last if walk.last else BEFORE_ALL)
     if not rows:
         walk.end(0, GENESIS)
         if not walk.broken and walk.tenant_id in _owners(tx):
             walk.broke(1, "There are rows, but the tenant's counter is missing.")
         return False
     for row in rows:
-        if row.sequence is None:
+        if row.found is None:
             walk.end(row.head_sequence, row.head_hash)
             return False
         walk.row(row)

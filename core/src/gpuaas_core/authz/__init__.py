@@ -1,1 +1,1 @@
-"""Who may do what: permission keys and roles as data, one evaluator, and the context of a verified caller."""
+"""Authorization: permission keys and roles as data, the evaluator, and the context of a verified caller."""

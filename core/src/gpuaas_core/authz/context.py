@@ -4,17 +4,23 @@ Built only for a verified caller. What a service emits and records is written by
 transaction, so a change never exists without its event and its audit row.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy import Connection
 
 from ..audit import audit_log
-from ..events import event_log, heads
-from ..kit.correlation import Correlation
+from ..counters import rights
+from ..counters import service as counters
+from ..events import event_log
+from ..kit.clock import DEFAULTS, Durations
+from ..kit.correlation import Correlation, Ids
+from ..kit.json_types import Json
 from ..kit.problems import UNSEEN, NotFound, Problem
-from .evaluate import Decision, Grant, Principal, Scope
-from .rules import decide
+from .evaluate import Decision, Deny, Grant, Principal, Scope, evaluate
+from .rules import rules_at
+
+NODE_IDS = "node_"  # nodes read no events, and change their keys every day
 
 
 class Denied(Problem):
@@ -33,7 +39,7 @@ class TokenExpired(Problem):
 
 
 def _exit(key: str, decision: Decision) -> str:
-    """A role does not help against a deny rule, and a tenant cannot grant what belongs to the platform."""
+    """Return the way out of a refusal: remove a deny rule, ask a platform administrator, or ask for a role."""
     if decision.decided_by == "deny":
         return "A deny rule overrides every role. Ask an administrator to remove it (`gpuaas deny-rule list`)."
     if key.startswith("platform."):
@@ -53,17 +59,25 @@ class Context:
     permission: str
     correlation: Correlation
     now: int
-    pending: list[event_log.Pending] = field(default_factory=list)
-    topics: set[str] = field(default_factory=set)
+    pending: list[event_log.Pending] = field(default_factory=list[event_log.Pending])
+    topics: set[str] = field(default_factory=set[str])
     resource_id: str | None = None
     reason: str = ""
     via: Grant | None = None  # the delegation or break-glass that is used
-    notes: list[audit_log.Entry] = field(default_factory=list)
+    notes: list[audit_log.Entry] = field(default_factory=list[audit_log.Entry])
+    durations: Durations = DEFAULTS
     keeps: str | None = None  # the requested operation or batch; the answer is kept as long as that exists
+    rights_end: bool = False  # streams of events check their caller before they deliver what is created after this
 
-    def allow(self, key: str, scope: Scope | None = None) -> None:
-        """Invisible: 404; visible but not permitted: 403 (the edge records it)."""
-        decision = decide(self.tx, self.principal, key, scope or self.scope)
+    def allow(self, key: str, scope: Scope | None = None, *, denies: Sequence[Deny] | None = None) -> None:
+        """Check a permission in a scope: raise 404 if the caller cannot see the scope, 403 if the permission is
+        missing.
+
+        `denies`: the deny rules of the scope, if this transaction has read them already.
+        """
+        where = scope or self.scope
+        rules = rules_at(self.tx, where.chain) if denies is None else denies
+        decision = evaluate(self.principal, key, where, rules)
         self.via = decision.via or self.via
         if decision.allowed:
             self.reason = decision.reason
@@ -78,36 +92,55 @@ class Context:
             return f"The permission {key!r} is {decision.reason}."
         return f"{self.principal.name} lacks the permission {key!r} here."
 
-    def emit(self, type: str, subject: str, data: dict[str, Any], *, scope: Scope | None = None) -> None:
+    def emit(self, type: str, subject: str, data: Json, *, scope: Scope | None = None) -> None:
         where = scope or self.scope
         tenant_id = where.tenant_id or event_log.PLATFORM
-        facts = {"org_id": where.tenant_id, "project_id": where.project_id} | data
+        facts = {"org_id": where.tenant_id, "project_id": where.project_id, **data}
         self.pending.append(event_log.Pending(type, tenant_id, where.project_id, subject, facts))
         self.topics.add(f"events:{tenant_id}")
 
     def note(self, entry: audit_log.Entry) -> None:
-        """Add an audit row, in the trail of the tenant it concerns."""
+        """Add an audit row to the trail of the tenant that it concerns."""
         self.notes.append(entry)
 
     def note_own(self, scope: Scope, resource_id: str, reason: str) -> None:
-        """For an act without a request: the trail of the tenant it concerns records who did it and why."""
-        where = {"tenant_id": scope.tenant_id, "project_id": scope.project_id, "resource_id": resource_id}
-        who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
-        self.note(audit_log.Entry(**who, **where, outcome="allowed", reason=reason))
+        """Audit an action of the platform itself, which has no request, in the trail of the tenant that it concerns."""
+        self.note(
+            audit_log.Entry(
+                actor_id=self.principal.id,
+                actor_kind=self.principal.kind,
+                permission=self.permission,
+                outcome="allowed",
+                reason=reason,
+                tenant_id=scope.tenant_id,
+                project_id=scope.project_id,
+                resource_id=resource_id,
+            )
+        )
 
     def notify(self, *topics: str) -> None:
         self.topics.update(topics)
 
     def rights_changed(self, *ids: str) -> None:
-        """Of a principal, or of everyone in a scope: their waiting requests are checked again at once."""
+        """Mark the rights of these principals or scopes as changed: waiting requests there are authorized again at
+        once."""
         self.topics.update(rights_topic(id) for id in ids)
+        self.rights_end |= any(not id.startswith(NODE_IDS) for id in ids)
 
     def flush(self, *, audited: bool = True) -> None:
-        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        ids: Ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         own = [self.entry("allowed", self.reason)] if audited or self.via else []
         rows = [*self.notes, *own]
         trails = [row.tenant_id or event_log.PLATFORM for row in rows]
-        heads.hold(self.tx, [*trails, *(event.tenant_id for event in self.pending)])
+        if self.rights_end:
+            rights.count_change(self.tx)
+        streams = {event.tenant_id for event in self.pending}
+        if len(rows) == 1 and streams == set(trails):  # the usual request: one step of one counter
+            moved = counters.advance(self.tx, trails[0], events=len(self.pending), audits=1)
+            audit_log.append(self.tx, rows[0], now=self.now, moved=moved, **ids)
+            event_log.append(self.tx, self.pending, now=self.now, moved=moved, **ids)
+            return
+        counters.hold(self.tx, [*trails, *streams])
         for row in rows:
             audit_log.append(self.tx, row, now=self.now, **ids)
         event_log.append(self.tx, self.pending, now=self.now, **ids)

@@ -1,15 +1,16 @@
-"""The evaluator: a pure function of (principal, key, scope chain, deny rules) to a decision with its reason.
+"""The evaluator: a pure function that decides, with a reason, whether a principal has a permission key in a scope.
 
-Order: containment (a service account leaves its project only by a delegation), deny rules (platform,
-tenant, project), bindings, delegations and break-glass, permissions of every caller, default deny. An unreadable deny
-rule denies. A delegation lasts no longer than the grantor's own permission.
+Order of checks: containment (a service account leaves its project only by a delegation), deny rules (platform, tenant,
+project), bindings, delegations and break-glass, permissions that every caller has, default deny. A deny rule that
+cannot be parsed denies. A delegation ends when its grantor loses the permission.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
+from ..kit.json_types import JsonValue
+from .ids import PrincipalId, ProjectId, TenantId
 from .permissions import APPOINT_OPERATOR, BREAK_THE_GLASS, EVERYBODY, OPERATOR_KEYS, ROLES, UNDENIABLE
 
 Place = tuple[str, str]  # ("project", "prj_…")
@@ -35,13 +36,13 @@ class Binding:
 class Deny:
     id: str
     place: Place
-    keys: Any  # as stored: keys and families; unreadable ones deny
+    keys: JsonValue  # as stored: keys and families; unreadable ones deny
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """Keys held in one scope for a time, by a delegation or a break-glass; the grantor shares the responsibility."""
+    """Permission keys that a delegation or a break-glass gives a principal in one scope for a limited time."""
 
     id: str
     kind: str  # delegation: of keys the grantor holds; break_glass: a platform administrator's own, announced
@@ -50,17 +51,17 @@ class Grant:
     lender: "Principal"
 
     @property
-    def on_behalf_of(self) -> str | None:
+    def on_behalf_of(self) -> PrincipalId | None:
         return self.lender.id if self.kind == DELEGATION else None
 
 
 @dataclass(frozen=True)
 class Principal:
-    id: str
+    id: PrincipalId
     kind: str  # user, service_account, node
     name: str
-    tenant_id: str | None = None
-    project_id: str | None = None  # service accounts: their project
+    tenant_id: TenantId | None = None
+    project_id: ProjectId | None = None  # service accounts: their project
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
@@ -74,8 +75,8 @@ class Scope:
     """The scope of a resource: the chain from the resource itself up to the platform."""
 
     chain: tuple[Place, ...] = (PLATFORM,)
-    tenant_id: str | None = None
-    project_id: str | None = None
+    tenant_id: TenantId | None = None
+    project_id: ProjectId | None = None
 
     @property
     def id(self) -> str:
@@ -123,7 +124,7 @@ def _lending(lent: list[Grant], key: str, scope: Scope) -> Grant | None:
 
 
 def _still_lends(grant: Grant, key: str, scope: Scope) -> bool:
-    """Deny rules need no second check here: they apply to every caller and were checked first."""
+    """Whether the grantor still has the delegated permission. Deny rules were checked before, for every caller."""
     if grant.kind == BREAK_GLASS:
         return evaluate(grant.lender, BREAK_THE_GLASS, Scope()).allowed
     appoints = key not in OPERATOR_KEYS or evaluate(grant.lender, APPOINT_OPERATOR, scope).allowed
@@ -144,7 +145,7 @@ def _lacking(lent: list[Grant], key: str, scope: Scope) -> str:
 
 
 def covers(rule: Deny, key: str) -> bool:
-    """Whether a deny rule denies this key. Fails closed, except for the keys needed to fix a rule."""
+    """Whether a deny rule denies this key. An invalid rule denies everything except the keys needed to repair it."""
     if key in UNDENIABLE:
         return False
     if not isinstance(rule.keys, list | tuple) or not rule.keys:
@@ -152,14 +153,15 @@ def covers(rule: Deny, key: str) -> bool:
     return any(_matches(pattern, key) for pattern in rule.keys)
 
 
-def _matches(pattern: Any, key: str) -> bool:
+def _matches(pattern: JsonValue, key: str) -> bool:
     if not isinstance(pattern, str) or not PATTERN.fullmatch(pattern):
         return True
     return key.startswith(pattern[:-1]) if pattern.endswith("*") else key == pattern
 
 
 def _visible(held: list[Binding], scope: Scope) -> bool:
-    """A scope is visible if a binding that covers it can read that kind of scope; every caller sees the platform."""
+    """Whether the caller can see the scope: a binding that covers it includes reading it. Every caller sees the
+    platform."""
     if scope.chain[0] == PLATFORM:
         return True
     reading = READING[scope.chain[0][0]]
@@ -167,4 +169,4 @@ def _visible(held: list[Binding], scope: Scope) -> bool:
 
 
 def keys_at(principal: Principal, scope: Scope) -> frozenset[str]:
-    return frozenset().union(*(b.keys for b in principal.bindings if b.place in scope.chain))
+    return frozenset(key for b in principal.bindings if b.place in scope.chain for key in b.keys)

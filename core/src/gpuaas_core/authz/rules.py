@@ -1,11 +1,35 @@
-"""Deny rules in the database, and the evaluator with them. Called by the request's context and by explanations."""
+"""Reads deny rules from the database for the evaluator. Called by the request context and by access explanations."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NewType, TypeAlias
 
-from sqlalchemy import JSON, BigInteger, Column, Connection, Index, String, Table, bindparam, select, tuple_
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    String,
+    Table,
+    and_,
+    bindparam,
+    literal,
+    or_,
+    select,
+)
 
 from ..kit.db import metadata
-from .evaluate import Decision, Deny, Place, Principal, Scope, evaluate
+from ..kit.json_types import JsonValue
+from ..kit.rows import Query
+from .evaluate import PLATFORM, Decision, Deny, Place, Principal, Scope, evaluate
+from .ids import PrincipalId, TenantId
+
+DenyRuleId = NewType("DenyRuleId", str)
+PlaceColumns: TypeAlias = tuple[str, ColumnElement[str]]
+ScopeAndRules: TypeAlias = tuple[Scope, list[Deny]]
 
 deny_rules = Table(
     "deny_rules",
@@ -20,16 +44,82 @@ deny_rules = Table(
     Index("ix_deny_rules_scope", "scope_kind", "scope_id"),
 )
 
-_AT = (  # part of every request, so built once
-    select(deny_rules)
-    .where(tuple_(deny_rules.c.scope_kind, deny_rules.c.scope_id).in_(bindparam("places", expanding=True)))
-    .order_by(deny_rules.c.id)
-)
+
+@dataclass(frozen=True)
+class DenyRuleRow:
+    id: DenyRuleId
+    scope_kind: str
+    scope_id: str
+    permissions: JsonValue  # a list, unless the row was damaged
+    reason: str
+    created_by: PrincipalId
+    created_at: int
+
+    @property
+    def rule(self) -> Deny:
+        return Deny(self.id, (self.scope_kind, self.scope_id), self.permissions, self.reason)
 
 
-def rules_at(tx: Connection, places: Iterable[Place]) -> list[Deny]:
-    rows = tx.execute(_AT, {"places": list(places)})
-    return [Deny(row.id, (row.scope_kind, row.scope_id), row.permissions, row.reason) for row in rows]
+@dataclass(frozen=True)
+class RuledRow:
+    """A scope's row joined with one deny rule that applies in the scope, or with none."""
+
+    tenant_id: TenantId
+    rule_id: DenyRuleId | None
+    scope_kind: str | None
+    scope_id: str | None
+    permissions: JsonValue
+    reason: str | None
+
+
+DENY_RULES = Query(select(deny_rules), DenyRuleRow)
+
+
+def at_places(*places: PlaceColumns) -> ColumnElement[bool]:
+    """SQL condition: the deny rule is in one of these scopes, each given as its kind and an expression for its id."""
+    kind, where = deny_rules.c.scope_kind, deny_rules.c.scope_id
+    return or_(*(and_(kind == place, where == at) for place, at in places))
+
+
+def with_rules_at(table: Table, tenant_id: ColumnElement[str], *places: PlaceColumns) -> Query[RuledRow]:
+    """Build the query for a scope by its id (parameter `place`), joined with the deny rules of these scopes and the
+    platform."""
+    d = deny_rules.c
+    rules = at_places(*places, (PLATFORM[0], literal(PLATFORM[1], String)))
+    columns = (tenant_id.label("tenant_id"), d.id.label("rule_id"), d.scope_kind, d.scope_id, d.permissions, d.reason)
+    statement = select(*columns).select_from(table.outerjoin(deny_rules, rules))
+    return Query(statement.where(table.c.id == bindparam("place")), RuledRow).order_by(d.id)
+
+
+def rules_in(rows: Sequence[RuledRow]) -> list[Deny]:
+    return [
+        Deny(row.rule_id, (row.scope_kind or "", row.scope_id or ""), row.permissions, row.reason or "")
+        for row in rows
+        if row.rule_id is not None
+    ]
+
+
+@functools.cache
+def _rules_at(kinds: tuple[str, ...]) -> Query[DenyRuleRow]:
+    """Build the query for the deny rules of a scope chain. Cached per combination of scope kinds, since every
+    request runs it."""
+    places = ((kind, bindparam(f"place_{number}", type_=String)) for number, kind in enumerate(kinds))
+    return DENY_RULES.where(at_places(*places)).order_by(deny_rules.c.id)
+
+
+def rules_at(tx: Connection, places: Sequence[Place]) -> list[Deny]:
+    rows = _rules_at(tuple(kind for kind, _ in places))
+    return [row.rule for row in rows.all(tx, **{f"place_{number}": at for number, (_, at) in enumerate(places)})]
+
+
+def with_rules(scope_of: Callable[[Connection, str], Scope]) -> Callable[[Connection, str], ScopeAndRules]:
+    """Extend a scope reader so that it also reads the deny rules of the scope, with a second query."""
+
+    def read(tx: Connection, place_id: str) -> ScopeAndRules:
+        scope = scope_of(tx, place_id)
+        return scope, rules_at(tx, scope.chain)
+
+    return read
 
 
 def decide(tx: Connection, principal: Principal, key: str, scope: Scope) -> Decision:

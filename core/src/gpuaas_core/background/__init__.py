@@ -1,1 +1,1 @@
-"""Background loops: level-triggered, they read rows and do not ask what woke them."""
+"""Background loops of the core. They are level-triggered: each round reads the rows that need work."""

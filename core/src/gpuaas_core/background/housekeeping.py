@@ -1,54 +1,64 @@
-"""Every few seconds: silent nodes become unknown, stuck operations are marked, what expires is ended. Every minute: old
-rows are deleted.
+"""Housekeeping. Every few seconds: mark silent nodes as unknown, mark stuck operations, end what has expired. Every
+minute: delete old rows.
 
 Each duty is one transaction under a lock of its own, so that a slow or failing duty does not undo or delay the others.
-A duty that deletes takes at most `AT_ONCE` rows per transaction and repeats while there is more.
+A duty that deletes handles at most `AT_ONCE` rows per transaction and repeats while there are more.
 """
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import structlog
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from ..artifacts import deliveries, uploads
 from ..authz.context import Context
 from ..authz.evaluate import Principal, Scope
-from ..capacity.node_admin import lose_silent_nodes
+from ..authz.ids import PrincipalId
+from ..capacity import allocation_service, silence
 from ..catalog.service import expire_entitlements
-from ..custody import credentials, redemptions
+from ..credentials import key_pairs
+from ..credentials.deliveries import forget_old_answers
 from ..http.call import Platform
 from ..iam import break_glass
 from ..idempotency import requests
-from ..identity import assertions, login_throttle, node_keys, oidc, sessions
-from ..instances import leases
+from ..identity import assertions, login_throttle, node_keys, sessions
 from ..kit.correlation import correlate
 from ..kit.db import AT_ONCE, try_name
 from ..kit.loop import every
+from ..machine_access import grants
 from ..node_tasks import service as tasks
+from ..oidc import sign_in
 from ..operations import watchdog
 from ..triage import service as telemetry
+from .node_contacts import write_contacts
 
 log = structlog.get_logger("gpuaas.housekeeping")
 EVERY_S = 5.0
 CLEANUP_EVERY_S = 60.0
 MOST_REPEATS = 20  # transactions of one duty in one round
-ITSELF = Principal("platform", "platform", "platform housekeeping")
+BREAK_MS = 15_000  # between two rounds, if the process or its database stood still meanwhile
+ITSELF = Principal(PrincipalId("platform"), "platform", "platform housekeeping")
+
+SILENT_NODES = "silent nodes"
 
 Duty = Callable[[Context], object]
 DUTIES: dict[str, Duty] = {
-    "silent nodes": lose_silent_nodes,
+    SILENT_NODES: silence.lose_silent_nodes,
     "break-glass": break_glass.expire_due,
-    "leases": leases.end_due,
+    "leases": allocation_service.end_leases,
     "expired tasks": tasks.expire_due,
     "stuck operations": watchdog.check_live,
     "old operations": watchdog.delete_old,
     "entitlements": expire_entitlements,
-    "credential overlaps": credentials.end_overlaps,
+    "credential overlaps": key_pairs.end_overlaps,
 }
+FULL = {SILENT_NODES: silence.AT_ONCE, "expired tasks": tasks.AT_ONCE}  # where it is not `AT_ONCE`
 DELETIONS: dict[str, Callable[[Connection, int], int]] = {
-    "deliveries of secrets": redemptions.forget_old_answers,
+    "deliveries of secrets": forget_old_answers,
+    "access grants": grants.delete_ended,
     "uploads": uploads.forget_unused,
     "deliveries": deliveries.forget_old,
     "idempotency keys": requests.forget_old,
@@ -57,13 +67,35 @@ DELETIONS: dict[str, Callable[[Connection, int], int]] = {
     "assertions": assertions.forget_old_assertions,
     "wrong passwords": login_throttle.forget_old,
     "node keys": node_keys.forget_old_keys,
-    "sign-in attempts": oidc.forget_old,
+    "sign-in attempts": sign_in.forget_old,
     "telemetry": telemetry.forget_old,
 }
 
 
+class Served:
+    """Since when this process has reached the database without interruption. During an interruption no node can be
+    heard."""
+
+    def __init__(self) -> None:
+        self.since: int | None = None
+        self._last = 0
+
+    def round(self, now: int) -> int:
+        """Note that a round begins, so the database answers; return since when there was no interruption."""
+        if self.since is None or now - self._last > BREAK_MS:
+            self.since = now
+        self._last = now
+        return self.since
+
+
 def housekeeping(platform: Platform) -> AbstractAsyncContextManager[None]:
-    return every(EVERY_S, lambda: _in_thread(platform, do_duties), name="housekeeping")
+    served = Served()
+
+    def work(platform: Platform, now: int) -> set[str]:
+        platform.db.read_now(lambda tx: tx.execute(select(1)).scalar())
+        return do_duties(platform, now, served.round(now))
+
+    return every(EVERY_S, lambda: _in_thread(platform, work), name="housekeeping")
 
 
 def cleanup(platform: Platform) -> AbstractAsyncContextManager[None]:
@@ -75,27 +107,30 @@ async def _in_thread(platform: Platform, work: Callable[[Platform, int], set[str
 
 
 def tidy(platform: Platform, now: int) -> None:
-    """One round of everything, for tests: waiters are not woken."""
+    """Run one round of all duties, for tests. Waiting requests are not woken."""
     do_duties(platform, now)
     delete_old(platform, now)
 
 
-def do_duties(platform: Platform, now: int) -> set[str]:
-    """Returns the topics to wake. A duty that fails is logged and tried again in the next round; the others go on."""
+def do_duties(platform: Platform, now: int, served_since: int = 0) -> set[str]:
+    """Run all duties and return the topics to wake. A duty that fails is logged and retried in the next round."""
+    write_contacts(platform)
     topics: set[str] = set()
-    for name, duty in DUTIES.items():
-        topics |= _repeat(platform, name, lambda tx, duty=duty: _act(tx, duty, now))
+    silent = partial(silence.lose_silent_nodes, served_since=served_since)
+    for name, duty in (DUTIES | {SILENT_NODES: silent}).items():
+        topics |= _repeat(platform, name, lambda tx, duty=duty: _act(tx, duty, now), FULL.get(name, AT_ONCE))
     return topics
 
 
 def delete_old(platform: Platform, now: int) -> set[str]:
     topics: set[str] = set()
     for name, delete in DELETIONS.items():
-        topics |= _repeat(platform, f"old {name}", lambda tx, delete=delete: (delete(tx, now), set[str]()))
+        topics |= _repeat(platform, f"old {name}", lambda tx, delete=delete: (delete(tx, now), set[str]()), AT_ONCE)
     return topics
 
 
-def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[int, set[str]]]) -> set[str]:
+def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[int, set[str]]], full: int) -> set[str]:
+    """Run the duty, and repeat it while it changed as many rows as one transaction may."""
     topics: set[str] = set()
     try:
         for _ in range(MOST_REPEATS):
@@ -103,16 +138,11 @@ def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[in
                 lambda tx: once(tx) if try_name(tx, f"duty: {name}") else (0, set[str]())
             )
             topics |= woken
-            if done < AT_ONCE:
+            if done < full:
                 break
     except Exception as error:
         log.error("housekeeping duty failed; retrying", duty=name, exc_info=error)
     return topics
-
-
-def _locked(tx: Connection, name: str, once: Callable[[Connection], tuple[int, set[str]]]) -> tuple[int, set[str]]:
-    """Nothing is done while another replica holds the lock of this duty."""
-    return once(tx) if try_name(tx, f"duty: {name}") else (0, set())
 
 
 def _act(tx: Connection, duty: Duty, now: int) -> tuple[int, set[str]]:

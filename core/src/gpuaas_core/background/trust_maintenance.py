@@ -1,6 +1,6 @@
-"""Every second: revoke grants whose reason no longer holds, continue rotations of authorities, renew host certificates.
+"""Every second, revokes grants whose reason has ended, continues rotations of authorities and renews host certificates.
 
-A loop of its own: a key provider that does not answer must not stop housekeeping.
+It is a separate loop, so that a key provider that does not answer cannot stop housekeeping.
 """
 
 import asyncio
@@ -11,16 +11,15 @@ from sqlalchemy import Connection
 
 from ..authz.context import Context
 from ..authz.evaluate import Principal, Scope
-from ..capacity import authority_rotation, host_certificates
-from ..custody import authorities
+from ..authz.ids import PrincipalId, ProjectId, TenantId
 from ..http.call import Platform
-from ..instances import access
 from ..kit.correlation import correlate
 from ..kit.db import try_name
 from ..kit.loop import every
+from ..machine_access import authorities, authority_rotation, host_certificates, revocation
 
 EVERY_S = 1.0
-ITSELF = Principal("platform", "platform", "platform trust keeping")
+ITSELF = Principal(PrincipalId("platform"), "platform", "platform trust keeping")
 
 
 def trust_keeping(platform: Platform) -> AbstractAsyncContextManager[None]:
@@ -32,13 +31,13 @@ async def _round(platform: Platform) -> None:
 
 
 def keep(platform: Platform) -> set[str]:
-    """One round; returns the topics to wake.
+    """Run one round and return the topics to wake.
 
-    One transaction per step with work to do; steps that need the vault come last.
+    Each step with work to do has its own transaction; steps that need the vault come last.
     """
     now, vault = platform.clock(), platform.vault
     parts: list[tuple[Callable[[Connection], object], Callable[[Context], object]]] = [
-        (lambda tx: access.any_stale(tx, now), access.revoke_stale),
+        (lambda tx: revocation.any_stale(tx, now), revocation.revoke_stale),
         (authorities.under_way, lambda ctx: authority_rotation.go_on(ctx, vault)),
         (lambda tx: host_certificates.renewal_due(tx, now), lambda ctx: host_certificates.renew_due(ctx, vault)),
     ]
@@ -55,7 +54,10 @@ def _run(tx: Connection, act: Callable[[Context], object], now: int) -> set[str]
     ctx = Context(tx, ITSELF, Scope(), "platform.trust_keeping", correlate(None, None), now)
     act(ctx)
     for event in ctx.pending:
-        scope = Scope(tenant_id=event.tenant_id, project_id=event.project_id)
-        ctx.note_own(scope, event.subject, event.data.get("reason") or event.type)
+        scope = Scope(
+            tenant_id=TenantId(event.tenant_id),
+            project_id=ProjectId(event.project_id) if event.project_id else None,
+        )
+        ctx.note_own(scope, event.subject, str(event.data.get("reason") or event.type))
     ctx.flush(audited=False)
     return ctx.topics

@@ -1,1 +1,1 @@
-"""Backup and restore: copies the database while it serves, and fences stale state after a restore."""
+"""Backup and restore: copies the database of a running core, and fences stale state after a restore."""

@@ -1,17 +1,19 @@
-"""`gpuaas-core backup`, `restore` and `restored`: for the platform's operator, on the platform's own host."""
+"""The commands `gpuaas-core backup`, `restore` and `restored`, for the platform's operator on the platform's own
+host."""
 
 import os
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import sqlalchemy as sa
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
+from pydantic import TypeAdapter
 
+from ..custody.data_keys import DataKeyRow
 from ..custody.key_providers import open_holder
 from ..custody.key_providers.embedded import FILE, INLINE
 from ..custody.vault import ROOT, unwrap
@@ -24,6 +26,7 @@ from . import copies, restore_fencing
 from .copies import NotPossible
 
 ITS_OWN = {"alembic_version", "store_facts", "data_keys"}  # tables with rows in an unused database
+_DATA_KEY = TypeAdapter(DataKeyRow)
 
 
 def backup(folder: Path) -> None:
@@ -92,7 +95,7 @@ def _fence(settings: Settings, reason: str) -> None:
     print(f"Fenced: {counted}. Next run `gpuaas-core audit verify` and `gpuaas-core doctor`, then serve.")
 
 
-def _load(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
+def _load(settings: Settings, folder: Path, manifest: copies.Manifest) -> None:
     db = Database(settings.database_url)
     try:
         with db.engine.begin() as tx:
@@ -101,8 +104,8 @@ def _load(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
         db.close()
 
 
-def _check_key(settings: Settings, folder: Path, manifest: dict[str, Any]) -> None:
-    """Before anything is written. Never creates a key: a new one opens nothing."""
+def _check_key(settings: Settings, folder: Path, manifest: copies.Manifest) -> None:
+    """Check that the master key is that of the backup, before anything is written. A key is never created here."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
         raise NotPossible(f"No master key at {path}. Put the master key of the backed-up platform there.")
@@ -110,14 +113,14 @@ def _check_key(settings: Settings, folder: Path, manifest: dict[str, Any]) -> No
     holder = open_holder(settings.custody, os.environ, settings.data_dir)
     try:
         for row in roots:
-            unwrap(holder, SimpleNamespace(**row))  # type: ignore[arg-type]
+            unwrap(holder, _DATA_KEY.validate_python(row))
     except Problem as error:
         raise NotPossible(
             f"The master key does not open this backup: {error.detail} Use the key from the time of the backup."
         ) from error
 
 
-def _check_empty(settings: Settings, manifest: dict[str, Any]) -> None:
+def _check_empty(settings: Settings, manifest: copies.Manifest) -> None:
     engine = sa.create_engine(full_url(settings.database_url))
     try:
         with engine.connect() as tx:
@@ -140,7 +143,7 @@ def _check_schema(tx: sa.Connection, wanted: str) -> None:
 
 
 def _bring_checkpoints(settings: Settings, folder: Path) -> str:
-    """Existing checkpoints are newer than the backup's, or of another platform: they are kept."""
+    """Copy the checkpoints of the backup, unless the folder has some: those are newer, or of another platform."""
     if settings.checkpoints.is_dir() and any(settings.checkpoints.iterdir()):
         return (
             f"The audit checkpoints in {settings.checkpoints} are kept: rows they cover that the backup lacks are lost."

@@ -1,1 +1,1 @@
-"""Nodes: how they enrol, what they trust, and which project holds which node."""
+"""Nodes, their trust configuration, and their allocation to projects."""

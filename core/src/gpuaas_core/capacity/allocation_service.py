@@ -1,21 +1,25 @@
-"""Allocate nodes to projects, and release them. The node's report makes an allocation active or released."""
+"""Allocates nodes to projects and releases them. The node's own report makes an allocation active or released."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
 from ..authz.evaluate import PLATFORM, Scope
+from ..authz.ids import TenantId
 from ..catalog.reads import declared_backends
 from ..events.event_log import declare
 from ..kit.ids import new_id
+from ..kit.json_types import Json
 from ..kit.problems import NotFound
 from ..policy.reads import overlays_for, require
-from . import quotas, revocation, schemas
+from . import quotas, schemas
 from .errors import NodeNotReady, NodeTaken, SchedulerTypeUnknown
+from .holds import held, holders_of
 from .node_selection import pick
-from .reads import allocation_row, allocations_by_id, node_row
+from .reads import ALLOCATIONS, NODES, allocation_row, allocations_by_id, node_row
+from .rows import AllocationId, AllocationRow, NodeRow, PlacedAllocationRow
 from .states import ALLOCATION
 from .tables import allocations, nodes, skus
 from .trust import next_generation
@@ -23,24 +27,48 @@ from .trust import next_generation
 declare(
     {
         "capacity.allocation.requested": "A project requested a node.",
-        "capacity.allocation.active": "The node trusts the project's allocation; apps may be placed on it.",
+        "capacity.allocation.active": "An allocation became active: its node trusts it, and apps can be placed on it.",
         "capacity.allocation.releasing": "An allocation is being released.",
-        "capacity.allocation.released": "The node no longer trusts the allocation; it is free.",
+        "capacity.allocation.released": "An allocation was released; its node no longer trusts it and is free.",
         "capacity.allocation.extended": "The lease of an allocation was changed.",
         "capacity.allocation.integrated": "An app's controller stored metadata on an allocation.",
-        "capacity.allocation.wiped": "The node was wiped after an allocation.",
+        "capacity.allocation.wiped": "The node was wiped after its allocation was released.",
         "capacity.allocation.wipe_failed": "Wiping a node failed, so it stays held: `gpuaas node wipe`.",
         "capacity.allocation.overdue": "The lease of an allocation has ended, but an instance still uses it.",
     }
 )
 
 
+_LOCKED = NODES.where(nodes.c.id == bindparam("node")).locked()
+_WAITING = ALLOCATIONS.where(
+    allocations.c.node_id == bindparam("node"),
+    allocations.c.state.in_(["requested", "releasing"]),
+    allocations.c.trust_generation <= bindparam("applied"),
+).order_by(allocations.c.id)
+# What rooms above this one do when an allocation is released (end the access, wipe the machine): registered by `api/`,
+# run in the transaction of the release, with the allocation and the trust generation that removes it.
+ReleaseStep = Callable[[Context, AllocationId, int], None]
+_RELEASE_STEPS: list[ReleaseStep] = []
+AT_ONCE = 200
+_ENDABLE = [state for state in ALLOCATION.moves if ALLOCATION.allows(state, "release")]
+_a = allocations.c
+_DUE = (
+    ALLOCATIONS.where(
+        _a.expires_at <= bindparam("now"), _a.state.in_(_ENDABLE), ~(_a.overdue_since.is_not(None) & held(_a.id))
+    )
+    .order_by(_a.node_id)
+    .limit(AT_ONCE)
+)
 CLEAN = (None, "done")  # values of `wipe` with which the node is free for other projects
 
 
-def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> Row[Any]:
-    held = select(nodes).where(nodes.c.id == body.node_id).with_for_update(key_share=True)
-    node = ctx.tx.execute(held).first()
+def register_release_step(step: ReleaseStep) -> None:
+    if step not in _RELEASE_STEPS:
+        _RELEASE_STEPS.append(step)
+
+
+def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocation) -> PlacedAllocationRow:
+    node = _LOCKED.first(ctx.tx, node=body.node_id)
     if node is None or node.tenant_id != ctx.scope.tenant_id:
         raise NotFound("The tenant has no such node.")
     if node.state != "ready":
@@ -52,8 +80,8 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
     return row
 
 
-def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllocations) -> list[Row[Any]]:
-    """As many nodes of a kind as requested, or none."""
+def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllocations) -> list[PlacedAllocationRow]:
+    """Allocate as many nodes of a kind as requested, or none."""
     picked = pick(ctx, body.want)
     ids = [_hold(ctx, project_id, node, _name(body.name, number, node), body) for number, node in enumerate(picked, 1)]
     ctx.resource_id = ids[0]
@@ -62,17 +90,19 @@ def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllo
     return [rows[allocation_id] for allocation_id in ids]
 
 
-def _name(name: str | None, number: int, node: Row[Any]) -> str:
+def _name(name: str | None, number: int, node: NodeRow) -> str:
     return f"{name[: 39 - len(str(number))]}-{number}" if name else node.name
 
 
-def _hold(ctx: Context, project_id: str, node: Row[Any], name: str, terms: schemas.Terms) -> str:
-    """The caller counts the allocation against the project's quota."""
+def _hold(ctx: Context, project_id: str, node: NodeRow, name: str, terms: schemas.Terms) -> str:
+    """Create the allocation of one node. The caller counts it against the project's quota."""
     _check_scheduler_type(ctx.tx, terms.scheduler_type)
     allocation_id = new_id("alloc")
-    row = {
+    row: dict[str, object] = {
         "id": allocation_id,
         "project_id": project_id,
+        "owner_kind": "project",
+        "owner_id": project_id,
         "node_id": node.id,
         "name": name,
         "state": "requested",
@@ -102,40 +132,45 @@ def _check_scheduler_type(tx: Connection, wanted: str | None) -> None:
         )
 
 
-def integrate(ctx: Context, row: Row[Any], integration: dict[str, Any]) -> Row[Any]:
+def integrate(ctx: Context, row: AllocationRow, integration: Json) -> PlacedAllocationRow:
     change = {"integration_metadata": integration, "updated_at": ctx.now}
     ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
     ctx.emit("capacity.allocation.integrated", row.id, {"allocation_id": row.id, "node_id": row.node_id})
     return allocation_row(ctx.tx, row.project_id, row.id)
 
 
-def _gpus(tx: Connection, node: Row[Any]) -> int:
-    """From its SKU; from the node's own report where the SKU is unknown."""
+def _gpus(tx: Connection, node: NodeRow) -> int:
+    """Return the number of GPUs of a node, from its SKU or, if that is unknown, from the node's own report."""
     promised = tx.execute(select(skus.c.gpu_count).where(skus.c.name == node.sku)).scalar()
-    return len(node.facts.get("gpus", [])) if promised is None else promised
+    reported = node.facts.get("gpus", [])
+    seen = len(reported) if isinstance(reported, list) else 0
+    return seen if promised is None else promised
 
 
-def _check_policy(ctx: Context, node: Row[Any]) -> None:
-    """Whether policy lets the project hold this node, by its region and SKU."""
+def _check_policy(ctx: Context, node: NodeRow) -> None:
+    """Check that policy lets the project use this node, by its region and SKU."""
     overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The node {node.name!r} cannot be held"
     require(overlays, "regions", node.region, of=cannot)
     require(overlays, "skus", node.sku, of=cannot)
 
 
-def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """The instances room checks whether something still uses it, under the lock of `hold_allocation`."""
-    row = hold_allocation(ctx, project_id, allocation_id)
+def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> PlacedAllocationRow:
+    """Release the allocation. The caller has locked it (`lock_allocation`) and checked that nothing uses it."""
+    row = lock_allocation(ctx.tx, project_id, allocation_id)
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")
     generation = next_generation(ctx.tx, row.node_id)
-    revocation.of_allocation(ctx, allocation_id, generation)
     _move(ctx, row, "release", row.tenant_id, trust_generation=generation, overdue_since=None)
+    for step in _RELEASE_STEPS:
+        step(ctx, row.id, generation)
     ctx.notify(f"node:{row.node_id}")
     return allocation_row(ctx.tx, project_id, allocation_id)
 
 
-def extend_allocation(ctx: Context, project_id: str, allocation_id: str, expires_in_s: int | None) -> Row[Any]:
-    row = hold_allocation(ctx, project_id, allocation_id)
+def extend_allocation(
+    ctx: Context, project_id: str, allocation_id: str, expires_in_s: int | None
+) -> PlacedAllocationRow:
+    row = lock_allocation(ctx.tx, project_id, allocation_id)
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")  # raises if the allocation can no longer be released
     expires_at = ctx.now + expires_in_s * 1000 if expires_in_s else None
@@ -146,28 +181,25 @@ def extend_allocation(ctx: Context, project_id: str, allocation_id: str, expires
     return allocation_row(ctx.tx, project_id, allocation_id)
 
 
-def mark_overdue(ctx: Context, row: Row[Any]) -> None:
-    """Emitted once; the allocation is released as soon as nothing uses it, unless it is extended."""
+def mark_overdue(ctx: Context, row: PlacedAllocationRow) -> None:
+    """Mark the lease as overdue, with one event. The allocation is released once it is unused, unless it is
+    extended."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(overdue_since=ctx.now))
     facts = {"allocation_id": row.id, "node_id": row.node_id, "expires_at": row.expires_at}
     ctx.emit("capacity.allocation.overdue", row.id, facts, scope=_scope(row, row.tenant_id))
 
 
-def hold_allocation(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Locked with its node: until the transaction ends nothing is placed on it and no report about it is applied."""
-    row = allocation_row(ctx.tx, project_id, allocation_id)
-    node_row(ctx.tx, row.node_id, lock=True)
-    return allocation_row(ctx.tx, project_id, allocation_id, lock=True)
+def lock_allocation(tx: Connection, project_id: str, allocation_id: str) -> PlacedAllocationRow:
+    """Lock the allocation and its node: until the transaction ends, nothing is placed on it and no report is
+    applied."""
+    row = allocation_row(tx, project_id, allocation_id)
+    node_row(tx, row.node_id, lock=True)
+    return allocation_row(tx, project_id, allocation_id, lock=True)
 
 
-def settle(ctx: Context, node: Row[Any], applied: int) -> None:
-    """The node applied trust up to this generation: allocations that waited for it advance."""
-    waiting = select(allocations).where(
-        allocations.c.node_id == node.id,
-        allocations.c.state.in_(["requested", "releasing"]),
-        allocations.c.trust_generation <= applied,
-    )
-    for row in ctx.tx.execute(waiting.order_by(allocations.c.id)).all():
+def settle(ctx: Context, node: NodeRow, applied: int) -> None:
+    """Advance the allocations that waited for the node to apply trust up to this generation."""
+    for row in _WAITING.all(ctx.tx, node=node.id, applied=applied):
         if row.state == "requested":
             _move(ctx, row, "realize", node.tenant_id)
         elif row.wipe in CLEAN:
@@ -175,12 +207,14 @@ def settle(ctx: Context, node: Row[Any], applied: int) -> None:
 
 
 def await_wipe(ctx: Context, allocation_id: str) -> None:
-    """A releasing allocation frees its node only when the node reports that it was wiped."""
+    """Mark a releasing allocation as waiting for a wipe: its node becomes free only when it reports that it was
+    wiped."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(wipe="pending"))
 
 
-def wiped(ctx: Context, node: Row[Any], row: Row[Any], *, clean: bool, reason: str) -> None:
-    """The caller has locked node and allocation. A node that is not clean stays held."""
+def wiped(ctx: Context, node: NodeRow, row: AllocationRow, *, clean: bool, reason: str) -> None:
+    """Finish the release after a wipe. A node that is not clean stays held. The caller has locked node and
+    allocation."""
     if row.state != "releasing" or row.wipe in CLEAN:
         return
     change = {"wipe": "done" if clean else "failed", "updated_at": ctx.now}
@@ -192,19 +226,38 @@ def wiped(ctx: Context, node: Row[Any], row: Row[Any], *, clean: bool, reason: s
         finish(ctx, row, node.tenant_id)
 
 
-def finish(ctx: Context, row: Row[Any], tenant_id: str) -> None:
+def finish(ctx: Context, row: AllocationRow, tenant_id: TenantId) -> None:
     _move(ctx, row, "finish", tenant_id)
     quotas.give_back(ctx.tx, row.project_id, row.gpus, ctx.now)
 
 
-def _move(ctx: Context, row: Row[Any], action: str, tenant_id: str, **more: Any) -> None:
+def _move(ctx: Context, row: AllocationRow, action: str, tenant_id: TenantId, **more: int | None) -> None:
     state = ALLOCATION.after(row.state, action)
-    change = {"state": state, "updated_at": ctx.now} | more
+    change: Mapping[str, str | int | None] = {"state": state, "updated_at": ctx.now} | more
     ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(**change))
     facts = {"allocation_id": row.id, "node_id": row.node_id}
     ctx.emit(f"capacity.allocation.{state}", row.id, facts, scope=_scope(row, tenant_id))
 
 
-def _scope(row: Row[Any], tenant_id: str) -> Scope:
+def _scope(row: AllocationRow, tenant_id: TenantId) -> Scope:
     chain = (("project", row.project_id), ("tenant", tenant_id), PLATFORM)
     return Scope(chain, tenant_id=tenant_id, project_id=row.project_id)
+
+
+def end_leases(ctx: Context) -> int:
+    """Release the allocations whose lease has ended; those in use are marked as overdue. Called by housekeeping."""
+    rows = _DUE.all(ctx.tx, now=ctx.now)
+    for row in rows:
+        _end_lease(ctx, row)
+    return len(rows)
+
+
+def _end_lease(ctx: Context, due: AllocationRow) -> None:
+    row = lock_allocation(ctx.tx, due.project_id, due.id)
+    if row.state not in _ENDABLE or row.expires_at is None or row.expires_at > ctx.now:
+        return  # another request released or extended it meanwhile
+    if not holders_of(ctx.tx, [row.id]):
+        release_allocation(ctx, row.project_id, row.id)
+        ctx.note_own(Scope(tenant_id=row.tenant_id, project_id=row.project_id), row.id, "its lease has ended")
+    elif row.overdue_since is None:
+        mark_overdue(ctx, row)

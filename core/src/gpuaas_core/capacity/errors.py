@@ -3,20 +3,9 @@
 from ..kit.problems import Problem
 
 
-class EnrolmentTokenInvalid(Problem):
-    """`reused`: the id of the enrolment, if the token is valid but was used by another machine."""
-
-    status, code, title = 401, "enrolment_token_invalid", "Enrolment token rejected"
-    way_out = "Create a new token (POST /v1/tenants/{id}/enrolments). A token works once, within ten minutes."
-
-    def __init__(self, detail: str, *, reused: str | None = None) -> None:
-        super().__init__(detail)
-        self.reused = reused
-
-
 class MachineHeld(Problem):
-    status, code, title = 409, "machine_held", "This machine is already enrolled as a node that is held"
-    way_out = "Keep the node with `gpuaas node readmit`, or release its allocation and enrol it again."
+    status, code, title = 409, "machine_held", "This machine is already enrolled as a node with an allocation"
+    way_out = "Keep the node with `gpuaas node readmit`, or release its allocation and enrol the machine again."
 
 
 class NodeSuspended(Problem):
@@ -67,18 +56,6 @@ class SchedulerTypeUnknown(Problem):
 class NameTaken(Problem):
     status, code, title = 409, "name_taken", "Name already in use"
     way_out = "Choose another name, or use the existing resource."
-
-
-class AuthorityRotates(Problem):
-    status, code, title = 409, "authority_rotates", "SSH authority rotation already in progress"
-    way_out = "Wait until the rotation ends (`gpuaas ssh-authority list`), or take its next step (`… finish`)."
-
-
-class AuthorityInUse(Problem):
-    status, code, title = 409, "authority_in_use", "The old SSH authority is still needed"
-    way_out = (
-        "Wait for the nodes and grants in `waits_for`, or send `force` to lock them out until they have caught up."
-    )
 
 
 class StillUsed(Problem):

@@ -1,42 +1,47 @@
-"""What administrators decide about a node, and what its silence means. Called by the node routes, by its reports and by
-housekeeping; the transitions are in `states`.
-"""
+"""Adds nodes and applies decisions of administrators. Called by the node routes and by enrolment; transitions are in
+`states`."""
 
-from typing import Any
+from collections.abc import Mapping
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
 from ..events.event_log import declare
 from ..identity import node_principals
+from ..kit.json_types import Json
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..kit.wire import ActionView
 from . import allocation_service
 from .errors import MachineHeld, NodeHeld
-from .reads import node_row, node_scope
-from .states import DECISIONS, NODE, SILENT, STANDINGS, UNHEARD
+from .reads import ALLOCATIONS, NODES, node_row
+from .rows import AllocationRow, NodeRow
+from .states import DECISIONS, NODE, UNHEARD
 from .tables import allocations, nodes
-from .trust import tell_anew
 
 declare(
     {
-        "capacity.node.ready": "A node reports and can be allocated.",
-        "capacity.node.cordoned": "A node takes no new allocations; existing ones are not affected.",
-        "capacity.node.draining": "A node takes no new allocations and is to be emptied.",
-        "capacity.node.unknown": "A node has stopped reporting.",
-        "capacity.node.lost": "A node has been silent for too long and counts as lost.",
-        "capacity.node.retired": "A node was retired; its identity is closed.",
+        "capacity.node.ready": "A node became ready: it reports and can be allocated.",
+        "capacity.node.cordoned": "A node was cordoned: it takes no new allocations. Existing ones are not affected.",
+        "capacity.node.draining": (
+            "A drain of a node was started: it takes no new allocations, and existing ones should be released."
+        ),
+        "capacity.node.retired": "A node was retired; its keys are rejected from now on.",
     }
 )
 
-UNKNOWN_AFTER_MS = 30_000
-GENERATIONS_LOST = 1_000_000  # a generation issued after the backup must never be reused
-LOST_AFTER_S = 600  # default; an allocation may set another value
+
+_n, _a = nodes.c, allocations.c
+_HELD = ALLOCATIONS.where(_a.node_id == bindparam("node"), _a.state != "released")
+_NAMED = select(_n.id).where(_n.tenant_id == bindparam("tenant"), _n.state != "retired", _n.name == bindparam("name"))
+_WITH_HOST_KEY = NODES.where(
+    _n.tenant_id == bindparam("tenant"), _n.ssh_host_public_key == bindparam("key"), _n.state != "retired"
+).order_by(_n.id)
 
 
 def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
-    """Cordon, uncordon or drain: at once if the node reports, otherwise when it reports again."""
+    """Cordon, uncordon or drain a node: at once if it reports, otherwise as soon as it reports again."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, action):
         raise problem
@@ -49,7 +54,7 @@ def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
 
 
 def retire(ctx: Context, node_id: str, reason: str) -> None:
-    """Only a free node. A pending release of a silent node counts as completed."""
+    """Retire a node without an allocation. A pending release of a silent node counts as completed."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, "retire"):
         raise problem
@@ -64,8 +69,8 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
     ctx.notify(f"node:{node_id}")
 
 
-def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
-    """The error that forbids the action, or None: checked before acting, and to list the available actions."""
+def refusal(tx: Connection, node: NodeRow, action: str) -> Problem | None:
+    """Return the error that forbids the action, or None. Called before acting, and to list the available actions."""
     try:
         NODE.after(node.state, action)
         if action not in ("retire", "readmit"):
@@ -79,57 +84,13 @@ def refusal(tx: Connection, node: Row[Any], action: str) -> Problem | None:
     return None
 
 
-def actions(tx: Connection, node: Row[Any]) -> list[ActionView]:
+def actions(tx: Connection, node: NodeRow) -> list[ActionView]:
     refusals = [(action, refusal(tx, node, action)) for action in DECISIONS]
     return [ActionView(action=name, allowed=no is None, reason=no.detail if no else "") for name, no in refusals]
 
 
-def reported(ctx: Context, node: Row[Any]) -> None:
-    """A report arrived. A new or formerly silent node moves to its standing once it has applied its current trust:
-    until then it is unknown who else it lets in."""
-    trusts = ctx.tx.execute(select(nodes.c.trust_applied, nodes.c.trust_generation).where(nodes.c.id == node.id)).one()
-    action = "report" if node.state in STANDINGS else f"back_to_{node.standing}"
-    behind = trusts.trust_applied < trusts.trust_generation
-    waits = {"enrolling": trusts.trust_applied == 0} | dict.fromkeys(SILENT, behind)
-    state = node.state if waits.get(node.state) else NODE.after(node.state, action)
-    ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(last_seen_at=ctx.now, state=state))
-    if state != node.state:
-        ctx.emit(f"capacity.node.{state}", node.id, {"node_name": node.name, "state": state})
-
-
-def lose_silent_nodes(ctx: Context) -> int:
-    """Silent nodes become unknown, and lost after the time their allocation allows."""
-    silent = nodes.c.last_seen_at < ctx.now - UNKNOWN_AFTER_MS
-    patience = select(allocations.c.lost_after_s).where(_live(nodes.c.id)).scalar_subquery()
-    too_long = nodes.c.last_seen_at + 1000 * func.coalesce(patience, LOST_AFTER_S) < ctx.now
-    return _fall(ctx, "lose", nodes.c.state.in_(STANDINGS), silent) + _fall(
-        ctx, "give_up", nodes.c.state == "unknown", too_long
-    )
-
-
-def doubt_all(ctx: Context) -> int:
-    """After a restore: a node's trust may be newer than the database. It must apply its full trust again."""
-    rows = ctx.tx.execute(select(nodes).where(nodes.c.state != "retired").order_by(nodes.c.id)).all()
-    for node in rows:
-        ctx.scope = node_scope(ctx.tx, node.id)
-        tell_anew(ctx, node, node.trust_generation + GENERATIONS_LOST)
-    _fall(ctx, "lose", nodes.c.state.in_(STANDINGS))
-    return len(rows)
-
-
-def _fall(ctx: Context, action: str, *which: Any) -> int:
-    query = select(nodes).where(*which).order_by(nodes.c.id)
-    fallen = ctx.tx.execute(query.with_for_update(key_share=True, skip_locked=True, of=nodes)).all()
-    for node in fallen:
-        state = NODE.after(node.state, action)
-        ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(state=state))
-        facts = {"node_name": node.name, "state": state}
-        ctx.emit(f"capacity.node.{state}", node.id, facts, scope=node_scope(ctx.tx, node.id))
-    return len(fallen)
-
-
-def replace(ctx: Context, node: Row[Any], by: str) -> None:
-    """The same machine enrolled again under another name: retire the former node.
+def replace(ctx: Context, node: NodeRow, by: str) -> None:
+    """Retire the former node of a machine that enrolled again under another name.
 
     A held node must be readmitted instead.
     """
@@ -146,9 +107,42 @@ def replace(ctx: Context, node: Row[Any], by: str) -> None:
     ctx.notify(f"node:{node.id}")
 
 
-def _held(tx: Connection, node_id: str) -> list[Row[Any]]:
-    return list(tx.execute(select(allocations).where(_live(node_id))))
+def _held(tx: Connection, node_id: str) -> list[AllocationRow]:
+    return _HELD.all(tx, node=node_id)
 
 
-def _live(node_id: Any) -> Any:
-    return (allocations.c.node_id == node_id) & (allocations.c.state != "released")
+def name_taken(tx: Connection, tenant_id: str, name: str) -> bool:
+    return tx.execute(_NAMED, {"tenant": tenant_id, "name": name}).first() is not None
+
+
+def add_node(tx: Connection, node: NodeRow) -> bool:
+    """Insert the node, or return False if the tenant has a node of this name that is not retired."""
+    try:
+        with tx.begin_nested():
+            tx.execute(insert(nodes).values(**vars(node)))
+    except IntegrityError:
+        return False
+    return True
+
+
+def with_host_key(tx: Connection, tenant_id: str, host_key: str) -> list[NodeRow]:
+    """Return the nodes of a tenant with this SSH host key that are not retired."""
+    return _WITH_HOST_KEY.all(tx, tenant=tenant_id, key=host_key)
+
+
+def suspend_node(tx: Connection, node: NodeRow, reason: str) -> None:
+    change = {"state": NODE.after(node.state, "suspend"), "standing_reason": reason}
+    tx.execute(update(nodes).where(nodes.c.id == node.id).values(**change))
+
+
+def rejoin_node(tx: Connection, node: NodeRow, change: Mapping[str, str | int | Json]) -> str:
+    """Update a node that enrolled again, with its new facts and host certificate; return its state."""
+    state = NODE.after(node.state, "rejoin")
+    standing_reason = None if node.state == "suspended" else node.standing_reason
+    trust = {"trust_generation": node.trust_generation + 1, "trust_applied": 0}
+    tx.execute(
+        update(nodes)
+        .where(nodes.c.id == node.id)
+        .values(state=state, standing_reason=standing_reason, **trust, **change)
+    )
+    return state

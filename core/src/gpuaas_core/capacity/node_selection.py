@@ -1,26 +1,36 @@
-"""Picks nodes for a project that requested a kind instead of names: free, ready, allowed by policy, in name order.
+"""Selects nodes for a project that requested a kind instead of names: free, ready, allowed by policy, in name order.
 
-All or nothing. Nodes locked by other requests are skipped; if too few remain, we wait for those locks and query again.
+All or nothing. Nodes locked by other requests are skipped; if too few remain, the query is repeated and waits for
+locks.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row, exists, select, tuple_
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, select, tuple_
 
 from ..authz.context import Context
 from ..kit.problems import NotFound
+from ..kit.rows import Query
 from ..kit.wire import counted
 from ..policy.reads import judge, overlays_for, require
 from .errors import CapacityShort
+from .reads import NODES
+from .rows import NodeRow, PoolRow
 from .schemas import Want
 from .tables import allocations, nodes, pools
 
+Kind = tuple[str, str]  # region and SKU
 _HELD = exists().where(allocations.c.node_id == nodes.c.id, allocations.c.state != "released")
+# A second query: the first may have run before a concurrent allocation was committed.
+_STILL_FREE = NODES.where(nodes.c.id.in_(bindparam("ids", expanding=True)), nodes.c.state == "ready", ~_HELD).order_by(
+    nodes.c.name, nodes.c.id
+)
+_POOL = select(pools).where(pools.c.tenant_id == bindparam("tenant"), pools.c.name == bindparam("name"))
+_POOLS = {False: Query(_POOL, PoolRow), True: Query(_POOL.with_for_update(read=True), PoolRow)}
 
 
-def pick(ctx: Context, want: Want) -> Sequence[Row[Any]]:
-    """Locked, and free while the lock is held: every allocation locks its node's row."""
+def pick(ctx: Context, want: Want) -> Sequence[NodeRow]:
+    """Select and lock free nodes. They stay free while locked, because every allocation locks its node's row."""
     kinds = _allowed_kinds(ctx, want)
     with ctx.tx.begin_nested() as quick:
         picked = _locked(ctx, want, kinds, limit=want.count, skip_locked=True)
@@ -35,45 +45,37 @@ def pick(ctx: Context, want: Want) -> Sequence[Row[Any]]:
     return picked[: want.count]
 
 
-def _locked(ctx: Context, want: Want, kinds: list[Any], *, limit: int | None, skip_locked: bool) -> Sequence[Row[Any]]:
-    query = _candidates(ctx, want).where(tuple_(nodes.c.region, nodes.c.sku).in_(kinds)).limit(limit)
-    locked = ctx.tx.execute(query.with_for_update(key_share=True, of=nodes, skip_locked=skip_locked)).all()
-    return _still_free(ctx.tx, [row.id for row in locked])
+def _locked(ctx: Context, want: Want, kinds: list[Kind], *, limit: int | None, skip_locked: bool) -> Sequence[NodeRow]:
+    query = NODES.where(*_wanted(ctx, want), tuple_(nodes.c.region, nodes.c.sku).in_(kinds))
+    query = query.order_by(nodes.c.name, nodes.c.id).locked(nodes, skip_locked=skip_locked)
+    locked = (query if limit is None else query.limit(limit)).all(ctx.tx)
+    return _STILL_FREE.all(ctx.tx, ids=[row.id for row in locked])
 
 
-def _still_free(tx: Connection, ids: list[str]) -> Sequence[Row[Any]]:
-    """A second query: the first may have run before a concurrent allocation was committed."""
-    return tx.execute(_in_order(select(nodes).where(nodes.c.id.in_(ids), nodes.c.state == "ready", ~_HELD))).all()
-
-
-def _candidates(ctx: Context, want: Want) -> Any:
+def _wanted(ctx: Context, want: Want) -> list[ColumnElement[bool]]:
     n = nodes.c
-    named = {n.region: want.region, n.sku: want.sku, n.pool: want.pool}
-    wanted = [column == value for column, value in named.items() if value is not None]
-    return _in_order(select(nodes).where(n.tenant_id == ctx.scope.tenant_id, n.state == "ready", ~_HELD, *wanted))
+    named = ((n.region, want.region), (n.sku, want.sku), (n.pool, want.pool))
+    wanted = [column == value for column, value in named if value is not None]
+    return [n.tenant_id == ctx.scope.tenant_id, n.state == "ready", ~_HELD, *wanted]
 
 
-def _in_order(query: Any) -> Any:
-    return query.order_by(nodes.c.name, nodes.c.id)
-
-
-def _allowed_kinds(ctx: Context, want: Want) -> list[Any]:
-    """A requested value must be allowed; where none was requested, only allowed values are considered."""
+def _allowed_kinds(ctx: Context, want: Want) -> list[Kind]:
+    """Return the kinds of nodes to consider. A requested value must be allowed; otherwise all allowed values are
+    considered."""
     overlays = overlays_for(ctx.tx, ctx.scope)
     for field, value in (("regions", want.region), ("skus", want.sku)):
         if value is not None:
             require(overlays, field, value, of="These nodes cannot be held")
     if want.pool is not None:
         pool_row(ctx.tx, str(ctx.scope.tenant_id), want.pool)
-    rows = ctx.tx.execute(_candidates(ctx, want).with_only_columns(nodes.c.region, nodes.c.sku))
-    pairs = sorted({(row.region, row.sku) for row in rows})
+    kinds = select(nodes.c.region, nodes.c.sku).where(*_wanted(ctx, want)).distinct()
+    pairs = sorted((region, sku) for region, sku in ctx.tx.execute(kinds))
     return [p for p in pairs if judge(overlays, "regions", p[0]).allowed and judge(overlays, "skus", p[1]).allowed]
 
 
-def pool_row(tx: Connection, tenant_id: str, name: str, *, lock: bool = False) -> Row[Any]:
-    """`lock`: the pool cannot be deleted until a node is in it."""
-    query = select(pools).where(pools.c.tenant_id == tenant_id, pools.c.name == name)
-    row = tx.execute(query.with_for_update(read=True) if lock else query).first()
+def pool_row(tx: Connection, tenant_id: str, name: str, *, lock: bool = False) -> PoolRow:
+    """Return the pool. `lock`: it cannot be deleted until the transaction that adds a node to it ends."""
+    row = _POOLS[lock].first(tx, tenant=tenant_id, name=name)
     if row is None:
         raise NotFound(f"The tenant has no pool named {name!r}.")
     return row

@@ -1,18 +1,29 @@
-"""What can be held: regions and SKUs of the platform, and a tenant's pools of nodes."""
+"""Regions and SKUs of the platform, and node pools of a tenant."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from sqlalchemy import Row, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
 from ..events.event_log import declare
 from ..kit.problems import NotFound
+from ..kit.rows import Dataclass, Query
 from . import schemas
 from .errors import NameTaken, StillUsed
 from .node_selection import pool_row
 from .reads import node_row
-from .tables import enrolments, nodes, pools, regions, skus
+from .rows import PoolRow, RegionRow, SkuRow
+from .tables import nodes, pools, regions, skus
+
+R = TypeVar("R", bound=Dataclass)
+# The name of a node that is invited and will use a region, SKU or pool: noun, tenant (of a pool), name and time.
+ExpectedNode = Callable[[Connection, str, str | None, str, int], str | None]
+_EXPECTED: list[ExpectedNode] = []
+REGIONS = Query(select(regions), RegionRow)
+SKUS = Query(select(skus), SkuRow)
+POOLS = Query(select(pools), PoolRow)
 
 declare(
     {
@@ -25,6 +36,11 @@ declare(
         "capacity.node.pooled": "A node was added to a pool, or removed from one.",
     }
 )
+
+
+def register(expected: ExpectedNode) -> None:
+    """Register the reader of pending enrolments, which belong to a room above this one."""
+    _EXPECTED[:] = [expected]
 
 
 def create_region(ctx: Context, body: schemas.CreateRegion) -> schemas.RegionView:
@@ -41,19 +57,18 @@ def create_pool(ctx: Context, tenant_id: str, body: schemas.CreatePool) -> schem
 
 
 def delete_region(ctx: Context, name: str) -> schemas.RegionView:
-    row = _remove(ctx, regions, "region", name, nodes.c.region == name, enrolments.c.region == name)
+    row = _remove(ctx, REGIONS, regions, "region", name, nodes.c.region == name)
     return schemas.RegionView.model_validate(row)
 
 
 def delete_sku(ctx: Context, name: str) -> schemas.SkuView:
-    row = _remove(ctx, skus, "sku", name, nodes.c.sku == name, enrolments.c.sku == name)
+    row = _remove(ctx, SKUS, skus, "sku", name, nodes.c.sku == name)
     return schemas.SkuView.model_validate(row)
 
 
 def delete_pool(ctx: Context, tenant_id: str, name: str) -> schemas.PoolView:
     inside = (nodes.c.tenant_id == tenant_id) & (nodes.c.pool == name)
-    invited = (enrolments.c.tenant_id == tenant_id) & (enrolments.c.pool == name)
-    row = _remove(ctx, pools, "pool", name, inside, invited, pools.c.tenant_id == tenant_id)
+    row = _remove(ctx, POOLS, pools, "pool", name, inside, tenant_id)
     return schemas.PoolView.model_validate(row)
 
 
@@ -66,17 +81,23 @@ def put_into_pool(ctx: Context, node_id: str, pool: str | None) -> None:
     ctx.emit("capacity.node.pooled", node_id, {"node_name": node.name, "pool": pool})
 
 
-def _remove(ctx: Context, table: Table, noun: str, name: str, used: Any, invited: Any, *where: Any) -> Row[Any]:
-    """Delete unless a node uses it, or a pending enrolment will."""
-    matches = (table.c.name == name, *where)
-    row = ctx.tx.execute(select(table).where(*matches).with_for_update()).first()
+def _remove(
+    ctx: Context,
+    query: Query[R],
+    table: Table,
+    noun: str,
+    name: str,
+    used: ColumnElement[bool],
+    tenant_id: str | None = None,
+) -> R:
+    """Delete a region, SKU or pool, unless a node or a pending enrolment uses it."""
+    matches = [table.c.name == name] + ([] if tenant_id is None else [table.c.tenant_id == tenant_id])
+    row = query.where(*matches).locked().first(ctx.tx)
     if row is None:
         raise NotFound(f"No {noun} is named {name!r}.")
     living = select(nodes.c.name).where(used, nodes.c.state != "retired").order_by(nodes.c.name).limit(1)
-    coming = select(enrolments.c.node_name).where(
-        invited, enrolments.c.used_by_node.is_(None), enrolments.c.expires_at > ctx.now
-    )
-    if machine := ctx.tx.execute(living).scalar() or ctx.tx.execute(coming.order_by(enrolments.c.id).limit(1)).scalar():
+    expected = _EXPECTED[0](ctx.tx, noun, tenant_id, name, ctx.now) if _EXPECTED else None
+    if machine := ctx.tx.execute(living).scalar() or expected:
         raise StillUsed(f"The node {machine!r} uses the {noun} {name!r}.")
     ctx.tx.execute(delete(table).where(*matches))
     ctx.resource_id = name
@@ -84,13 +105,14 @@ def _remove(ctx: Context, table: Table, noun: str, name: str, used: Any, invited
     return row
 
 
-def _add(ctx: Context, table: Table, noun: str, row: dict[str, Any]) -> dict[str, Any]:
-    row = row | {"created_at": ctx.now}
+def _add(ctx: Context, table: Table, noun: str, values: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    row = dict(values) | {"created_at": ctx.now}
+    name = str(row["name"])
     try:
         with ctx.tx.begin_nested():
             ctx.tx.execute(insert(table).values(**row))
     except IntegrityError as error:
-        raise NameTaken(f"A {noun} named {row['name']!r} exists already.") from error
-    ctx.resource_id = row["name"]
-    ctx.emit(f"capacity.{noun}.created", row["name"], {"name": row["name"]})
+        raise NameTaken(f"A {noun} named {name!r} exists already.") from error
+    ctx.resource_id = name
+    ctx.emit(f"capacity.{noun}.created", name, {"name": name})
     return row

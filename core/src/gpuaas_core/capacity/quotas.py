@@ -1,34 +1,37 @@
-"""How much a project may hold. The row counts what is held, in the transaction that allocates: every addition locks it
-until the end, so concurrent requests cannot exceed it together. Lock order: node, allocation, quota.
-"""
+"""Quotas of projects. The row counts allocations and GPUs in the transaction that allocates them; each addition
+locks the row until the end, so concurrent requests cannot exceed the quota together. Lock order: node, allocation,
+quota."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from ..authz.context import Context
 from ..events.event_log import declare
 from ..kit.db import insert_into
+from ..kit.rows import Query
 from ..kit.wire import counted
 from . import schemas
 from .errors import QuotaExceeded
+from .rows import QuotaRow
 from .tables import quotas
 
-declare({"capacity.quota.set": "What a project may hold at most was changed."})
+declare({"capacity.quota.set": "The quota of a project was changed."})
 
-_BOUNDS = {"allocations": "allocation", "gpus": "GPU"}  # the counted column, and its noun
+_QUOTA = Query(select(quotas), QuotaRow).where(quotas.c.project_id == bindparam("project"))
 
 
 def take(ctx: Context, project_id: str, *, allocations: int, gpus: int) -> None:
-    """Count first, then compare: an excess is rolled back with the whole request."""
+    """Add to the project's usage, then compare with the quota: an excess rolls back the whole request."""
     row = _add(ctx.tx, project_id, allocations, gpus, ctx.now)
-    asked = {"allocations": allocations, "gpus": gpus}
-    for name, noun in _BOUNDS.items():
-        used, most = getattr(row, f"used_{name}"), getattr(row, f"max_{name}")
+    bounds = (
+        ("allocations", "allocation", allocations, row.used_allocations, row.max_allocations),
+        ("gpus", "GPU", gpus, row.used_gpus, row.max_gpus),
+    )
+    for name, noun, asked, used, most in bounds:
         if most is not None and used > most:
-            held = used - asked[name]
-            figures = {"bound": name, "max": most, "used": held, "asked": asked[name]}
-            sentence = f"The project may hold {counted(most, noun)}. It holds {held} and requested {asked[name]} more."
+            figures = {"bound": name, "max": most, "used": used - asked, "asked": asked}
+            sentence = (
+                f"The project may hold {counted(most, noun)}. It holds {used - asked} and requested {asked} more."
+            )
             raise QuotaExceeded(sentence, extra={"quota": figures})
 
 
@@ -37,7 +40,7 @@ def give_back(tx: Connection, project_id: str, gpus: int, now: int) -> None:
 
 
 def set_quota(ctx: Context, project_id: str, body: schemas.SetQuota) -> schemas.QuotaView:
-    """A quota below what is held releases nothing; it only prevents additions."""
+    """Set the quota. A quota below the current usage releases nothing; it only prevents additions."""
     _add(ctx.tx, project_id, 0, 0, ctx.now)
     bounds = body.model_dump()
     ctx.tx.execute(update(quotas).where(quotas.c.project_id == project_id).values(**bounds, updated_at=ctx.now))
@@ -47,15 +50,16 @@ def set_quota(ctx: Context, project_id: str, body: schemas.SetQuota) -> schemas.
 
 
 def quota_view(tx: Connection, project_id: str) -> schemas.QuotaView:
-    row = tx.execute(select(quotas).where(quotas.c.project_id == project_id)).first()
+    row = _QUOTA.first(tx, project=project_id)
     if row is None:
         return schemas.QuotaView(project_id=project_id)
     return schemas.QuotaView.model_validate(row)
 
 
-def _add(tx: Connection, project_id: str, allocations: int, gpus: int, now: int) -> Row[Any]:
+def _add(tx: Connection, project_id: str, allocations: int, gpus: int, now: int) -> QuotaRow:
     q = quotas.c
     first = {"project_id": project_id, "used_allocations": allocations, "used_gpus": gpus, "updated_at": now}
     again = {"used_allocations": q.used_allocations + allocations, "used_gpus": q.used_gpus + gpus}
     add = insert_into(tx, quotas).values(**first)
-    return tx.execute(add.on_conflict_do_update(index_elements=[q.project_id], set_=again).returning(quotas)).one()
+    added = add.on_conflict_do_update(index_elements=[q.project_id], set_=again).returning(quotas)
+    return QuotaRow(*tx.execute(added).one())

@@ -1,10 +1,10 @@
 """Requests and responses of capacity."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, YesNo, describe_pattern
+from ..kit.wire import ActionView, Id, Input, Moment, Slug, Title, View, Whole, describe_pattern
 from ..policy.schemas import Name, Reason
 
 _ADDRESS = describe_pattern(r"^[0-9a-fA-F:.]{3,45}$", "an IPv4 or IPv6 address")
@@ -13,22 +13,6 @@ _CURRENCY = describe_pattern(r"^[A-Z]{3}$", "a currency as three capital letters
 Currency = Annotated[str, StringConstraints(pattern=_CURRENCY)]
 Lease = Annotated[Whole, Field(ge=60, le=366 * 24 * 3600)]
 LONGEST_WAIT_S = 24 * 3600
-
-
-class CreateEnrolment(Input):
-    node_name: Slug
-    labels: dict[str, str] = Field(default_factory=dict, max_length=20)
-    region: Name = Field("default", description="its region; policies allow and deny by this name")
-    sku: Name = Field("unspecified", description="its kind; policies allow and deny by this name")
-    pool: Slug | None = Field(None, description="the tenant's pool to join")
-
-
-class EnrolmentView(View):
-    id: str
-    node_name: str
-    token: str = Field(description="returned once to the caller; single use")
-    expires_in: int
-    enrol_url_path: str = "/v1/enrol"
 
 
 class Gpu(Input):
@@ -40,110 +24,12 @@ class Facts(Input):
     hostname: Annotated[str, StringConstraints(max_length=255)]
     cpus: Whole = Field(ge=1, le=4096)
     memory_mb: Whole = Field(ge=1)
-    gpus: list[Gpu] = Field(default_factory=list, max_length=64)
+    gpus: list[Gpu] = Field(default_factory=list[Gpu], max_length=64)
     os: Annotated[str, StringConstraints(max_length=120)] = ""
     kernel: Annotated[str, StringConstraints(max_length=120)] = ""
     agent_version: Annotated[str, StringConstraints(max_length=40)] = ""
     machine_id: Annotated[str, StringConstraints(max_length=64)] = ""
     boot_id: Annotated[str, StringConstraints(max_length=64)] = ""
-
-
-class Enrol(Input):
-    token: Annotated[str, StringConstraints(min_length=20, max_length=200)] = Field(repr=False)
-    public_jwk: dict[str, Any]
-    ssh_host_public_key: Annotated[str, StringConstraints(max_length=1000)]
-    address: Address | None = None
-    ssh_port: Whole = Field(22, ge=1, le=65535)
-    facts: Facts
-
-
-class TaskKey(View):
-    id: str
-    public_key: str = Field(description="Ed25519, 32 bytes as base64")
-
-
-class TrustView(View):
-    """What the host must trust now: which principals may log in per login user, and its own host certificate."""
-
-    generation: int
-    user_ca_public_keys: list[str]
-    principals: dict[str, list[str]]
-    people: list[str] = Field(description="principals of people, who log in as an unprivileged user")
-    host_certificate: str
-    host_ca_public_key: str
-    login_user: str
-    task_keys: list[TaskKey] = Field(description="a task must be signed with one of these keys")
-    revoked_serials: list[str] = Field(
-        default_factory=list, description="serials of revoked certificates; their sessions are ended"
-    )
-
-
-class RotateAuthority(Input):
-    purpose: Literal["user", "host"] = Field(description="user: signs logins; host: signs host keys")
-
-
-class FinishRotation(RotateAuthority):
-    force: YesNo = Field(False, description="take the next step even if it locks out nodes or grants")
-
-
-class AuthorityView(View):
-    purpose: str
-    number: int
-    state: str
-    public_key: str
-    fingerprint: str
-    waits_for: list[str] = Field(description="nodes or grants that the next step would lock out; 100 at most")
-    created_at: Moment
-    activated_at: Moment | None
-    retired_at: Moment | None
-
-
-class AuthoritiesView(View):
-    items: list[AuthorityView]
-
-
-class EnrolledView(View):
-    node_id: str
-    issuer: str
-    trust: TrustView
-
-
-class AgentView(View):
-    version: str
-    path: str
-    sha256: str
-    size: int
-    installer_path: str
-    installer_sha256: str
-
-
-class TrustApplied(Input):
-    generation: Whole = Field(ge=0)
-
-
-class Heartbeat(Input):
-    facts: Facts
-    boot_id: Annotated[str, StringConstraints(max_length=64)] = ""
-
-
-class HeartbeatView(View):
-    heartbeat_every_s: int
-    renew_identity: bool = Field(description="the node should create and register its next key now")
-
-
-class RenewIdentity(Input):
-    client_assertion: Annotated[str, StringConstraints(max_length=4000)] = Field(
-        repr=False, description="signed with the node's current key, even if it has expired"
-    )
-    public_jwk: dict[str, Any] = Field(description="the next key, already stored on the host's disk")
-    machine_id: Annotated[str, StringConstraints(max_length=64)] = ""
-    boot_id: Annotated[str, StringConstraints(max_length=64)] = ""
-
-
-class IdentityView(View):
-    node_id: str
-    generation: int
-    expires_in: int
 
 
 class NodeView(View):
@@ -173,16 +59,12 @@ class Decide(Input):
     reason: Reason = ""
 
 
-class Readmit(Input):
-    reason: Annotated[str, StringConstraints(min_length=1, max_length=400)]
-
-
 class PutIntoPool(Input):
     pool: Slug | None = Field(description="null removes it from its pool")
 
 
 class Terms(Input):
-    """The terms on which a node is held."""
+    """The terms of an allocation, such as lease and scheduler type."""
 
     name: Slug | None = None
     expires_in_s: Lease | None = Field(
@@ -204,7 +86,7 @@ class CreateAllocation(Terms):
 
 
 class Want(Input):
-    """A kind of node; omitted fields match anything that policy allows."""
+    """A kind of node; omitted fields match everything that policy allows."""
 
     sku: Name | None = None
     region: Name | None = None

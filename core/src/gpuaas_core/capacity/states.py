@@ -21,7 +21,7 @@ def _silent(state: str) -> dict[str, str]:
 
 
 def _living(state: str) -> dict[str, str]:
-    """It can be readmitted, rejoin with a new identity, be replaced by another node, or be suspended as copied."""
+    """Return the transitions that every state of a living node has: readmit, rejoin, replace and suspend."""
     return {"readmit": state, "rejoin": "enrolling", "replace": "retired", "suspend": "suspended"}
 
 

@@ -4,23 +4,6 @@ from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, Str
 
 from ..kit.db import metadata
 
-enrolments = Table(
-    "enrolments",
-    metadata,
-    Column("id", String(40), primary_key=True),
-    Column("tenant_id", String(40), ForeignKey("tenants.id"), nullable=False),
-    Column("node_name", String(40), nullable=False),
-    Column("node_id", String(40)),  # the node to rejoin with a new identity; null for a new node
-    Column("labels", JSON, nullable=False),
-    Column("region", String(63), nullable=False, server_default="default"),
-    Column("sku", String(63), nullable=False, server_default="unspecified"),
-    Column("pool", String(40)),
-    Column("expires_at", BigInteger, nullable=False),
-    Column("used_by_node", String(40)),
-    Column("used_fingerprint", String(64)),
-    Column("created_at", BigInteger, nullable=False),
-)
-
 nodes = Table(
     "nodes",
     metadata,
@@ -47,7 +30,6 @@ nodes = Table(
     Column(
         "authority_generation", Integer, nullable=False, server_default="0"
     ),  # the last generation that changed an authority
-    Column("last_seen_at", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_nodes_tenant", "tenant_id", "id"),
     Index("ix_nodes_certified_until", "host_certified_until"),
@@ -61,11 +43,22 @@ nodes = Table(
     ),
 )
 
+# Without an index on a column that changes, PostgreSQL updates a row in place of its page; so there is none.
+node_contacts = Table(
+    "node_contacts",
+    metadata,
+    Column("node_id", String(40), ForeignKey("nodes.id"), primary_key=True),
+    Column("last_seen_at", BigInteger, nullable=False),
+    Column("due_at", BigInteger, nullable=False),  # when the next poll is expected at the latest
+)
+
 allocations = Table(
     "allocations",
     metadata,
     Column("id", String(40), primary_key=True),
-    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),
+    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # that uses it
+    Column("owner_kind", String(20), nullable=False),  # project
+    Column("owner_id", String(40), nullable=False),
     Column("node_id", String(40), ForeignKey("nodes.id"), nullable=False),
     Column("name", String(40), nullable=False),
     Column("state", String(20), nullable=False),
@@ -93,6 +86,16 @@ allocations = Table(
         sqlite_where=text("state <> 'released'"),
         postgresql_where=text("state <> 'released'"),
     ),
+)
+
+# What uses an allocation. One row per allocation: two holders are impossible by key.
+allocation_holds = Table(
+    "allocation_holds",
+    metadata,
+    Column("allocation_id", String(40), ForeignKey("allocations.id"), primary_key=True),
+    Column("holder_kind", String(40), nullable=False),
+    Column("holder_id", String(40), nullable=False),
+    Index("ix_allocation_holds_holder", "holder_kind", "holder_id"),
 )
 
 regions = Table(

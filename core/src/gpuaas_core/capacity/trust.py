@@ -1,78 +1,99 @@
-"""What a host must trust now: a generation number and the full state, applied atomically.
+"""The trust generation of a node: a number that rises with each change of what its host must trust (`machine_access`).
 
-The generation rises with every change; the agent reports the one it applied; allocations become usable (or free) then.
-A node may report a newer generation than the database has, for example after a restore. Then its full trust is re-sent
-under a new number, and until it applied that, its earlier reports do not count.
+The agent reports the generation it applied; allocations become usable (or free) then. A node may report a newer
+generation than the database has, for example after a restore. Then its full trust is re-sent under a new number, and
+its earlier reports do not count until it has applied that.
 """
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from ..authz.context import Context
-from ..custody import authorities, grants, task_keys
-from ..custody.vault import Vault
 from ..events.event_log import declare
-from .schemas import TaskKey, TrustView
+from .reads import NODES
+from .rows import NodeId, NodeRow
 from .tables import allocations, nodes
 
-declare({"capacity.node.trust_reset": "A node reported newer trust than the database has; full trust was re-sent."})
+declare(
+    {"capacity.node.trust_reset": "A node reported newer SSH trust than the database has; all of it was sent again."}
+)
 
-LOGIN_USER = "root"
+DEAD = ("retired", "lost")  # nodes a rotation of authorities does not wait for
+_n = nodes.c
+_LIVING = NODES.where(_n.tenant_id == bindparam("tenant"), _n.state != "retired").order_by(_n.name, _n.id).locked()
+_ENDING = select(_n.id).where(_n.host_certified_until < bindparam("before"), _n.state != "retired").limit(1)
+_BEHIND = (
+    select(_n.name)
+    .where(_n.tenant_id == bindparam("tenant"), _n.state.not_in(DEAD), _n.trust_applied < _n.authority_generation)
+    .order_by(_n.name, _n.id)
+)
+Change = Mapping[str, str | int | ColumnElement[int]]
 HOLDING = ("requested", "active")  # the states in which an allocation may log in
 LAST_GENERATION = 2_000_000_000  # the largest a node may report; the column holds more
 
 
-def trust_of(tx: Connection, vault: Vault, node: Row[Any], now: int) -> TrustView:
-    here = select(allocations.c.id).where(allocations.c.node_id == node.id)
-    holding = here.where(allocations.c.state.in_(HOLDING)).order_by(allocations.c.id)
-    held = list(tx.execute(holding).scalars())
-    users = authorities.trusted(tx, node.tenant_id, authorities.USER)
-    return TrustView(
-        generation=node.trust_generation,
-        user_ca_public_keys=[row.public_key for row in users],
-        principals={LOGIN_USER: held},
-        people=[people_of(allocation_id) for allocation_id in held],
-        host_certificate=node.host_certificate,
-        host_ca_public_key=host_authorities(tx, node.tenant_id)[-1].public_key,
-        login_user=LOGIN_USER,
-        revoked_serials=[str(serial) for serial in grants.revoked_serials(tx, here, now)],
-        task_keys=[TaskKey(**key) for key in task_keys.public_keys(vault)],
-    )
+class HasTrust(Protocol):
+    @property
+    def trust_generation(self) -> int: ...
+    @property
+    def trust_applied(self) -> int: ...
 
 
-def people_of(allocation_id: str) -> str:
-    """The principal of people, separate from the controllers': it logs in as an unprivileged user."""
-    return f"{allocation_id}.people"
+def lock_nodes(tx: Connection, node_ids: Collection[str]) -> list[NodeId]:
+    """Lock these nodes in the order that all code uses to lock several nodes."""
+    query = select(nodes.c.id).where(nodes.c.id.in_(node_ids)).order_by(nodes.c.name, nodes.c.id)
+    return list(tx.execute(query.with_for_update(key_share=True)).scalars())
 
 
-def host_authorities(tx: Connection, tenant_id: str) -> list[Row[Any]]:
-    """All authorities that clients must accept; the signing one last."""
-    rows = authorities.trusted(tx, tenant_id, authorities.HOST)
-    return sorted(rows, key=lambda row: row.state == "active")
+def lock_living(tx: Connection, tenant_id: str) -> list[NodeRow]:
+    """Lock and return all nodes of a tenant that are not retired."""
+    return _LIVING.all(tx, tenant=tenant_id)
 
 
-def next_generation(tx: Connection, node_id: str, **more: Any) -> int:
+def lock_certified(
+    tx: Connection, *, tenant_id: str | None = None, ends_before: int | None = None, most: int | None = None
+) -> list[NodeRow]:
+    """Lock and return the nodes whose host certificate must be renewed."""
+    query = NODES.where(nodes.c.state != "retired")
+    query = query if tenant_id is None else query.where(nodes.c.tenant_id == tenant_id)
+    query = query if ends_before is None else query.where(nodes.c.host_certified_until < ends_before)
+    query = query.order_by(nodes.c.name, nodes.c.id)
+    return (query if most is None else query.limit(most)).locked().all(tx)
+
+
+def certificates_end(tx: Connection, before: int) -> bool:
+    return tx.execute(_ENDING, {"before": before}).first() is not None
+
+
+def behind(tx: Connection, tenant_id: str, most: int) -> list[str]:
+    """Return the names of nodes that have not applied the last change of an authority, except lost and retired ones."""
+    return list(tx.execute(_BEHIND.limit(most), {"tenant": tenant_id}).scalars())
+
+
+def next_generation(tx: Connection, node_id: str, change: Change | None = None) -> int:
+    """Raise the node's trust generation and return it. `change`: other columns of the node to write."""
     bump = update(nodes).where(nodes.c.id == node_id)
-    bump = bump.values(trust_generation=nodes.c.trust_generation + 1, **more)
+    bump = bump.values(trust_generation=nodes.c.trust_generation + 1, **(change or {}))
     return tx.execute(bump.returning(nodes.c.trust_generation)).scalar_one()
 
 
-def next_authority_generation(tx: Connection, node_id: str, **more: Any) -> int:
-    """A generation that changes an authority: the host trusts (or presents) it only after applying this."""
-    return next_generation(tx, node_id, authority_generation=nodes.c.trust_generation + 1, **more)
+def next_authority_generation(tx: Connection, node_id: str, change: Change | None = None) -> int:
+    """Raise the node's trust generation for a change of an authority, which the host uses only after applying it."""
+    return next_generation(tx, node_id, {"authority_generation": nodes.c.trust_generation + 1} | dict(change or {}))
 
 
-def knows_more(node: Row[Any], generation: int) -> bool:
+def knows_more(node: HasTrust, generation: int) -> bool:
     """Whether the node reports trust that the database never issued, or never recorded as applied."""
     return generation > node.trust_generation or generation >= node.trust_generation > node.trust_applied
 
 
-def believable(node: Row[Any], generation: int) -> int:
+def believable(node: NodeRow, generation: int) -> int:
     return min(generation, max(LAST_GENERATION, node.trust_generation))
 
 
-def tell_anew(ctx: Context, node: Row[Any], generation: int) -> None:
+def tell_anew(ctx: Context, node: NodeRow, generation: int) -> None:
     newer = {"trust_generation": max(believable(node, generation), node.trust_generation) + 1}
     ctx.tx.execute(update(nodes).where(nodes.c.id == node.id).values(**newer))
     waiting = (allocations.c.node_id == node.id) & allocations.c.state.in_(["requested", "releasing"])

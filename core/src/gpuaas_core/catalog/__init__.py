@@ -1,1 +1,1 @@
-"""Apps, their published versions and manifests, and which project may deploy what."""
+"""Apps, their versions and manifests, and the entitlements of projects to deploy them."""

@@ -1,18 +1,28 @@
-"""Whether policy lets a project deploy a version here, and in which modes. Plan and deploy use the same check."""
+"""Checks whether policy lets a project deploy a version, and in which modes. Plan and deploy use the same check."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-from sqlalchemy import Row
+from typing import Protocol
 
 from ..authz.context import Context
 from ..policy.modes import Modes, decide_modes
 from ..policy.reads import overlays_for, require
 from .reads import check_not_expired
+from .rows import AppVersionRow
 
 
-def admit(ctx: Context, version: Row[Any], machines: Iterable[Row[Any]]) -> None:
-    """Raise if a policy of any level refuses. `machines`: rows with `node_name`, `region` and `sku`."""
+class Machine(Protocol):
+    """The properties of an allocation's node that policies refer to."""
+
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def sku(self) -> str: ...
+
+
+def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> None:
+    """Raise an error if a policy of any level refuses the version or one of the machines."""
     check_not_expired(ctx.tx, str(ctx.scope.project_id), version.app_slug, ctx.now)
     overlays = overlays_for(ctx.tx, ctx.scope, version.app_slug)
     require(overlays, "apps", version.app_slug)
@@ -25,6 +35,7 @@ def admit(ctx: Context, version: Row[Any], machines: Iterable[Row[Any]]) -> None
         require(overlays, "skus", machine.sku, of=cannot)
 
 
-def modes_for(ctx: Context, version: Row[Any], asked: Mapping[str, str | None]) -> Modes:
-    """The effective modes of a new instance, or `refused`, which the caller turns into its own error."""
+def modes_for(ctx: Context, version: AppVersionRow, asked: Mapping[str, str | None]) -> Modes:
+    """Return the effective modes of a new instance; if refused, `refused` has the reason and the caller raises the
+    error."""
     return decide_modes(overlays_for(ctx.tx, ctx.scope, version.app_slug), version.manifest, asked)

@@ -3,12 +3,13 @@
 A form may provide its own message (`x-message`); keywords without a sentence here use the validator's message.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from jsonschema.exceptions import ValidationError
 
 from ..kit.json_schema import message
+from ..kit.json_types import Json, JsonValue, is_array, is_object
 
 TYPES = {
     "integer": "a whole number",
@@ -20,44 +21,53 @@ TYPES = {
     "null": "null",
 }
 
+# Of the error, the keyword's value, and the schema it is part of.
+Sentence: TypeAlias = Callable[[ValidationError, JsonValue, Json], str]
+
 
 def describe(error: ValidationError) -> str:
-    rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
+    schema: object = error.schema
+    rules: Json = schema if is_object(schema) else {}
     own = rules.get("x-message")
     if own and error.absolute_path:
         return str(own).replace("{name}", str(error.absolute_path[-1]))
     sentence = SENTENCES.get(str(error.validator))
-    return sentence(error, error.validator_value, rules) if sentence else message(error)
+    return sentence(error, rules.get(str(error.validator)), rules) if sentence else message(error)
 
 
-def _type(_error: ValidationError, wanted: Any, _rules: dict[str, Any]) -> str:
-    kinds = wanted if isinstance(wanted, list) else [wanted]
-    return f"It must be {' or '.join(TYPES.get(kind, str(kind)) for kind in kinds)}."
+def _type(_error: ValidationError, wanted: JsonValue, _rules: Json) -> str:
+    kinds = [str(kind) for kind in wanted] if is_array(wanted) else [str(wanted)]
+    return f"It must be {' or '.join(TYPES.get(kind, kind) for kind in kinds)}."
 
 
-def _unknown(error: ValidationError, allowed: Any, rules: dict[str, Any]) -> str:
-    known = rules.get("properties", {})
-    if allowed is not False or "patternProperties" in rules or not isinstance(error.instance, dict):
+def _unknown(error: ValidationError, allowed: JsonValue, rules: Json) -> str:
+    properties, instance = rules.get("properties"), error.instance
+    known: Json = properties if is_object(properties) else {}
+    if allowed is not False or "patternProperties" in rules or not is_object(instance):
         return message(error)
-    unknown = ", ".join(repr(name) for name in error.instance if name not in known)
+    unknown = ", ".join(repr(name) for name in instance if name not in known)
     return f"Unknown: {unknown}. Known: {', '.join(sorted(known)) or 'none'}."
 
 
-def _missing(error: ValidationError, names: Any, _rules: dict[str, Any]) -> str:
-    """The validator reports each missing name as an error of its own."""
-    name = next((name for name in names if error.message.startswith(repr(name))), None)
+def _missing(error: ValidationError, names: JsonValue, _rules: Json) -> str:
+    """Describe a missing input. The validator reports each missing name as an error of its own."""
+    name = next((name for name in _each(names) if error.message.startswith(repr(name))), None)
     return f"{name!r} is missing." if name else message(error)
 
 
-def _bound(sentence: str) -> Callable[[ValidationError, Any, dict[str, Any]], str]:
+def _each(value: JsonValue) -> Sequence[JsonValue]:
+    return value if is_array(value) else ()
+
+
+def _bound(sentence: str) -> Sentence:
     return lambda _error, bound, _rules: sentence.format(bound)
 
 
-SENTENCES: dict[str, Callable[[ValidationError, Any, dict[str, Any]], str]] = {
+SENTENCES: dict[str, Sentence] = {
     "type": _type,
     "additionalProperties": _unknown,
     "required": _missing,
-    "enum": lambda _error, choices, _rules: f"It must be one of: {', '.join(map(str, choices))}.",
+    "enum": lambda _error, choices, _rules: f"It must be one of: {', '.join(map(str, _each(choices)))}.",
     "minimum": _bound("It must be at least {}."),
     "maximum": _bound("It must be at most {}."),
     "minLength": _bound("It must have at least {} characters."),

@@ -1,9 +1,9 @@
-"""The manifest: what an app declares to the platform. Validated when a version is added, used when it is deployed."""
+"""The manifest: what an app declares to the platform. Validated when a version is added, read when it is deployed."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, TypeGuard
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
@@ -11,13 +11,17 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-from ..kit.json_schema import pattern_errors, translated, validator
+from ..kit.json_schema import Validator, pattern_errors, translated, validator
+from ..kit.json_types import Json, JsonValue
 from ..kit.problems import Problem
 from ..kit.wire import canonical, counted
 from ..policy.modes import DEFAULTS, FITTING, declares
 from .input_errors import describe
+from .manifest_types import InputEffect, Manifest, Timing
 
 SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath("manifest.schema.json").read_text())
+
+
 _validator = validator(SCHEMA)
 _NOTHING_ELSE: Registry[Any] = Registry()
 MOST_INPUT_BYTES = 64 * 1024
@@ -35,27 +39,30 @@ class InputsInvalid(Problem):
     )
 
 
-def check_manifest(manifest: dict[str, Any], *, app_slug: str, version: str) -> None:
-    errors = _errors(_validator, manifest)
-    if not errors:
-        errors = _consistency(manifest, app_slug, version)
+def check_manifest(manifest: Json, *, app_slug: str, version: str) -> None:
+    errors = _consistency(manifest, app_slug, version) if _is_manifest(manifest) else _errors(_validator, manifest)
     if errors:
         raise ManifestInvalid(f"The manifest has {counted(len(errors), 'problem')}.", errors=errors)
 
 
-def check_inputs(manifest: dict[str, Any], inputs: dict[str, Any]) -> None:
+def _is_manifest(value: Json) -> TypeGuard[Manifest]:
+    """Narrow the type of a value that follows the manifest schema; `manifest_types` must match that schema."""
+    return not list(_validator.iter_errors(value))
+
+
+def check_inputs(manifest: Manifest, inputs: Json) -> None:
     size = len(canonical(inputs).encode())
     if size > MOST_INPUT_BYTES:
         errors = [_error("/inputs", f"{size} bytes as JSON; at most {MOST_INPUT_BYTES} are allowed")]
         raise InputsInvalid("The inputs are too large.", errors=errors)
-    form = validator(manifest["inputs_schema"], registry=_NOTHING_ELSE)
+    form = validator({**manifest["inputs_schema"]}, registry=_NOTHING_ELSE)
     errors = _errors(form, inputs, prefix="/inputs")
     if errors:
         verb = "does" if len(errors) == 1 else "do"
         raise InputsInvalid(f"{counted(len(errors), 'input')} {verb} invalid.", errors=errors)
 
 
-def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[dict[str, str]]:
+def _consistency(manifest: Manifest, app_slug: str, version: str) -> list[dict[str, str]]:
     errors: list[dict[str, str]] = []
     if (manifest["app_slug"], manifest["version"]) != (app_slug, version):
         errors.append(_error("/version", "app_slug and version must be those of the request"))
@@ -71,8 +78,8 @@ def _consistency(manifest: dict[str, Any], app_slug: str, version: str) -> list[
     return errors + _operation_errors(manifest.get("operations", {})) + _mode_errors(manifest)
 
 
-def _component_action_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
-    """An action that a component names has to be one that the app declares for members."""
+def _component_action_errors(manifest: Manifest) -> list[dict[str, str]]:
+    """Report actions of components that the app does not declare for members."""
     declared = {action["key"] for action in manifest.get("actions", ()) if action["target"] == "member"}
     return [
         _error(f"/components/{number}/actions", f"{key!r} is not a member action of this manifest")
@@ -82,15 +89,15 @@ def _component_action_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _effect_errors(form: dict[str, Any], effects: dict[str, Any]) -> list[dict[str, str]]:
-    """An effect that names no input would never be shown."""
+def _effect_errors(form: Json, effects: Mapping[str, InputEffect]) -> list[dict[str, str]]:
+    """Report input effects that name no input, since they would never be shown."""
     return [_error(f"/input_effects/{pointer}", "names no input") for pointer in effects if not _leads(form, pointer)]
 
 
-def _leads(form: Any, pointer: str) -> bool:
+def _leads(form: JsonValue, pointer: str) -> bool:
     for part in pointer.split("/")[1:]:
-        known = form.get("properties") if isinstance(form, dict) else None
-        if known is None:
+        known = form.get("properties") if isinstance(form, Mapping) else None
+        if not isinstance(known, Mapping):
             return True  # declared by a reference or a pattern, which this check does not follow
         if part not in known:
             return False
@@ -98,7 +105,7 @@ def _leads(form: Any, pointer: str) -> bool:
     return True
 
 
-def _operation_errors(operations: dict[str, Any]) -> list[dict[str, str]]:
+def _operation_errors(operations: Mapping[str, Timing]) -> list[dict[str, str]]:
     return [
         _error(f"/operations/{kind}", "a phase is expected to take longer than the operation's time limit")
         for kind, rule in operations.items()
@@ -106,11 +113,11 @@ def _operation_errors(operations: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _mode_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
-    """Each operating mode needs a control plane scope and a boundary mode it can run with, or it could never be
-    deployed.
-    """
-    errors, declared = [], {field: declares(manifest, field) for field in DEFAULTS}
+def _mode_errors(manifest: Manifest) -> list[dict[str, str]]:
+    """Report operating modes without a matching control plane scope and boundary mode, since they could never be
+    deployed."""
+    errors: list[dict[str, str]] = []
+    declared = {field: declares(manifest, field) for field in DEFAULTS}
     for mode in declared["operating_modes"]:
         for field, fitting in FITTING[mode].items():
             if not set(declared[field]) & set(fitting):
@@ -118,17 +125,17 @@ def _mode_errors(manifest: dict[str, Any]) -> list[dict[str, str]]:
     return errors
 
 
-def _form_errors(form: dict[str, Any]) -> list[dict[str, str]]:
-    """A form is a JSON Schema that refers only to itself: no reference is ever fetched."""
+def _form_errors(form: Json) -> list[dict[str, str]]:
+    """Report invalid forms. A form is a JSON Schema that refers only to itself: no reference is ever fetched."""
     if unreadable := pattern_errors(form):
         return [_error("/inputs_schema", sentence) for sentence in unreadable]
-    form = translated(form)  # as it is used when inputs are checked, so a broken reference is rejected now
+    form = translated({**form})  # as it is used when inputs are checked, so a broken reference is rejected now
     try:
         Draft202012Validator.check_schema(form)
     except SchemaError as error:
         return [_error("/inputs_schema", f"not a JSON Schema: {error.message}")]
     resolver = _NOTHING_ELSE.resolver_with_root(DRAFT202012.create_resource(form))
-    errors = []
+    errors: list[dict[str, str]] = []
     for ref in _references(form):
         try:
             resolver.lookup(ref)
@@ -137,14 +144,17 @@ def _form_errors(form: dict[str, Any]) -> list[dict[str, str]]:
     return errors
 
 
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from (value[name] for name in ("$ref", "$dynamicRef") if isinstance(value.get(name), str))
-    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _references(inside)
+def _references(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from (ref for name in ("$ref", "$dynamicRef") if isinstance(ref := value.get(name), str))
+        for inside in value.values():
+            yield from _references(inside)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for inside in value:
+            yield from _references(inside)
 
 
-def _errors(validator: Draft202012Validator, value: Any, prefix: str = "") -> list[dict[str, str]]:
+def _errors(validator: Validator, value: Json, prefix: str = "") -> list[dict[str, str]]:
     errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
     return [_error(prefix + "".join(f"/{part}" for part in e.absolute_path) or "/", describe(e)[:300]) for e in errors][
         :50

@@ -1,19 +1,45 @@
-"""Reads of the catalog, also for other rooms: versions, entitlements, a project's view of it."""
+"""Queries for versions, entitlements and the catalog of a project, also for other rooms."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, bindparam, select
 
 from ..authz.evaluate import Scope
 from ..kit.problems import NotFound, Problem
+from ..kit.rows import Query
 from ..policy.evaluate import judge
 from ..policy.modes import decide_modes
 from ..policy.reads import entitlement_place, overlays_for, policy_row, policy_view
+from .manifest_types import Manifest
+from .rows import AppRow, AppVersionRow, EntitlementRow
 from .schemas import AppView, CatalogEntry, EntitlementView
 from .states import DEPLOYABLE
 from .tables import app_versions, apps, entitlements
 
 OVERLAY = "entitlement"  # the name of an entitlement's single policy
+
+APPS = Query(select(apps), AppRow)
+_ALL_APPS = APPS.order_by(apps.c.slug)
+_APP = APPS.where(apps.c.slug == bindparam("slug"))
+
+VERSIONS = Query(select(app_versions), AppVersionRow)
+_VERSION = VERSIONS.where(app_versions.c.app_slug == bindparam("slug"), app_versions.c.version == bindparam("version"))
+_VERSION_LOCKED = _VERSION.locked()
+_NEWEST = (
+    VERSIONS.where(app_versions.c.app_slug == bindparam("slug"), app_versions.c.state == bindparam("state"))
+    .order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc())
+    .limit(1)
+)
+_DEPLOYABLE_MANIFESTS = select(app_versions.c.manifest).where(app_versions.c.state.in_(DEPLOYABLE))
+
+_ENTITLEMENTS = Query(select(entitlements), EntitlementRow)
+_OF_PROJECT = _ENTITLEMENTS.where(entitlements.c.project_id == bindparam("project")).order_by(entitlements.c.app_slug)
+_ENTITLEMENT = _ENTITLEMENTS.where(
+    entitlements.c.project_id == bindparam("project"), entitlements.c.app_slug == bindparam("slug")
+)
+_EXPIRED = (
+    _ENTITLEMENTS.where(entitlements.c.enabled == 1, entitlements.c.expires_at <= bindparam("now"))
+    .order_by(entitlements.c.expires_at, entitlements.c.project_id, entitlements.c.app_slug)
+    .locked(skip_locked=True)
+)
 
 
 class AppNotEntitled(Problem):
@@ -32,25 +58,32 @@ class VersionWithdrawn(Problem):
 
 
 def declared_backends(tx: Connection) -> set[str]:
-    """The runtime backends that deployable apps declare. Derived from the catalog, so publishing an app extends it."""
-    rows = tx.execute(select(app_versions.c.manifest).where(app_versions.c.state.in_(DEPLOYABLE)))
-    return {row.manifest["runtime_backend"] for row in rows}
+    """Return the runtime backends that deployable apps declare. Publishing an app with a new backend extends the
+    set."""
+    manifests: list[Manifest] = list(tx.execute(_DEPLOYABLE_MANIFESTS).scalars())
+    return {manifest["runtime_backend"] for manifest in manifests}
 
 
-def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> Row[Any]:
-    mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
-    query = select(app_versions).where(mine)
-    row = tx.execute(query.with_for_update(key_share=True) if lock else query).first()
+def app_row(tx: Connection, slug: str) -> AppRow:
+    row = _APP.first(tx, slug=slug)
+    if row is None:
+        raise NotFound(f"The catalog has no app {slug!r}.")
+    return row
+
+
+def version_row(tx: Connection, slug: str, version: str, *, lock: bool = False) -> AppVersionRow:
+    row = (_VERSION_LOCKED if lock else _VERSION).first(tx, slug=slug, version=version)
     if row is None:
         raise NotFound(f"The app {slug!r} has no version {version!r}.")
     return row
 
 
-def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> Row[Any]:
-    """The version to deploy or upgrade to; raises if that is not possible."""
-    if not _entitled(tx, project_id, slug):
+def deployable(tx: Connection, project_id: str, slug: str, version: str | None) -> AppVersionRow:
+    """Return the version to deploy or upgrade to, or raise an error if that is not possible."""
+    entitlement = _ENTITLEMENT.first(tx, project=project_id, slug=slug)
+    if entitlement is None or not entitlement.enabled:
         raise AppNotEntitled(f"The project is not entitled to the app {slug!r}.")
-    row = _find_version(tx, slug, version) if version else newest(tx, slug)
+    row = _VERSION.first(tx, slug=slug, version=version) if version else newest(tx, slug)
     if row is None or row.state == "draft":
         raise VersionNotPublished(f"{slug} has no published version{f' {version}' if version else ''}.")
     if row.state == "withdrawn":
@@ -58,32 +91,37 @@ def deployable(tx: Connection, project_id: str, slug: str, version: str | None) 
     return row
 
 
-def warnings_of(version: Row[Any]) -> list[str]:
-    """Warnings to show before this version is deployed."""
+def warnings_of(version: AppVersionRow) -> list[str]:
+    """Return the warnings to show before this version is deployed."""
     if version.state != "deprecated":
         return []
     return [f"{version.app_slug} {version.version} is deprecated{_because(version)}."]
 
 
-def entitlement_row(tx: Connection, project_id: str, slug: str) -> Row[Any]:
-    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
-    return tx.execute(select(entitlements).where(mine)).one()
+def entitlement_row(tx: Connection, project_id: str, slug: str) -> EntitlementRow:
+    return _ENTITLEMENT.one(tx, project=project_id, slug=slug)
 
 
-def entitlement_view(tx: Connection, row: Row[Any], now: int) -> EntitlementView:
+def expired_entitlements(tx: Connection, now: int) -> list[EntitlementRow]:
+    """Lock and return enabled entitlements that have expired; rows locked by other transactions are skipped."""
+    return _EXPIRED.all(tx, now=now)
+
+
+def entitlement_view(tx: Connection, row: EntitlementRow, now: int) -> EntitlementView:
     overlay = policy_row(tx, entitlement_place(row.project_id, row.app_slug), OVERLAY)
-    more = {"enabled": bool(row.enabled), "active": is_active(row, now)}
-    return EntitlementView.model_validate(
-        dict(row._mapping) | more | {"overlay": policy_view(overlay) if overlay else None}
-    )
+    shown = {
+        "enabled": bool(row.enabled),
+        "active": is_active(row, now),
+        "overlay": policy_view(overlay) if overlay else None,
+    }
+    return EntitlementView.model_validate(vars(row) | shown)
 
 
 def entitlements_of(tx: Connection, project_id: str, now: int) -> list[EntitlementView]:
-    mine = select(entitlements).where(entitlements.c.project_id == project_id).order_by(entitlements.c.app_slug)
-    return [entitlement_view(tx, row, now) for row in tx.execute(mine).all()]
+    return [entitlement_view(tx, row, now) for row in _OF_PROJECT.all(tx, project=project_id)]
 
 
-def is_active(row: Row[Any] | None, now: int) -> bool:
+def is_active(row: EntitlementRow | None, now: int) -> bool:
     return row is not None and bool(row.enabled) and (row.expires_at is None or row.expires_at > now)
 
 
@@ -93,22 +131,19 @@ def check_not_expired(tx: Connection, project_id: str, slug: str, now: int) -> N
 
 
 def catalog_of(tx: Connection, scope: Scope, now: int) -> list[CatalogEntry]:
-    mine = select(entitlements).where(entitlements.c.project_id == scope.project_id)
-    held = {row.app_slug: row for row in tx.execute(mine)}
-    return [_entry(tx, scope, app, held.get(app.slug), now) for app in tx.execute(select(apps).order_by(apps.c.slug))]
+    held = {row.app_slug: row for row in _OF_PROJECT.all(tx, project=scope.project_id)}
+    return [_entry(tx, scope, app, held.get(app.slug), now) for app in _ALL_APPS.all(tx)]
 
 
-def newest(tx: Connection, slug: str) -> Row[Any] | None:
-    """The version published last; if none is published, the newest deprecated one."""
+def newest(tx: Connection, slug: str) -> AppVersionRow | None:
+    """Return the version published last or, if none is published, the newest deprecated one."""
     for state in DEPLOYABLE:
-        query = select(app_versions).where(app_versions.c.app_slug == slug, app_versions.c.state == state)
-        last = query.order_by(app_versions.c.published_at.desc(), app_versions.c.id.desc()).limit(1)
-        if row := tx.execute(last).first():
+        if row := _NEWEST.first(tx, slug=slug, state=state):
             return row
     return None
 
 
-def _entry(tx: Connection, scope: Scope, app: Row[Any], held: Row[Any] | None, now: int) -> CatalogEntry:
+def _entry(tx: Connection, scope: Scope, app: AppRow, held: EntitlementRow | None, now: int) -> CatalogEntry:
     version = newest(tx, app.slug)
     why_not = _why_not(held, now) or _policy_against(tx, scope, app.slug, version)
     return CatalogEntry(
@@ -119,18 +154,19 @@ def _entry(tx: Connection, scope: Scope, app: Row[Any], held: Row[Any] | None, n
         deployable=why_not is None,
         reason=why_not or "ready to deploy",
         warnings=warnings_of(version) if version else [],
-        manifest=version.manifest if version else None,
+        manifest={**version.manifest} if version else None,
     )
 
 
-def _why_not(held: Row[Any] | None, now: int) -> str | None:
+def _why_not(held: EntitlementRow | None, now: int) -> str | None:
     if held is None or not held.enabled:
         return "a tenant administrator has not entitled this project"
     return None if is_active(held, now) else "the project's entitlement has expired"
 
 
-def _policy_against(tx: Connection, scope: Scope, slug: str, version: Row[Any] | None) -> str | None:
-    """Why the app is refused on every node; policies about nodes are checked when they are chosen."""
+def _policy_against(tx: Connection, scope: Scope, slug: str, version: AppVersionRow | None) -> str | None:
+    """Return why policy refuses the app on every node, or None. Policies about nodes are checked when nodes are
+    chosen."""
     if version is None:
         return "no version is published yet"
     overlays = overlays_for(tx, scope, slug)
@@ -141,15 +177,5 @@ def _policy_against(tx: Connection, scope: Scope, slug: str, version: Row[Any] |
     return refused or decide_modes(overlays, version.manifest, {}).refused
 
 
-def _entitled(tx: Connection, project_id: str, slug: str) -> bool:
-    mine = (entitlements.c.project_id == project_id) & (entitlements.c.app_slug == slug)
-    return bool(tx.execute(select(entitlements.c.enabled).where(mine)).scalar())
-
-
-def _find_version(tx: Connection, slug: str, version: str) -> Row[Any] | None:
-    mine = (app_versions.c.app_slug == slug) & (app_versions.c.version == version)
-    return tx.execute(select(app_versions).where(mine)).first()
-
-
-def _because(version: Row[Any]) -> str:
+def _because(version: AppVersionRow) -> str:
     return f": {version.state_reason.rstrip('.')}" if version.state_reason else ""

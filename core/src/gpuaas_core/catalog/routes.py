@@ -1,16 +1,13 @@
-"""Routes: apps, versions, entitlements."""
-
-from typing import Any
+"""HTTP routes for apps, versions and entitlements."""
 
 from fastapi import APIRouter, Response
-from sqlalchemy import select
 
 from ..authz.context import Context
 from ..http.call import Caller, needs
 from ..http.lists import Cursor, Limit, page
-from ..kit.problems import NotFound
 from ..kit.wire import Page
 from . import reads, schemas, service
+from .rows import AppRow, AppVersionRow
 from .states import VERSION
 from .tables import app_versions, apps
 
@@ -26,15 +23,12 @@ async def create_app(call: Caller, body: schemas.CreateApp) -> Response:
 
 @router.get("/apps", **needs("catalog.app.read"))
 async def list_apps(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.AppView]:
-    return await call.read(lambda ctx: page(ctx, select(apps), apps.c.id, limit, cursor, _app))
+    return await call.read(lambda ctx: page(ctx, reads.APPS, apps.c.id, limit, cursor, _app))
 
 
 @router.get("/apps/{app_slug}", **needs("catalog.app.read"))
 async def get_app(call: Caller, app_slug: str) -> schemas.AppView:
-    row = await call.read(lambda ctx: ctx.tx.execute(select(apps).where(apps.c.slug == app_slug)).first())
-    if row is None:
-        raise NotFound(f"The catalog has no app {app_slug!r}.")
-    return _app(row)
+    return await call.read(lambda ctx: _app(reads.app_row(ctx.tx, app_slug)))
 
 
 @router.post(
@@ -51,7 +45,7 @@ async def create_version(call: Caller, app_slug: str, body: schemas.CreateVersio
 async def list_versions(
     call: Caller, app_slug: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.VersionView]:
-    query = select(app_versions).where(app_versions.c.app_slug == app_slug)
+    query = reads.VERSIONS.where(app_versions.c.app_slug == app_slug)
     return await call.read(lambda ctx: page(ctx, query, app_versions.c.id, limit, cursor, _version))
 
 
@@ -66,7 +60,7 @@ async def get_version(call: Caller, app_slug: str, version: str) -> schemas.Vers
     **needs("catalog.version.publish"),
 )
 async def publish_version(call: Caller, app_slug: str, version: str) -> Response:
-    """Entitled projects may deploy the version from now on. A deprecated version can be published again."""
+    """Publish a version, so that entitled projects may deploy it. A deprecated version can be published again."""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "publish")))
 
 
@@ -78,7 +72,7 @@ async def publish_version(call: Caller, app_slug: str, version: str) -> Response
 async def deprecate_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """The version can still be deployed; plan and catalog warn, with the reason."""
+    """Deprecate a version. It can still be deployed; plan and catalog warn, with the reason."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "deprecate", reason)))
 
@@ -91,14 +85,14 @@ async def deprecate_version(
 async def withdraw_version(
     call: Caller, app_slug: str, version: str, body: schemas.EndVersion | None = None
 ) -> Response:
-    """No new deploy of the version and no upgrade to it, permanently; running instances are not affected."""
+    """Withdraw a version permanently: no new deploys and no upgrades to it. Running instances are not affected."""
     reason = body.reason if body else ""
     return await call.write(lambda ctx: _version(service.move_version(ctx, app_slug, version, "withdraw", reason)))
 
 
 @router.get("/projects/{project_id}/catalog", **needs("catalog.entitlement.read", "project"))
 async def read_catalog(call: Caller, project_id: str) -> Page[schemas.CatalogEntry]:
-    """Which apps this project may deploy, and why not."""
+    """List the apps with whether this project may deploy each one and, if not, the reason."""
     return Page(items=await call.read(lambda ctx: reads.catalog_of(ctx.tx, ctx.scope, ctx.now)))
 
 
@@ -119,14 +113,14 @@ async def create_entitlement(call: Caller, project_id: str, body: schemas.Create
 
 @router.get("/projects/{project_id}/entitlements", **needs("catalog.entitlement.read", "project"))
 async def list_entitlements(call: Caller, project_id: str) -> Page[schemas.EntitlementView]:
-    """Includes disabled and expired entitlements."""
+    """List the entitlements of the project, including disabled and expired ones."""
     return Page(items=await call.read(lambda ctx: reads.entitlements_of(ctx.tx, project_id, ctx.now)))
 
 
-def _app(row: Any) -> schemas.AppView:
+def _app(row: AppRow) -> schemas.AppView:
     return schemas.AppView.model_validate(row)
 
 
-def _version(row: Any) -> schemas.VersionView:
-    more = {"published": row.state == "published", "available_actions": sorted(VERSION.moves[row.state])}
-    return schemas.VersionView.model_validate(dict(row._mapping) | more)
+def _version(row: AppVersionRow) -> schemas.VersionView:
+    shown = {"published": row.state == "published", "available_actions": sorted(VERSION.moves[row.state])}
+    return schemas.VersionView.model_validate(vars(row) | shown)

@@ -1,22 +1,21 @@
-"""Register apps, add and publish versions, entitle projects."""
+"""Registers apps, adds and publishes versions, and entitles projects."""
 
-from typing import Any
-
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import insert, update
 from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
 from ..events.event_log import declare
 from ..kit.db import insert_into
 from ..kit.ids import new_id
-from ..kit.problems import NotFound, Problem
+from ..kit.problems import Problem
 from ..policy.reads import entitlement_place, policy_row
 from ..policy.schemas import SetPolicy
 from ..policy.service import write
 from ..tenancy.reads import project_scope
 from . import schemas
 from .manifest import check_manifest
-from .reads import OVERLAY, entitlement_row, version_row
+from .reads import OVERLAY, app_row, entitlement_row, expired_entitlements, version_row
+from .rows import AppRow, AppVersionRow, EntitlementRow
 from .states import VERSION
 from .tables import app_versions, apps, entitlements
 
@@ -24,11 +23,11 @@ declare(
     {
         "catalog.app.created": "An app was registered.",
         "catalog.version.created": "An app version was added, not yet published.",
-        "catalog.version.published": "An app version can be deployed by entitled projects.",
-        "catalog.version.deprecated": "An app version can still be deployed, with a warning.",
+        "catalog.version.published": "An app version was published; entitled projects can deploy it.",
+        "catalog.version.deprecated": "An app version was deprecated. It can still be deployed, with a warning.",
         "catalog.version.withdrawn": "An app version was withdrawn; running instances are not affected.",
-        "catalog.entitlement.enabled": "A project may deploy an app.",
-        "catalog.entitlement.disabled": "A project may no longer deploy an app; running instances are not affected.",
+        "catalog.entitlement.enabled": "An app was enabled for a project.",
+        "catalog.entitlement.disabled": "An app was disabled for a project. Running instances are not affected.",
         "catalog.entitlement.expired": "A project's entitlement to an app expired; running instances are not affected.",
     }
 )
@@ -44,7 +43,7 @@ class VersionTaken(Problem):
     way_out = "A version cannot be changed once added. Choose a higher version number."
 
 
-def create_app(ctx: Context, body: schemas.CreateApp) -> Row[Any]:
+def create_app(ctx: Context, body: schemas.CreateApp) -> AppRow:
     ctx.resource_id = body.slug
     try:
         with ctx.tx.begin_nested():
@@ -52,12 +51,11 @@ def create_app(ctx: Context, body: schemas.CreateApp) -> Row[Any]:
     except IntegrityError as error:
         raise AppTaken(f"The app {body.slug!r} is registered already.") from error
     ctx.emit("catalog.app.created", body.slug, {"app_slug": body.slug})
-    return ctx.tx.execute(select(apps).where(apps.c.slug == body.slug)).one()
+    return app_row(ctx.tx, body.slug)
 
 
-def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[Any]:
-    if ctx.tx.execute(select(apps.c.id).where(apps.c.slug == slug)).first() is None:
-        raise NotFound(f"The catalog has no app {slug!r}.")
+def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> AppVersionRow:
+    app_row(ctx.tx, slug)
     check_manifest(body.manifest, app_slug=slug, version=body.version)
     ctx.resource_id = f"{slug}/{body.version}"
     row = {"id": new_id("appv"), "app_slug": slug, "created_at": ctx.now}
@@ -70,8 +68,8 @@ def create_version(ctx: Context, slug: str, body: schemas.CreateVersion) -> Row[
     return version_row(ctx.tx, slug, body.version)
 
 
-def move_version(ctx: Context, slug: str, version: str, action: str, reason: str = "") -> Row[Any]:
-    """Publish, deprecate or withdraw.
+def move_version(ctx: Context, slug: str, version: str, action: str, reason: str = "") -> AppVersionRow:
+    """Publish, deprecate or withdraw a version.
 
     Publishing a published version changes nothing, so an app's release may repeat it.
     """
@@ -88,8 +86,8 @@ def move_version(ctx: Context, slug: str, version: str, action: str, reason: str
     return version_row(ctx.tx, slug, version)
 
 
-def entitle(ctx: Context, project_id: str, body: schemas.CreateEntitlement) -> Row[Any]:
-    """Enable, or enable again.
+def entitle(ctx: Context, project_id: str, body: schemas.CreateEntitlement) -> EntitlementRow:
+    """Enable the entitlement, or enable it again.
 
     An overlay is kept unless the request has another, so omitting it never widens access.
     """
@@ -104,17 +102,15 @@ def entitle(ctx: Context, project_id: str, body: schemas.CreateEntitlement) -> R
     return row
 
 
-def disentitle(ctx: Context, project_id: str, slug: str) -> Row[Any]:
+def disentitle(ctx: Context, project_id: str, slug: str) -> EntitlementRow:
     row = _set_entitlement(ctx, project_id, slug, enabled=0)
     ctx.emit("catalog.entitlement.disabled", str(ctx.resource_id), {"app_slug": slug})
     return row
 
 
 def expire_entitlements(ctx: Context) -> int:
-    """Emit the event once; an expired entitlement is refused by its time alone."""
-    over = select(entitlements).where(entitlements.c.enabled == 1, entitlements.c.expires_at <= ctx.now)
-    in_order = over.order_by(entitlements.c.expires_at, entitlements.c.project_id, entitlements.c.app_slug)
-    rows = ctx.tx.execute(in_order.with_for_update(skip_locked=True)).all()
+    """Emit one event for each expired entitlement. Deploys are refused from the expiry time on, independent of this."""
+    rows = expired_entitlements(ctx.tx, ctx.now)
     for row in rows:
         mine = (entitlements.c.project_id == row.project_id) & (entitlements.c.app_slug == row.app_slug)
         ctx.tx.execute(update(entitlements).where(mine).values(enabled=0, updated_at=ctx.now))
@@ -125,11 +121,10 @@ def expire_entitlements(ctx: Context) -> int:
     return len(rows)
 
 
-def _set_entitlement(ctx: Context, project_id: str, slug: str, **change: Any) -> Row[Any]:
-    if ctx.tx.execute(select(apps.c.id).where(apps.c.slug == slug)).first() is None:
-        raise NotFound(f"The catalog has no app {slug!r}.")
+def _set_entitlement(ctx: Context, project_id: str, slug: str, **columns: int | None) -> EntitlementRow:
+    app_row(ctx.tx, slug)
     ctx.resource_id = f"{project_id}/{slug}"
-    change |= {"updated_at": ctx.now}
+    change = columns | {"updated_at": ctx.now}
     key = {"project_id": project_id, "app_slug": slug, "created_at": ctx.now}
     new = insert_into(ctx.tx, entitlements).values(**key, **change)
     ctx.tx.execute(new.on_conflict_do_update(index_elements=["project_id", "app_slug"], set_=change))

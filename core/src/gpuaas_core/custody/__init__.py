@@ -1,1 +1,1 @@
-"""Keys and certificates: the vault, a tenant's SSH authorities, certificates for hosts, people and controllers."""
+"""Custody of keys: the vault, data keys per tenant, and the providers that hold the master key."""

@@ -1,22 +1,22 @@
-"""`gpuaas-core custody`: shows the holder of the master key, and rotates or moves keys while the platform runs."""
+"""The command `gpuaas-core custody`: shows the master key's holder, and rotates or moves keys while the platform
+runs."""
 
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from cyclopts import App, Parameter
-from sqlalchemy import select
 
 from ..kit.db import Database
 from ..kit.problems import Problem
 from ..settings import Settings
 from . import rotation
+from .data_keys import DataKeyRow, all_keys, owners
 from .key_providers import OPENERS, open_holder
 from .key_providers.port import CustodyFailed, Holder
-from .tables import data_keys
-from .vault import open_vault
+from .vault import ROOT, open_vault
 
 custody = App(name="custody", help="Show, rotate and move the master key without downtime.")
 
@@ -25,7 +25,7 @@ custody = App(name="custody", help="Show, rotate and move the master key without
 def status() -> None:
     """Show the master key's holder, the versions in use, and whether every data key can be unwrapped."""
     _, db, holder = _here()
-    rows = db.read_now(lambda tx: tx.execute(select(data_keys)).all())
+    rows = db.read_now(all_keys)
     current = holder.current()
     closed = [row.owner for row in rows if not _opens(holder, row)]
     print(f"holder    {holder.kind}, current version {current}")
@@ -78,12 +78,11 @@ def renew_data_keys(tenant: str | None = None) -> None:
     """
     _, db, holder = _here()
     vault = open_vault(db.write_now, holder)
-    named = select(data_keys.c.owner).where(data_keys.c.owner != "root").distinct()
-    owners = [tenant] if tenant else db.read_now(lambda tx: list(tx.execute(named).scalars()))
-    for owner in owners:
+    renewed = [tenant] if tenant else [owner for owner in db.read_now(owners) if owner != ROOT]
+    for owner in renewed:
         db.write_now(lambda tx, owner=owner: rotation.rotate_data_key(tx, vault, owner))
     resealed, dropped = rotation.reseal(db, vault), rotation.forget_data_keys(db)
-    print(f"{len(owners)} new data keys, {resealed} values resealed, {dropped} old keys deleted.")
+    print(f"{len(renewed)} new data keys, {resealed} values resealed, {dropped} old keys deleted.")
 
 
 @custody.command
@@ -116,7 +115,7 @@ def _try(fn: Callable[[], Holder]) -> Holder:
         _stop(str(error))
 
 
-def _opens(holder: Holder, row: Any) -> bool:
+def _opens(holder: Holder, row: DataKeyRow) -> bool:
     try:
         return bool(rotation.unwrap(holder, row))
     except Problem:

@@ -1,24 +1,32 @@
-"""The keys that sign tasks for nodes. Nodes hold the public halves and reject tasks signed otherwise.
+"""The keys that sign tasks for nodes. Nodes have the public keys and reject tasks with other signatures.
 
-Derived from the vault's root key, so no row of the database can be replaced to forge a task. The last purpose signs and
-nodes are given all public keys: to rotate, add a purpose, wait until every node applied newer trust, drop the old one.
+The keys are derived from the vault's root key, so a task cannot be forged by replacing a row of the database. The last
+purpose signs, and nodes get all public keys. To rotate: add a purpose, wait until every node has applied newer trust,
+then drop the old purpose.
 """
 
 import base64
 from hashlib import sha256
-from typing import Any
+from typing import Protocol
 
 PURPOSES = ("node-task/1",)
 CONTEXT = b"gpuaas-node-task/1\n"  # prefix of the signed bytes, so that no other signature is valid for a task
 
 
-def public_keys(vault: Any) -> list[dict[str, str]]:
+class Signer(Protocol):
+    """The methods of the vault that are used here."""
+
+    def sign(self, purpose: str, message: bytes) -> bytes: ...
+    def public_key(self, purpose: str) -> bytes: ...
+
+
+def public_keys(vault: Signer) -> list[dict[str, str]]:
     raw = [vault.public_key(purpose) for purpose in PURPOSES]
     return [{"id": key_id(public), "public_key": base64.b64encode(public).decode()} for public in raw]
 
 
-def sign(vault: Any, payload: str) -> dict[str, str]:
-    """The payload with its signature. The verifier needs exactly these bytes, no canonical form."""
+def sign(vault: Signer, payload: str) -> dict[str, str]:
+    """Sign the payload; return it with its signature. The verifier checks exactly these bytes, not a canonical form."""
     signature = vault.sign(PURPOSES[-1], CONTEXT + payload.encode())
     key = key_id(vault.public_key(PURPOSES[-1]))
     return {"payload": payload, "key_id": key, "signature": base64.b64encode(signature).decode()}

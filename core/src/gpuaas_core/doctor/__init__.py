@@ -1,1 +1,1 @@
-"""Read-only checks of the database's invariants: doctor, audit verify."""
+"""Read-only checks of invariants in the database: `gpuaas-core doctor` and `audit verify`."""

@@ -1,24 +1,31 @@
-"""Certificates and their authorities: no certificate lives too long, lacks its claim, or comes from a retired
-authority.
-"""
+"""Checks of certificates and their authorities: none lives too long, lacks its claim, or is of a retired authority."""
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import and_, case, exists, or_, select
 
 from ..capacity.tables import nodes
-from ..custody.tables import access_grants, ssh_authorities
+from ..instances.access import OBSERVATION
+from ..machine_access.authorities import OBSERVER_CERTIFICATE_S
+from ..machine_access.tables import access_grants, ssh_authorities
+from ..operations.access import OPERATION
 from ..operations.tables import operations
+from ..operations.watchdog import KEPT_DAYS
 from .findings import Patient, Violation, each
+
+LONGEST_MS = 15 * 60 * 1000
 
 
 def certificates(patient: Patient) -> list[Violation]:
-    g, longest = access_grants.c, 15 * 60 * 1000
+    g = access_grants.c
+    longest = case((g.purpose == OBSERVATION, OBSERVER_CERTIFICATE_S * 1000), else_=LONGEST_MS)
     query = select(g.id, g.created_at, g.expires_at).where(
-        or_(g.expires_at - g.created_at > longest, g.expires_at < g.created_at, g.created_at > patient.now + longest)
+        or_(g.expires_at - g.created_at > longest, g.expires_at < g.created_at, g.created_at > patient.now + LONGEST_MS)
     )
     way_out = "Release the allocation: the host then rejects all certificates for it."
-    lived = each(patient.rows(query), lambda row: f"{row.id} lives longer than 15 minutes.", way_out)
+    lived = each(patient.rows(query), lambda row: f"{row.id} lives longer than its purpose allows.", way_out)
     owner = and_(operations.c.id == g.operation_id, operations.c.claim_epoch >= g.claim_epoch)
-    query = select(g.id, g.operation_id).where(~exists().where(owner))
+    # Operations are deleted 30 days after they ended; access to observe may be given long after that.
+    claimed = (g.purpose == OPERATION) & (g.created_at > patient.now - KEPT_DAYS * 24 * 3600 * 1000)
+    query = select(g.id, g.operation_id).where(claimed, ~exists().where(owner))
     unclaimed = each(
         patient.rows(query), lambda row: f"{row.id} was issued for a claim of {row.operation_id} that does not exist."
     )

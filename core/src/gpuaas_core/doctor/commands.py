@@ -1,4 +1,4 @@
-"""`gpuaas-core doctor` and `gpuaas-core audit`: for the platform's operator, on the platform's own host."""
+"""The commands `gpuaas-core doctor` and `gpuaas-core audit`, for the platform's operator on the platform's own host."""
 
 import base64
 import contextlib
@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Annotated, Any, Literal, NoReturn, TypeVar
+from typing import Annotated, Literal, NoReturn, TypeVar
 
 from cyclopts import App, Parameter
 
 from ..audit.audit_log import begin_again
 from ..audit.checkpoints import PURPOSE, Checkpoints
-from ..audit.verify import Verdict, streams, verify
+from ..audit.verify import Read, Verdict, streams, verify
 from ..custody.key_providers import open_holder
 from ..custody.key_providers.embedded import FILE, INLINE
 from ..custody.vault import read_vault
@@ -25,6 +25,7 @@ from .findings import Finding, Patient
 from .store import NotReadable, reading
 
 T = TypeVar("T")
+MOST_SHOWN = 10  # violations of one invariant
 Output = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
 audit = App(name="audit", help="Verify the audit trail, and show the public key of its checkpoints.")
 
@@ -36,7 +37,7 @@ def doctor(*, output: Output = "text") -> None:
     """
     settings = Settings.read()
 
-    def check_all(read: Any) -> list[Finding]:
+    def check_all(read: Read) -> list[Finding]:
         return examine(Patient(read, _checkpoints(settings, read), system_clock()))
 
     findings = _read(settings, check_all)
@@ -59,7 +60,7 @@ def verify_audit(*, tenant: str | None = None, public_key: str | None = None, ou
     """
     settings = Settings.read()
 
-    def check(read: Any) -> list[Verdict]:
+    def check(read: Read) -> list[Verdict]:
         checkpoints = _checkpoints(settings, read, public_key)
         return [verify(read, checkpoints, stream) for stream in ([tenant] if tenant else streams(read, checkpoints))]
 
@@ -101,12 +102,13 @@ def key() -> None:
     print(base64.b64encode(_read(settings, lambda read: _key(settings, read))).decode())
 
 
-def _checkpoints(settings: Settings, read: Any, public_key: str | None = None) -> Checkpoints:
+def _checkpoints(settings: Settings, read: Read, public_key: str | None = None) -> Checkpoints:
     return Checkpoints(settings.checkpoints, _decode(public_key) if public_key else _key(settings, read))
 
 
-def _key(settings: Settings, read: Any) -> bytes:
-    """Never creates a master key: a check with a new key would fail everywhere."""
+def _key(settings: Settings, read: Read) -> bytes:
+    """Return the public key of the checkpoints. Never creates a master key, since every check with a new key would
+    fail."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
         _stop(f"No master key at {path}. Set GPUAAS_CORE_DATA, or pass --public-key.")
@@ -122,7 +124,7 @@ def _decode(given: str) -> bytes:
     _stop("Invalid public key. Pass the line that `gpuaas-core audit key` prints.")
 
 
-def _read(settings: Settings, fn: Callable[[Any], T]) -> T:
+def _read(settings: Settings, fn: Callable[[Read], T]) -> T:
     try:
         with reading(settings.database_url) as read:
             return fn(read)
@@ -135,20 +137,24 @@ def _stop(sentence: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> dict[str, object]:
     summary = {"number": finding.invariant.number, "title": finding.invariant.title, "status": finding.status}
-    return summary | {"why_not": finding.invariant.not_yet, "violations": [asdict(v) for v in finding.violations]}
+    shown = [asdict(violation) for violation in finding.violations[:MOST_SHOWN]]
+    return {**summary, "why_not": finding.invariant.not_yet, "count": len(finding.violations), "violations": shown}
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
-    return asdict(verdict) | {"ok": verdict.ok, "sentence": verdict.sentence}
+def _verdict(verdict: Verdict) -> dict[str, object]:
+    facts: dict[str, object] = asdict(verdict)
+    return {**facts, "ok": verdict.ok, "sentence": verdict.sentence}
 
 
 def _print_findings(findings: list[Finding]) -> None:
     for finding in findings:
         why = f" ({finding.invariant.not_yet})" if finding.invariant.not_yet else ""
         print(f"{finding.invariant.number:>3}  {finding.status:<18}  {finding.invariant.title}{why}")
-        for violation in finding.violations:
+        if len(finding.violations) > MOST_SHOWN:
+            print(f"     {len(finding.violations)} violations; the first {MOST_SHOWN}:")
+        for violation in finding.violations[:MOST_SHOWN]:
             print(f"     - {violation.sentence}\n       rows: {', '.join(violation.rows)}\n       {violation.way_out}")
     broken = sum(bool(finding.violations) for finding in findings)
     print(f"\n{broken} of {len(findings)} invariants are violated." if broken else "\nAll invariants hold.")
@@ -163,5 +169,5 @@ def _print_verdicts(verdicts: list[Verdict]) -> None:
         print("There are no audit rows yet.")
 
 
-def _print_json(value: Any) -> None:
+def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2))

@@ -1,4 +1,4 @@
-"""The invariants, one line each, and the run over them. The first twelve are the platform's published guarantees."""
+"""The list of invariants, and the run over them. The first twelve are the platform's published guarantees."""
 
 from . import certificates, holdings, operations
 from .findings import Finding, Invariant, Patient

@@ -1,23 +1,22 @@
-"""Results of the doctor, and the helpers its checks share."""
+"""Findings of the doctor, and helpers for its checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import Connection
 
 from ..audit.checkpoints import Checkpoints
+from ..audit.verify import Read
+from ..kit.rows import RawRow, Statement
 
 
 @dataclass(frozen=True)
 class Patient:
-    """What a check may read. `read` runs a function with a connection: one call sees one snapshot."""
+    """The database and files that a check may read. Each call of `read` sees one snapshot."""
 
-    read: Callable[[Callable[[Connection], Any]], Any]
+    read: Read
     checkpoints: Checkpoints
     now: int
 
-    def rows(self, query: Any) -> list[Any]:
+    def rows(self, query: Statement) -> Sequence[RawRow]:
         return self.read(lambda tx: tx.execute(query).all())
 
 
@@ -51,6 +50,6 @@ class Finding:
 REPORT = "A bug or a manual change of the database: keep a copy of it and report these ids."
 
 
-def each(rows: list[Any], sentence: Callable[[Any], str], way_out: str = REPORT) -> list[Violation]:
-    """One violation per row; its first column is the id."""
+def each(rows: Sequence[RawRow], sentence: Callable[[RawRow], str], way_out: str = REPORT) -> list[Violation]:
+    """Return one violation per row; the row's first column is the id."""
     return [Violation(sentence(row), [str(row[0])], way_out) for row in rows]

@@ -1,20 +1,21 @@
-"""Checks of holdings: sequences without gaps, audit chains, owners of nodes, trust, and consistent states."""
+"""Checks of sequences without gaps, audit chains, owners of nodes, trust, and consistent states."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Table, and_, exists, func, or_, select
+from sqlalchemy import Connection, Join, Table, and_, exists, func, or_, select
 
 from ..audit.verify import streams, verify
 from ..capacity.states import ALLOCATION, NODE
-from ..capacity.tables import allocations, nodes, quotas
-from ..events.tables import event_heads, events
+from ..capacity.tables import allocation_holds, allocations, nodes, quotas
+from ..counters.reads import COUNTERS
+from ..events.tables import events
 from ..instances.states import DECOMMISSION, DEPLOY, INSTANCE, KINDS, MEMBER, OF_INSTANCE
-from ..instances.tables import allocation_holds, instances, members, orphans
+from ..instances.tables import instances, members
 from ..kit.lifecycle import Lifecycle
+from ..kit.rows import RawRow
 from ..operations.states import LIVE, OPERATION
 from ..operations.tables import operations
 from ..operations.watchdog import KEPT_DAYS
-from ..tenancy.tables import projects
+from ..teardown.tables import orphans
+from ..tenancy.reads import belongs_to
 from .findings import REPORT, Patient, Violation, each
 
 LIVES: list[tuple[Table, str, Lifecycle]] = [
@@ -27,14 +28,14 @@ LIVES: list[tuple[Table, str, Lifecycle]] = [
 
 
 def event_sequences(patient: Patient) -> list[Violation]:
-    """No gap from the oldest kept event to the tenant's counter."""
-    e, h = events.c, event_heads.c
+    """Check that there is no gap from the oldest stored event to the tenant's counter."""
+    e, h = events.c, COUNTERS.c
     ranges = select(
         e.tenant_id, func.count().label("kept"), func.min(e.sequence).label("first"), func.max(e.sequence).label("last")
     )
     kept = ranges.group_by(e.tenant_id).subquery()
     query = select(h.tenant_id, h.sequence, kept.c.kept, kept.c.first, kept.c.last)
-    query = query.select_from(event_heads.outerjoin(kept, kept.c.tenant_id == h.tenant_id))
+    query = query.select_from(COUNTERS.outerjoin(kept, kept.c.tenant_id == h.tenant_id))
     wrong = [row for row in patient.rows(query) if not _dense(row)]
     orphans = select(e.tenant_id).where(e.tenant_id.not_in(select(h.tenant_id))).distinct()
     way_out = "Restore a backup that has the events; readers must list their resources again."
@@ -43,13 +44,13 @@ def event_sequences(patient: Patient) -> list[Violation]:
     )
 
 
-def _dense(row: Any) -> bool:
+def _dense(row: RawRow) -> bool:
     if row.kept is None:
         return row.sequence == 0
     return row.last == row.sequence and row.kept == row.last - row.first + 1
 
 
-def _gap(row: Any) -> str:
+def _gap(row: RawRow) -> str:
     return f"{row.tenant_id}: {row.kept or 0} events from {row.first} to {row.last}, but the counter is {row.sequence}."
 
 
@@ -80,13 +81,15 @@ def _shared_nodes(tx: Connection) -> list[Violation]:
 
 def _foreign_nodes(tx: Connection) -> list[Violation]:
     joined = allocations.join(nodes, nodes.c.id == allocations.c.node_id)
-    joined = joined.join(projects, projects.c.id == allocations.c.project_id)
-    query = select(allocations.c.id).select_from(joined).where(nodes.c.tenant_id != projects.c.tenant_id)
+    mixed = ~belongs_to(allocations.c.project_id, nodes.c.tenant_id)
+    query = select(allocations.c.id).select_from(joined).where(mixed)
     return each(list(tx.execute(query)), lambda row: f"{row.id} holds a node of another tenant.")
 
 
-def _holds() -> Any:
-    return allocation_holds.join(instances, instances.c.id == allocation_holds.c.instance_id).join(
+def _holds() -> Join:
+    h = allocation_holds.c
+    held = (h.holder_kind == OF_INSTANCE) & (instances.c.id == h.holder_id)
+    return allocation_holds.join(instances, held).join(
         allocations, allocations.c.id == allocation_holds.c.allocation_id
     )
 
@@ -106,9 +109,11 @@ def _foreign_holds(tx: Connection) -> list[Violation]:
 
 
 def _unheld_members(tx: Connection) -> list[Violation]:
-    """A member's instance must hold its allocation: otherwise a second instance could be placed there."""
+    """Find members whose allocation their instance does not hold: a second instance could be placed there."""
     m, h = members.c, allocation_holds.c
-    held = exists().where(h.allocation_id == m.allocation_id, h.instance_id == m.instance_id)
+    held = exists().where(
+        h.allocation_id == m.allocation_id, h.holder_kind == OF_INSTANCE, h.holder_id == m.instance_id
+    )
     query = select(m.id, m.allocation_id).where(m.state != "removed", ~held)
     return each(list(tx.execute(query)), lambda row: f"{row.id} is on {row.allocation_id} without holding it.")
 
@@ -163,7 +168,7 @@ def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list
 
 
 def _disagreeing(tx: Connection) -> list[Violation]:
-    """A live deploy goes with a starting instance, a live decommission with a stopping one."""
+    """Find instances whose state does not fit their live operation: a deploy while not starting, for example."""
     fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)} | {
         kind: (INSTANCE.moves["running" if known.ask != "start" else "stopped"][str(known.ask)],)
         for kind, known in KINDS.items()

@@ -1,16 +1,18 @@
-"""Checks of operations: acknowledged ones exist, ended ones stay ended, epochs rise, every transition was recorded."""
+"""Checks of operations: accepted ones exist, ended ones stay ended, epochs rise, every transition was recorded."""
 
 import json
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Iterable
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
 
 from ..audit.tables import audit
 from ..events.tables import events
-from ..idempotency.tables import seen_requests
+from ..idempotency.requests import kept_answers
 from ..instances.states import DECOMMISSION, INSTANCE
 from ..instances.tables import instances
+from ..kit.json_types import is_object
+from ..kit.rows import RawRow
 from ..operations.states import LIVE, OPERATION, RETRYABLE
 from ..operations.tables import operations
 from .findings import REPORT, Patient, Violation, each
@@ -35,18 +37,24 @@ def acknowledged(patient: Patient) -> list[Violation]:
 
 
 def _lost(tx: Connection) -> list[tuple[str, str]]:
-    known = set(tx.execute(select(operations.c.id)).scalars())
-    answers = tx.execute(select(seen_requests.c.key, seen_requests.c.body).where(seen_requests.c.status < 300))
-    promised = [(key, _operation_in(body)) for key, body in answers]
-    return [(key, operation) for key, operation in promised if operation and operation not in known]
+    """Find stored answers whose operation does not exist. Answers may be many and large, so they are read in pages."""
+    known: set[str] = set(tx.execute(select(operations.c.id)).scalars())
+    return [
+        (answer.key, operation)
+        for answer in kept_answers(tx)
+        if (operation := _operation_in(answer.body)) and operation not in known
+    ]
 
 
 def _operation_in(body: str) -> str | None:
-    answer = json.loads(body) if body else None
-    if not isinstance(answer, dict):
+    if '"op_' not in body:
         return None
-    inner = answer.get("operation") or answer
-    name = inner.get("id") if isinstance(inner, dict) else None
+    answer: object = json.loads(body)
+    if not is_object(answer):
+        return None
+    operation = answer.get("operation")
+    inner = operation if is_object(operation) else answer
+    name = inner.get("id")
     return name if isinstance(name, str) and name.startswith("op_") else None
 
 
@@ -66,7 +74,7 @@ def ended(patient: Patient) -> list[Violation]:
 
 def _moved_after_end(tx: Connection) -> list[Violation]:
     over: dict[str, str] = {}
-    violations = []
+    violations: list[Violation] = []
     for row in _transitions(tx):
         if row.subject in over:
             what = f"{row.subject} was {over[row.subject]} and then {row.type.removeprefix(PREFIX)}: an end is final."
@@ -76,7 +84,7 @@ def _moved_after_end(tx: Connection) -> list[Violation]:
     return violations
 
 
-def _transitions(tx: Connection) -> Any:
+def _transitions(tx: Connection) -> Iterable[RawRow]:
     e = events.c
     query = select(e.subject, e.type, e.data).where(e.type.startswith(PREFIX, autoescape=True))
     return tx.execute(query.order_by(e.tenant_id, e.sequence))
@@ -94,7 +102,7 @@ def _unclaimed(tx: Connection) -> list[Violation]:
 
 def _epochs(tx: Connection) -> list[Violation]:
     highest: dict[str, int] = defaultdict(int)
-    violations = []
+    violations: list[Violation] = []
     for row in _transitions(tx):
         if row.type == f"{PREFIX}claimed":
             epoch = row.data["claim_epoch"]
@@ -120,15 +128,15 @@ def recorded(patient: Patient) -> list[Violation]:
 
 
 def _unrecorded(tx: Connection) -> list[Violation]:
-    """Per its events, each operation was queued once and ended at most once.
+    """Find operations that, according to their events, were not queued once or ended more than once.
 
-    Operations older than the events: unknown.
+    Operations older than the stored events are skipped.
     """
     counts = Counter((row.subject, row.type.removeprefix(PREFIX)) for row in _transitions(tx))
     oldest = select(events.c.tenant_id, func.min(events.c.sequence), func.min(events.c.at)).group_by(events.c.tenant_id)
     kept_since = {tenant: at if first > 1 else 0 for tenant, first, at in tx.execute(oldest)}
     o = operations.c
-    violations = []
+    violations: list[Violation] = []
     for row in tx.execute(select(o.id, o.status, o.tenant_id, o.created_at)):
         if row.created_at < kept_since.get(row.tenant_id, 0):
             continue
@@ -149,7 +157,8 @@ def _unaudited(tx: Connection) -> list[Violation]:
 
 
 def waiting(patient: Patient) -> list[Violation]:
-    """Every late operation is marked as stuck, and every resource can be moved on by a controller or a person."""
+    """Check that every late operation is marked as stuck, and that a controller or a person can move every resource
+    on."""
     return _silently_stuck(patient) + patient.read(_without_lease) + patient.read(_left_alone)
 
 
@@ -173,7 +182,7 @@ def _without_lease(tx: Connection) -> list[Violation]:
 
 
 def _left_alone(tx: Connection) -> list[Violation]:
-    """An instance in a transient state has an operation in progress, or a last one that can be retried."""
+    """Find instances in a transient state without an operation in progress or a last one that can be retried."""
     on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
     o = operations.alias()
     live = exists().where(o.c.lock_key == instances.c.id, o.c.status.in_(LIVE))

@@ -1,14 +1,15 @@
 """Opens the database read-only: no migration, no new file, every transaction one snapshot."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, make_url
 
+from ..audit.verify import Read
 from ..kit.db import Database
 from ..migrations.migrate import alembic_config
 
@@ -16,11 +17,11 @@ T = TypeVar("T")
 
 
 class NotReadable(Exception):
-    """The database cannot be read; the sentence says what to do."""
+    """The database cannot be read; the text says what to do."""
 
 
 @contextmanager
-def reading(url: str) -> Iterator[Callable[[Callable[[Connection], Any]], Any]]:
+def reading(url: str) -> Generator[Read]:
     path = make_url(url).database
     if url.startswith("sqlite") and not (path and Path(path).exists()):
         raise NotReadable(f"No database at {path}. Set GPUAAS_CORE_DATA or GPUAAS_CORE_DATABASE.")

@@ -1,1 +1,2 @@
-"""Events: one dense sequence per tenant, written with the change; lists, streams with resume, and NATS."""
+"""Events: one dense sequence per tenant, written with the change. Read as lists, as streams with resume, or through
+NATS."""

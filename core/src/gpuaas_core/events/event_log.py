@@ -1,24 +1,26 @@
-"""Events: the row is the record. The sequence is dense per tenant, taken under the tenant's counter row as the last
-write.
+"""The event log. The sequence is dense per tenant, taken under the lock of the tenant's counter row as the last write.
 
-Events are only emitted this way: `Context.emit` collects, `append` writes, both inside the caller's transaction. The
-table of types below is what `contracts/asyncapi.json` is generated from.
+Events are only emitted this way: `Context.emit` collects, `append` writes, both inside the caller's transaction.
+`contracts/asyncapi.json` is generated from the table of types below.
 """
 
 import secrets
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, insert, select, update
 
+from ..counters.reads import head
+from ..counters.service import PLATFORM, Advanced, advance
 from ..kit.clock import rfc3339
 from ..kit.ids import new_id
+from ..kit.json_types import Json, JsonValue
 from ..kit.problems import Problem
+from ..kit.rows import Command, Query
 from ..kit.store_facts import store_facts
-from .heads import advance
-from .tables import event_heads, events
+from .rows import CloudEvent, EventId, EventRow
+from .tables import events
 
-PLATFORM = "platform"  # the stream of events without a tenant
+__all__ = ["PLATFORM", "head"]  # of the counters, for the readers of events
 
 TYPES: dict[str, str] = {}
 
@@ -33,12 +35,31 @@ IDENTIFIERS = (
     "control_plane_scope",
     "runtime_backend",
 )
-_HEAD = select(event_heads.c.sequence).where(event_heads.c.tenant_id == bindparam("tenant"))
-_NONE_SAID = dict.fromkeys(IDENTIFIERS)
+_NO_IDENTIFIERS: dict[str, JsonValue] = dict.fromkeys(IDENTIFIERS)
+
+_ADD = Command(insert(events), [column.name for column in events.columns])
+_OLDEST = (
+    select(events.c.sequence).where(events.c.tenant_id == bindparam("tenant")).order_by(events.c.sequence).limit(1)
+)
+_AFTER = (
+    Query(select(events), EventRow)
+    .where(events.c.tenant_id == bindparam("tenant"), events.c.sequence > bindparam("after"))
+    .order_by(events.c.sequence)
+    .limit(bindparam("most", type_=Integer))
+)
+_OF_SUBJECT = events.c.subject == bindparam("subject")
+_OF_PROJECT = events.c.project_id == bindparam("project")
+_AFTER_QUERIES = {  # by whether a subject and whether a project is given
+    (False, False): _AFTER,
+    (False, True): _AFTER.where(_OF_PROJECT),
+    (True, False): _AFTER.where(_OF_SUBJECT),
+    (True, True): _AFTER.where(_OF_SUBJECT, _OF_PROJECT),
+}
+_EPOCH = select(store_facts.c.value).where(store_facts.c.name == "epoch")
 
 
 def declare(types: dict[str, str]) -> None:
-    """Rooms declare their event types at import; an undeclared type cannot be emitted."""
+    """Declare event types of a room, at import. An undeclared type cannot be emitted."""
     TYPES.update(types)
 
 
@@ -48,7 +69,7 @@ class Pending:
     tenant_id: str
     project_id: str | None
     subject: str
-    data: dict[str, Any]
+    data: Json
 
 
 class CursorExpired(Problem):
@@ -66,19 +87,28 @@ class CursorInvalid(Problem):
     way_out = "Use the `id:` of a stream event, a sequence number, or 0 for all stored events."
 
 
-def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace_id: str, now: int) -> None:
+def append(
+    tx: Connection,
+    pending: list[Pending],
+    *,
+    correlation_id: str,
+    trace_id: str,
+    now: int,
+    moved: Advanced | None = None,
+) -> None:
+    """Write the pending events. `moved`: the counters, if they were advanced already for these events of one tenant."""
     by_tenant: dict[str, list[Pending]] = {}
     for event in pending:
         if event.type not in TYPES:
             raise RuntimeError(f"event type {event.type!r} is not declared")
         by_tenant.setdefault(event.tenant_id, []).append(event)
     for tenant_id, batch in sorted(by_tenant.items()):
-        last, *_ = advance(tx, tenant_id, events=len(batch))
+        last = (moved or advance(tx, tenant_id, events=len(batch))).sequence
         rows = [
             {
                 "tenant_id": tenant_id,
                 "sequence": last - len(batch) + 1 + position,
-                "id": new_id("evt"),
+                "id": EventId(new_id("evt")),
                 "type": event.type,
                 "project_id": event.project_id,
                 "subject": event.subject,
@@ -89,29 +119,25 @@ def append(tx: Connection, pending: list[Pending], *, correlation_id: str, trace
             }
             for position, event in enumerate(batch)
         ]
-        tx.execute(insert(events), rows)
-
-
-def head(tx: Connection, tenant_id: str) -> int:
-    return tx.execute(_HEAD, {"tenant": tenant_id}).scalar() or 0
+        _ADD.many(tx, rows)
 
 
 def store_epoch(tx: Connection) -> str:
-    return tx.execute(select(store_facts.c.value).where(store_facts.c.name == "epoch")).scalar_one()
+    return tx.execute(_EPOCH).scalar_one()
 
 
 def renew_store_epoch(tx: Connection) -> None:
-    """After a restore: cursors issued before it become invalid."""
+    """Renew the epoch of the database after a restore, so that cursors issued before it become invalid."""
     tx.execute(update(store_facts).where(store_facts.c.name == "epoch").values(value=secrets.token_hex(4)))
 
 
 def ensure_store_epoch(tx: Connection) -> None:
-    if tx.execute(select(store_facts.c.value).where(store_facts.c.name == "epoch")).first() is None:
+    if tx.execute(_EPOCH).first() is None:
         tx.execute(insert(store_facts).values(name="epoch", value=secrets.token_hex(4)))
 
 
 def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
-    """A sequence number or `epoch.sequence`; rejects cursors that cannot be continued without a gap."""
+    """Parse a cursor (a sequence number or `epoch.sequence`); reject it if it cannot be continued without a gap."""
     if not after:
         return 0
     epoch, _, number = after.rpartition(".")
@@ -120,8 +146,7 @@ def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
     if epoch and epoch != store_epoch(tx):
         raise CursorEpochChanged("The cursor is from before the database was restored.")
     sequence = int(number)
-    first = select(events.c.sequence).where(events.c.tenant_id == tenant_id).order_by(events.c.sequence).limit(1)
-    oldest = tx.execute(first).scalar()
+    oldest: int | None = tx.execute(_OLDEST, {"tenant": tenant_id}).scalar()
     if sequence and oldest and sequence < oldest - 1:
         raise CursorExpired(f"Events up to {oldest - 1} are no longer stored; the cursor is at {sequence}.")
     if sequence > head(tx, tenant_id):
@@ -131,16 +156,19 @@ def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
 
 def after(
     tx: Connection, tenant_id: str, sequence: int, *, project_id: str | None, limit: int, subject: str | None = None
-) -> list[dict[str, Any]]:
-    query = select(events).where(events.c.tenant_id == tenant_id, events.c.sequence > sequence)
-    if subject:
-        query = query.where(events.c.subject == subject)
-    if project_id:
-        query = query.where(events.c.project_id == project_id)
-    return [cloud_event(row) for row in tx.execute(query.order_by(events.c.sequence).limit(limit))]
+) -> list[CloudEvent]:
+    rows = rows_after(tx, tenant_id, sequence, project_id=project_id, limit=limit, subject=subject)
+    return [cloud_event(row) for row in rows]
 
 
-def cloud_event(row: Row[Any]) -> dict[str, Any]:
+def rows_after(
+    tx: Connection, tenant_id: str, sequence: int, *, project_id: str | None, limit: int, subject: str | None = None
+) -> list[EventRow]:
+    query = _AFTER_QUERIES[bool(subject), bool(project_id)]
+    return query.all(tx, tenant=tenant_id, after=sequence, subject=subject, project=project_id, most=limit)
+
+
+def cloud_event(row: EventRow) -> CloudEvent:
     return {
         "specversion": "1.0",
         "id": row.id,
@@ -152,5 +180,5 @@ def cloud_event(row: Row[Any]) -> dict[str, Any]:
         "sequence": row.sequence,
         "correlationid": row.correlation_id,
         "traceid": row.trace_id,
-        "data": _NONE_SAID | row.data | {"correlation_id": row.correlation_id},
+        "data": {**_NO_IDENTIFIERS, **row.data, "correlation_id": row.correlation_id},
     }

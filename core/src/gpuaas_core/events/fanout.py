@@ -1,14 +1,13 @@
-"""The position and the lease of event forwarding: rows, so that they survive the process and one replica forwards at a
-time.
-"""
+"""Position and lease of event forwarding, stored as rows, so that they survive the process and one replica forwards
+at a time."""
 
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, update
 
+from ..counters.reads import COUNTERS
 from ..kit.db import insert_into
 from .fanout_tables import fanout_lease, fanout_positions
-from .tables import event_heads
 
 LEASE_MS = 15_000
 _THE_ONE = "fanout"
@@ -22,7 +21,7 @@ class Waiting:
 
 
 def take_lease(tx: Connection, holder: str, now: int) -> bool:
-    """Take the lease: ours, free, or expired."""
+    """Take the lease if it is free, expired or held by this replica."""
     values = {"name": _THE_ONE, "holder": holder, "expires_at": now + LEASE_MS}
     lease = fanout_lease.c
     free = (lease.holder == holder) | (lease.expires_at < now)
@@ -33,15 +32,15 @@ def take_lease(tx: Connection, holder: str, now: int) -> bool:
 
 
 def waiting(tx: Connection) -> list[Waiting]:
-    """Streams with events that were not forwarded yet."""
+    """Return the tenants with events that were not forwarded yet."""
     position = func.coalesce(fanout_positions.c.sequence, 0)
-    joined = event_heads.outerjoin(fanout_positions, fanout_positions.c.tenant_id == event_heads.c.tenant_id)
-    query = select(event_heads.c.tenant_id, position, event_heads.c.sequence).select_from(joined)
-    return [Waiting(*row) for row in tx.execute(query.where(event_heads.c.sequence > position))]
+    joined = COUNTERS.outerjoin(fanout_positions, fanout_positions.c.tenant_id == COUNTERS.c.tenant_id)
+    query = select(COUNTERS.c.tenant_id, position, COUNTERS.c.sequence).select_from(joined)
+    return [Waiting(*row) for row in tx.execute(query.where(COUNTERS.c.sequence > position))]
 
 
 def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) -> bool:
-    """Store the position, unless another replica has the lease. Only forward."""
+    """Store the position, only forward. Return False if another replica has the lease."""
     if not take_lease(tx, holder, now):
         return False
     known = insert_into(tx, fanout_positions).values(tenant_id=tenant_id, sequence=sequence)
@@ -52,6 +51,6 @@ def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) 
 
 
 def lag(tx: Connection, now: int) -> int:
-    """Events that wait for the broker; 0 while forwarding is off."""
+    """Return how many events wait for the broker; 0 while forwarding is off."""
     alive = select(fanout_lease.c.name).where(fanout_lease.c.expires_at >= now)
     return sum(stream.head - stream.position for stream in waiting(tx)) if tx.execute(alive).first() else 0

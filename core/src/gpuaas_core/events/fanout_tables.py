@@ -1,4 +1,4 @@
-"""How far each tenant's events were forwarded to a broker, and which replica forwards them."""
+"""Tables of event forwarding: the position of each tenant, and the replica that has the lease."""
 
 from sqlalchemy import BigInteger, Column, String, Table
 

@@ -1,4 +1,4 @@
-"""Routes: events (list, long poll, SSE) and audit rows."""
+"""HTTP routes for events (list, long poll, SSE)."""
 
 from typing import Annotated, Any
 
@@ -54,7 +54,7 @@ async def list_tenant_events(
 async def list_project_events(
     call: Caller, project_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0, subject: Subject = None
 ) -> EventList:
-    """Only this project's events: the tenant's sequence numbers then have gaps."""
+    """List the events of this project only. The sequence numbers are those of the tenant, so they have gaps."""
     return await _list(call, after, limit, wait_s, subject)
 
 

@@ -1,20 +1,19 @@
-"""The `data` of each event type: tables shared by the AsyncAPI document, the reference page and a test.
+"""The `data` fields of each event type, as tables for the AsyncAPI document, the reference page and a test.
 
 A family is a prefix of types; the longest match counts. A field with a question mark is optional. A family lists what
 readers may rely on: fields may be added, none of these is removed.
 """
 
-from typing import Any
-
+from ..kit.json_types import Json
 from .event_log import IDENTIFIERS
 
-TEXT: dict[str, Any] = {"type": "string"}
-MAYBE: dict[str, Any] = {"type": ["string", "null"]}
-WHOLE: dict[str, Any] = {"type": "integer", "minimum": 0}
-MAYBE_WHOLE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0}
-MAYBE_OBJECT: dict[str, Any] = {"type": ["object", "null"]}
-NAMES: dict[str, Any] = {"type": "array", "items": TEXT}
-ERROR: dict[str, Any] = {
+TEXT: Json = {"type": "string"}
+MAYBE: Json = {"type": ["string", "null"]}
+WHOLE: Json = {"type": "integer", "minimum": 0}
+MAYBE_WHOLE: Json = {"type": ["integer", "null"], "minimum": 0}
+MAYBE_OBJECT: Json = {"type": ["object", "null"]}
+NAMES: Json = {"type": "array", "items": TEXT}
+ERROR: Json = {
     "type": "object",
     "required": ["code", "message", "way_out"],
     "properties": {"code": TEXT, "message": TEXT, "way_out": TEXT, "retryable": {"type": "boolean"}},
@@ -32,7 +31,7 @@ SHARED: dict[str, str] = {
     "runtime_backend": "what the instance runs on",
 }
 
-FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+FIELDS: dict[str, tuple[Json, str]] = {
     "address": (TEXT, "the node's address"),
     "artifact_id": (TEXT, "the artifact"),
     "artifact_version": (TEXT, "the artifact's version"),
@@ -182,7 +181,7 @@ ABOUT_AN_APP = "apps."
 
 
 class Undescribed(Exception):
-    """An event type of no family: describe it in events/shapes.py."""
+    """An event type that belongs to no family. Describe it in events/shapes.py."""
 
 
 def family(type: str) -> str:
@@ -193,12 +192,12 @@ def family(type: str) -> str:
 
 
 def fields(start: str) -> dict[str, bool]:
-    """The fields of a family, and whether each is required."""
+    """Return the fields of a family, and whether each is required."""
     return {word.rstrip("?"): not word.endswith("?") for word in FAMILIES[start][1].split()}
 
 
-def data_schema(start: str) -> dict[str, Any]:
-    known = {name: TEXT if _always(start, name) else MAYBE for name in IDENTIFIERS}
+def data_schema(start: str) -> Json:
+    known: dict[str, Json] = {name: TEXT if _always(start, name) else MAYBE for name in IDENTIFIERS}
     own = fields(start)
     known |= {name: FIELDS[name][0] for name in own}
     required = [*IDENTIFIERS, *(name for name, always in own.items() if always)]
@@ -206,5 +205,5 @@ def data_schema(start: str) -> dict[str, Any]:
 
 
 def _always(start: str, name: str) -> bool:
-    """Identifiers that are never null here."""
+    """Whether the field is an identifier that is never null in this family."""
     return name == "correlation_id" or start.startswith(ABOUT_AN_APP)

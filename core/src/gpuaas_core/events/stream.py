@@ -1,65 +1,110 @@
-"""The event stream: everything after a sequence, in order, without gaps, until the reader disconnects or loses access.
+"""The event stream: all events after a sequence, in order and without gaps, until the reader disconnects or loses
+access.
 
-The rows are the record, so a stream polls the table; wake-ups make it fast, not correct. Events
-are read together with the reader's permission, in one transaction: events created after a session, a key or a role
-ended are not delivered. The end itself sends a notification, and the stream closes.
+The rows are the record; wake-ups only make a stream fast. All streams of a tenant in this process share one reader
+(`feed.py`), and each filters by its caller's permissions. Events created after a session, key or role ended are not
+delivered: the feed returns the counter of rights changes with its events, and a stream whose caller was authorized
+before that count authorizes it again first. The loss of a right also sends a notification, and the stream closes.
 """
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
-from ..authz.context import Context
+from ..counters import rights
 from ..http.call import SOON_S, Call
 from ..kit.problems import Problem
 from . import event_log
+from .feed import BATCH, Feed, SharedEvent, event_topic
 
 PING_S = 15.0
-RECHECK_MS = 30_000  # only where a wake-up was lost
-BATCH = 200
+RECHECK_MS = 30_000  # where a right is lent, which may run out without a change of rights; else ten times as long
 
 
 async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str]:
-    clock, wakeups = call.platform.clock, call.platform.wakeups
-    epoch = await call.read(lambda ctx: event_log.store_epoch(ctx.tx))
-    pinged = checked = clock()
-    heard = wakeups.sequence
-    yield "retry: 1000\n\n"
-    while not await call.request.is_disconnected():
-        if _due(call, checked, heard):
-            checked = clock()
-            call.check_again()
-        heard = wakeups.sequence
-        try:
-            batch = await _next(call, tenant_id, sequence)
-        except Problem:
-            return
-        for event in batch:
-            sequence = event["sequence"]
-            yield f"id: {epoch}.{sequence}\nevent: {event['type']}\ndata: {json.dumps(event)}\n\n"
-        if batch:
-            pinged = clock()
-            continue
-        if clock() - pinged >= PING_S * 1000:
-            pinged = clock()
-            yield f": at {sequence}\n\n"
-        await wakeups.wait(f"events:{tenant_id}", *call.rights_topics, timeout_s=_longest(call), since=heard)
+    platform = call.platform
+    make = lambda: Feed(platform.db, platform.wakeups, platform.clock, tenant_id)  # noqa: E731
+    with platform.feeds.followed(tenant_id, make) as feed:
+        async for text in _Stream(call, feed, tenant_id, sequence).texts():
+            yield text
 
 
-def _longest(call: Call) -> float:
-    """Until the next ping, or until the session runs out by itself."""
-    ends_at = call.principal.session_ends_at
-    return PING_S if ends_at is None else min(PING_S, max(ends_at - call.platform.clock(), 0) / 1000 + SOON_S)
+class _Stream:
+    def __init__(self, call: Call, feed: Feed, tenant_id: str, sequence: int) -> None:
+        self.call, self.feed, self.tenant_id = call, feed, tenant_id
+        self.position: int = sequence
+        self.clock, self.wakeups = call.platform.clock, call.platform.wakeups
+        self.checked = 0  # when the caller was last checked
+        self.rights = 0  # how often rights had changed then
 
+    async def texts(self) -> AsyncIterator[str]:
+        epoch = await self.call.read(lambda ctx: event_log.store_epoch(ctx.tx))
+        pinged, heard = self.clock(), self.wakeups.sequence
+        looked = pinged  # when the connection was last checked, which costs more than sending an event
+        yield "retry: 1000\n\n"
+        while True:
+            if self.clock() - looked >= PING_S * 1000:
+                if await self.call.request.is_disconnected():
+                    return
+                looked = self.clock()
+            due, heard = self._check_due(heard), self.wakeups.sequence
+            try:
+                if due:
+                    await self._check()
+                batch = await self._next()
+            except Problem:
+                return
+            if batch:
+                pinged = self.clock()
+                yield "".join([f"id: {epoch}.{event.sequence}\n{event.text}" for event in batch])  # sent at once
+            if self.feed.position is None or self.position < self.feed.position:
+                continue
+            if self.clock() - pinged >= PING_S * 1000:
+                pinged = self.clock()
+                yield f": at {self.position}\n\n"
+            topics = event_topic(self.tenant_id), *self.call.rights_topics
+            await self.wakeups.wait(*topics, timeout_s=self._longest(), since=heard)
 
-def _due(call: Call, checked: int, heard: int) -> bool:
-    now, ends_at = call.platform.clock(), call.principal.session_ends_at
-    over = ends_at is not None and ends_at <= now
-    return over or now - checked > RECHECK_MS or call.platform.wakeups.notified_since(call.rights_topics, heard)
+    async def _next(self) -> list[SharedEvent]:
+        """Return the next events that the caller may see, and move the position past the others."""
+        await self.feed.refresh()
+        found = self.feed.after(self.position)
+        if found is None:
+            return await self._next_rows()
+        mine = [event for event in found if self._is_mine(event)]
+        if self.feed.rights > self.rights or (mine and self.call.via):
+            await self._check()
+        self.position = found[-1].sequence if found else self.position
+        return mine
 
+    async def _next_rows(self) -> list[SharedEvent]:
+        """Read events that are older than the feed from the database, with the caller's rights, in one transaction."""
+        start, known, project_id = self.position, self.feed.position or 0, self.call.scope.project_id
+        self.call.check_again()
+        rows = await self.call.read(
+            lambda ctx: event_log.rows_after(ctx.tx, self.tenant_id, start, project_id=project_id, limit=BATCH)
+        )
+        self.position = rows[-1].sequence if rows else start
+        if len(rows) < BATCH:  # there was no other up to where the feed was before this read
+            self.position = max(self.position, known)
+        return [SharedEvent.of(row) for row in rows]
 
-async def _next(call: Call, tenant_id: str, sequence: int) -> list[dict[str, Any]]:
-    def read(ctx: Context) -> list[dict[str, Any]]:
-        return event_log.after(ctx.tx, tenant_id, sequence, project_id=ctx.scope.project_id, limit=BATCH)
+    def _is_mine(self, event: SharedEvent) -> bool:
+        project_id = self.call.scope.project_id
+        return project_id is None or event.project_id == project_id
 
-    return await call.read(read, deliver=True)
+    async def _check(self) -> None:
+        """Authenticate and authorize the caller again; raise an error if that fails."""
+        self.call.check_again()
+        now = self.clock()
+        self.rights = await self.call.read(lambda ctx: rights.changes(ctx.tx))
+        self.checked = now
+
+    def _check_due(self, heard: int) -> bool:
+        now, ends_at = self.clock(), self.call.principal.session_ends_at
+        over = ends_at is not None and ends_at <= now
+        longest = RECHECK_MS if self.call.via else 10 * RECHECK_MS
+        return over or now - self.checked > longest or self.wakeups.notified_since(self.call.rights_topics, heard)
+
+    def _longest(self) -> float:
+        """Return how long to wait: until the next ping, or until the session expires."""
+        ends_at = self.call.principal.session_ends_at
+        return PING_S if ends_at is None else min(PING_S, max(ends_at - self.clock(), 0) / 1000 + SOON_S)

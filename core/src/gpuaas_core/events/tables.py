@@ -1,21 +1,8 @@
-"""Tables of events, and the heads of the sequences of events and audit rows of each tenant."""
+"""Table of events."""
 
 from sqlalchemy import JSON, BigInteger, Column, Index, String, Table, UniqueConstraint
 
 from ..kit.db import metadata
-
-GENESIS = "0" * 64  # the hash before the first audit row
-
-
-event_heads = Table(
-    "event_heads",
-    metadata,
-    Column("tenant_id", String(40), primary_key=True),
-    Column("sequence", BigInteger, nullable=False),
-    Column("audit_sequence", BigInteger, nullable=False, server_default="0"),
-    Column("audit_hash", String(64), nullable=False, server_default=GENESIS),
-    Column("audit_anchored", BigInteger, nullable=False, server_default="0"),  # of the newest checkpoint
-)
 
 events = Table(
     "events",

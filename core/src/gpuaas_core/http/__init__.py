@@ -1,1 +1,2 @@
-"""Between HTTP and the rooms: verify the caller, open one transaction, detect repeats, answer in one format."""
+"""The HTTP edge between clients and rooms: verifies callers, opens one transaction per request, replays repeated
+requests and formats answers."""

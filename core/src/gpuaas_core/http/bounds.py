@@ -1,19 +1,19 @@
-"""Limits request bodies to 1 MiB: by their announced length, and while they arrive. Routes for pushed content
-declare a larger limit.
+"""Middleware that limits request bodies to 1 MiB, by their announced length and while they arrive.
 
-Outermost but for the correlation id, so that a flood costs no database access.
+Routes that receive content (artifacts) declare a larger limit. Only the correlation id is handled before this
+middleware, so that a flood of large requests costs no database access.
 """
 
 import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..kit.problems import BodyTooLarge
 from .problems import answer
+from .request_log import header_of
 
 MOST_BYTES = 1024 * 1024
 
@@ -26,15 +26,15 @@ class Wider:
 
 
 class Bounded:
-    def __init__(self, app: Any, wider: Sequence[Wider] = ()) -> None:
+    def __init__(self, app: ASGIApp, wider: Sequence[Wider] = ()) -> None:
         self.app, self.wider = app, wider
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         most = self._most(scope["method"], scope["path"])
-        announced = Headers(scope=scope).get("content-length", "0")
+        announced = header_of(scope, b"content-length") or "0"
         if announced.isascii() and announced.isdigit() and int(announced[:20]) > most:
             await _refuse(most, scope, receive, send)
             return
@@ -46,9 +46,9 @@ class Bounded:
 
 
 class _Counting:
-    """Counts received bytes. Beyond the limit, the application's response is replaced by the error."""
+    """Counts the received bytes of one request, and answers with an error once they exceed the limit."""
 
-    def __init__(self, app: Any, most: int, scope: Any, receive: Any, send: Any) -> None:
+    def __init__(self, app: ASGIApp, most: int, scope: Scope, receive: Receive, send: Send) -> None:
         self.app, self.most, self.scope, self._receive, self._send = app, most, scope, receive, send
         self.seen, self.begun = 0, False
 
@@ -58,7 +58,7 @@ class _Counting:
         if self.seen > self.most and not self.begun:
             await _refuse(self.most, self.scope, self._receive, self._send)
 
-    async def receive(self) -> Any:
+    async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self.seen += len(message.get("body", b""))
@@ -66,14 +66,14 @@ class _Counting:
                 raise _too_large(self.most)
         return message
 
-    async def send(self, message: Any) -> None:
+    async def send(self, message: Message) -> None:
         if self.seen > self.most and not self.begun:
             return
         self.begun = True
         await self._send(message)
 
 
-async def _refuse(most: int, scope: Any, receive: Any, send: Any) -> None:
+async def _refuse(most: int, scope: Scope, receive: Receive, send: Send) -> None:
     await answer(_too_large(most), {"Connection": "close"})(scope, receive, send)
 
 

@@ -1,4 +1,5 @@
-"""One HTTP request after its caller was verified. Routes receive a `Caller`; nothing else uses HTTP.
+"""One HTTP request after its caller was verified. Routes receive it as `Caller`; services and other layers never see
+HTTP.
 
 Order of checks, by contract: authenticate, authorize, replay, (validate), execute. A write is one transaction that
 contains the change, its events, its audit row and the stored answer for repeats.
@@ -8,7 +9,8 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from types import UnionType
+from typing import Annotated, TypedDict, TypeVar
 
 from fastapi import Depends, Request, Response
 from fastapi.params import Depends as DependsParam
@@ -16,58 +18,86 @@ from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from ..audit import audit_log
+from ..audit.checkpoints import Checkpoints
 from ..authz.context import Context, Denied, Unauthenticated, rights_topic
-from ..authz.evaluate import Grant, Principal, Scope
+from ..authz.evaluate import Deny, Grant, Principal, Scope
+from ..authz.ids import PrincipalId
+from ..authz.rules import ScopeAndRules
+from ..events.feed import Feeds
 from ..idempotency import requests
-from ..kit.clock import Clock
-from ..kit.correlation import Correlation, current
+from ..kit.clock import DEFAULTS, Clock, Durations
+from ..kit.correlation import Correlation, Ids, current
 from ..kit.db import Database
-from ..kit.problems import UNSEEN, NotFound
+from ..kit.json_types import Json, JsonValue
+from ..kit.latest import Latest
+from ..kit.problems import UNSEEN, NotFound, Problem
+from ..kit.vault import Vault
 from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from . import console
 from .request_log import seen_in
+from .services import Services
 from .strangers import Strangers
 
 T = TypeVar("T")
-ANONYMOUS = Principal("anonymous", "anonymous", "anonymous")
+ANONYMOUS = Principal(PrincipalId("anonymous"), "anonymous", "anonymous")
+V = TypeVar("V", bound=BaseModel)
+Answer = dict[str, JsonValue]
+Finish = Callable[[Answer], Json]
 PUBLIC = "public"
 READING = ("GET", "HEAD")
 RESOURCE = re.compile(r"[A-Za-z0-9._:-]{1,80}")  # the form of a resource id in an audit row
 KEYLESS = "x-without-idempotency-key"
+VERIFIED = "gpuaas.verified"  # in the scope of a request: its caller was authenticated and authorized
 SOON_S = 0.05  # margin after an awaited time, so that the clock has passed it
 REACHABLE = "reachable"  # a scope: wherever the caller holds the key; the room finds those scopes
 
 
+class Marks(TypedDict):
+    """OpenAPI extensions of a route: the required permission (`x-permission`) and its scope (`x-scope`)."""
+
+    openapi_extra: dict[str, JsonValue]
+
+
+class Returns(TypedDict):
+    """The response model of a route whose function returns a plain `Response`."""
+
+    response_model: type[BaseModel] | UnionType
+
+
 @dataclass
 class Platform:
-    """What the edge needs from the rooms; assembled by `api/`."""
+    """The database, clock, authenticator and scope readers that every request uses; assembled by `api/`."""
 
     db: Database
-    vault: Any
+    vault: Vault
     wakeups: Wakeups
     clock: Clock
-    authenticate: Callable[..., Principal]  # of a transaction, a token and a moment; `lent`: with what is lent to it
-    scopes: dict[str, Callable[[Connection, str], Scope]]
-    checkpoints: Any = None  # of the audit chains; None when only the routes are inspected
+    authenticate: Callable[[Connection, str, int], Principal]  # by token and moment, without what is lent to it
+    lend: Callable[[Connection, Principal, int, Scope], Principal]  # the same principal with what is lent to it there
+    scopes: dict[str, Callable[[Connection, str], ScopeAndRules]]  # with the deny rules that apply there
+    checkpoints: Checkpoints | None = None  # of the audit chains; None when only the routes are inspected
     renewals: console.Renewals | None = None  # of console sessions
-    issuers: Any = None  # of OpenID providers
-    artifacts: Any = None  # the artifact store, and the reader of artifact sources
-    suspicion: Any = None  # called when a former key of a node is presented
+    services: Services = field(default_factory=Services)
+    suspicion: Callable[[Context, Problem, str], None] | None = None  # called when a former key of a node is presented
     public_url: str = ""  # the platform's address for people and browsers
     owner_of: Callable[[Connection, str], Scope | None] | None = None  # the scope of the resource with this id
     strangers: Strangers = field(default_factory=Strangers)
+    feeds: Feeds = field(default_factory=Feeds)  # of open event streams
+    contacts: Latest[tuple[int, int]] = field(default_factory=Latest[tuple[int, int]])  # by node: last seen, next due
+    durations: Durations = DEFAULTS
 
 
-def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> dict[str, Any]:
-    """A route's permission key, and which path parameter is its scope.
+def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> Marks:
+    """Declare the permission key of a route, and which path parameter is the scope it is checked in.
 
     `keyed=False`: an external protocol without Idempotency-Key, whose body the route parses itself.
     """
-    return {"openapi_extra": {"x-permission": key, "x-scope": scope} | ({} if keyed else {KEYLESS: True})}
+    marks: dict[str, JsonValue] = {"x-permission": key, "x-scope": scope}
+    return {"openapi_extra": marks if keyed else {**marks, KEYLESS: True}}
 
 
-def public() -> dict[str, Any]:
+def public() -> Marks:
     return needs(PUBLIC, "none")
 
 
@@ -84,8 +114,9 @@ class Call:
         self.via: Grant | None = None  # the delegation or break-glass that grants the permission
         self.reason = ""
         self.now = self.platform.clock()
-        self.body: Any = None
+        self.body: JsonValue = None
         self.heard = 0
+        self._token: str | None = None
         self._admitted = self._told_owner = False
         self._recheck = False  # the next read also authenticates and authorizes, in its own transaction
         self.seen = seen_in(request.scope)
@@ -93,11 +124,16 @@ class Call:
             self.seen.route, self.seen.permission = request.scope["route"].path, self.permission
 
     @property
-    def vault(self) -> Any:
+    def vault(self) -> Vault:
         return self.platform.vault
 
     @property
     def token(self) -> str:
+        if self._token is None:
+            self._token = self._sent_token()
+        return self._token
+
+    def _sent_token(self) -> str:
         header = self.request.headers.get("authorization")
         if header is None and (cookie := console.cookie_token(self.request)):
             return cookie
@@ -107,14 +143,28 @@ class Call:
         return token
 
     async def admit(self) -> None:
-        """Authenticate and authorize before the body is parsed; a refusal is recorded in a transaction of its own."""
+        """Authenticate and authorize the caller before the body is parsed. A refusal is audited in a transaction of
+        its own."""
         if self.permission == PUBLIC:
             return
         token = self.token
         await self._recorded(self.platform.db.read(lambda tx: self._admit(tx, token)))
 
+    async def verified_by_reading(self, work: Awaitable[Response]) -> Response:
+        """Let the first `read` of a handler authenticate and authorize the caller, in its own transaction."""
+        self._recheck = self.permission != PUBLIC
+        try:
+            response = await work
+        finally:
+            if self._admitted:
+                await self.note_visit()
+        if self._recheck:
+            raise RuntimeError(f"{self.request.url.path} was answered without a read that verifies its caller.")
+        return response
+
     async def note_visit(self) -> None:
-        """Once per request, even if it is a stream that is admitted repeatedly."""
+        """Audit a read under break-glass or a delegation and renew a console session; called once per request, also
+        for streams."""
         if self.via and self.request.method == "GET":
             await self.platform.db.write(lambda tx: self.context(tx).flush())
         renewals = self.platform.renewals
@@ -134,7 +184,8 @@ class Call:
 
     @property
     def keyed(self) -> bool:
-        """Where a precondition already guards a request, an Idempotency-Key is optional (a lost answer is repeated)."""
+        """Whether the request has an Idempotency-Key. It is optional where a precondition (If-Match) already guards
+        the request."""
         return "idempotency-key" in self.request.headers
 
     async def wait(self, topic: str, seconds: float, *, due_at: int | None = None) -> None:
@@ -154,7 +205,7 @@ class Call:
 
     @property
     def rights_topics(self) -> list[str]:
-        """Topics notified when the caller's rights may have changed: of itself, its delegators and this scope."""
+        """Wake-up topics for changes of rights: of the caller, of the caller's delegators and of this scope."""
         lenders = [grant.lender.id for grant in self.principal.grants]
         return [rights_topic(id) for id in {self.principal.id, *lenders, *(place[1] for place in self.scope.chain)}]
 
@@ -167,36 +218,39 @@ class Call:
 
     def _admit(self, tx: Connection, token: str) -> None:
         anywhere = self._scope_kind == REACHABLE
-        self.principal = self.platform.authenticate(tx, token, self.now, lent=not anywhere)
+        self.principal = self.platform.authenticate(tx, token, self.now)
         if token.startswith(console.PREFIX):
             console.check(self.request, self.vault, self.platform.public_url, token)
         if any("\0" in str(part) for part in self.request.path_params.values()):
             raise NotFound(UNSEEN)  # such a name cannot be stored, and PostgreSQL cannot even query it
         if self.seen:
             self.seen.principal_id = self.principal.id
+        denies: list[Deny] | None = None
         if self._scope_kind in self.platform.scopes:
             place = self.request.path_params[f"{self._scope_kind}_id"]
-            self.scope = self.platform.scopes[self._scope_kind](tx, place)
-        ctx = self.context(tx)
+            self.scope, denies = self.platform.scopes[self._scope_kind](tx, place)
         if anywhere:  # the room asks for the key where it finds something
-            self._admitted = True
+            self._admitted = self.request.scope[VERIFIED] = True
             return
+        self.principal = self.platform.lend(tx, self.principal, self.now, self.scope)
+        ctx = self.context(tx)
         try:
-            ctx.allow(self.permission)
+            ctx.allow(self.permission, denies=denies)
         finally:
             self.via, self.reason = ctx.via, ctx.reason
-        self._admitted = True
+        self._admitted = self.request.scope[VERIFIED] = True
         self._show_scope()
 
     def _show_scope(self) -> None:
-        """Only once the scope is known to be visible: a log line must not tell its owner of a stranger's guess."""
+        """Add tenant and project to the request log. Called only for visible scopes: a tenant must not see guesses
+        of strangers."""
         if self.seen:
             self.seen.tenant_id, self.seen.project_id = self.scope.tenant_id, self.scope.project_id
 
     def _record_denial(self, tx: Connection, reason: str) -> None:
         self._show_scope()
         entry = self.context(tx).entry("denied", reason)
-        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        ids: Ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         audit_log.append(tx, entry, now=self.now, **ids)
 
     def context(self, tx: Connection) -> Context:
@@ -209,10 +263,14 @@ class Call:
             self.now,
             reason=self.reason,
             via=self.via,
+            durations=self.platform.durations,
         )
 
     async def read(self, fn: Callable[[Context], T], *, deliver: bool = False) -> T:
-        """`deliver`: long after the request was admitted. A result is returned only to a caller who may see it now."""
+        """Run `fn` in a read transaction and return its result.
+
+        `deliver`: authorize the caller again before a result is returned, for requests that have waited a long time.
+        """
         self.heard = self.platform.wakeups.sequence  # notifications during this read must not be missed
 
         def transaction(tx: Connection) -> T:
@@ -229,17 +287,19 @@ class Call:
 
     async def write(
         self,
-        fn: Callable[[Context], BaseModel | None],
+        fn: Callable[[Context], V | None],
         *,
         status: int = 200,
-        location: Callable[[Any], str] | None = None,
-        finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        location: Callable[[V], str] | None = None,
+        finish: Finish | None = None,
         repeats: bool = True,
         audited: bool = True,
     ) -> Response:
-        """`repeats=False`: idempotent, so no answer is stored. `finish` adds what must not be stored.
+        """Run `fn` in one write transaction, with its events, its audit row and the stored answer, and return the
+        response.
 
-        An answer without content ("no work") is not stored either: a repeated request may get another.
+        `repeats=False`: the request is idempotent, so no answer is stored. `finish` adds secrets that must not be
+        stored. An answer without content ("no work") is never stored, because a repeated request may find work.
         """
         key = self._request_key() if repeats else None
         topics: set[str] = set()
@@ -273,7 +333,8 @@ class Call:
         return answer.response(finish)
 
     async def _recorded(self, work: Awaitable[T]) -> T:
-        """A refusal rolls back its transaction, so its audit row gets one of its own."""
+        """Await the transaction. If it was refused and therefore rolled back, audit the refusal in a transaction of
+        its own."""
         try:
             return await work
         except Denied as refusal:
@@ -284,7 +345,7 @@ class Call:
             raise
 
     def _tell_owner_later(self) -> None:
-        """A change of a resource the caller may not see: if it exists, its owner's trail records the attempt."""
+        """Schedule an audit row for the owner of a resource that the caller tried to change but may not see."""
         changes = self.principal is not ANONYMOUS and self.request.method not in READING
         if changes and self.seen and not self._told_owner:
             self._told_owner = True
@@ -299,14 +360,22 @@ class Call:
             return
         named = [str(part) for part in self.request.path_params.values()]
         aimed_at = named[-1] if named and RESOURCE.fullmatch(named[-1]) else None
-        who = {"actor_id": self.principal.id, "actor_kind": self.principal.kind, "permission": self.permission}
-        place = {"tenant_id": where.tenant_id, "project_id": where.project_id, "resource_id": aimed_at}
-        entry = audit_log.Entry(**who, **place, outcome="denied", reason=reason)
-        ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
+        entry = audit_log.Entry(
+            actor_id=self.principal.id,
+            actor_kind=self.principal.kind,
+            permission=self.permission,
+            outcome="denied",
+            reason=reason,
+            tenant_id=where.tenant_id,
+            project_id=where.project_id,
+            resource_id=aimed_at,
+        )
+        ids: Ids = {"correlation_id": self.correlation.correlation_id, "trace_id": self.correlation.trace_id}
         await self.platform.db.write(lambda tx: audit_log.append(tx, entry, now=self.now, **ids))
 
     def _aimed_at(self, tx: Connection) -> Scope | None:
-        """The scope in the path; or, if the caller sees that, the first resource of the path in another scope."""
+        """Return the scope that the request aimed at: the one in the path, or that of the first resource outside of
+        it."""
         if not self._admitted:
             return self.scope
         find = self.platform.owner_of
@@ -321,7 +390,8 @@ class Call:
         )
 
     def check_key(self) -> str:
-        """Required wherever the contract says so, also where a repeat is harmless: one rule for all."""
+        """Return the Idempotency-Key, or raise an error. Every POST needs a key, also where repeating it would be
+        harmless."""
         key = self.request.headers.get("idempotency-key", "")
         if not re.fullmatch(requests.KEY_PATTERN, key):
             raise requests.KeyMissing("This request needs an Idempotency-Key header.")
@@ -348,7 +418,7 @@ class _Answer:
     location: str | None = None
     replayed: bool = False
 
-    def response(self, finish: Callable[[dict[str, Any]], dict[str, Any]] | None) -> Response:
+    def response(self, finish: Finish | None) -> Response:
         headers = {"Location": self.location} if self.location else {}
         if self.replayed:
             headers["Idempotency-Replayed"] = "true"
@@ -359,7 +429,7 @@ class _Answer:
         return Response(body or None, self.status, headers, media)
 
 
-def _answer(result: BaseModel | None, status: int, location: Callable[[Any], str] | None) -> _Answer:
+def _answer(result: V | None, status: int, location: Callable[[V], str] | None) -> _Answer:
     if result is None:
         return _Answer(204, "")
     return _Answer(status, result.model_dump_json(), location(result) if location else None)
@@ -373,5 +443,25 @@ async def _call(request: Request) -> Call:
     return call
 
 
+async def _polling(request: Request) -> Call:
+    call = Call(request)
+    call.check_again()
+    try:
+        await call.read_body()
+    except Problem:
+        await call.admit()
+        raise
+    return call
+
+
+async def verify(request: Request) -> None:
+    """Authenticate and authorize the caller of a request that was rejected before its handler did so."""
+    if VERIFIED not in request.scope:
+        await Call(request).admit()
+
+
 Verified: DependsParam = Depends(_call)
 Caller = Annotated[Call, Verified]
+# A machine that polls. The first `call.read` of the handler verifies it, in the same transaction, so an idle poll needs
+# one. Nothing may be done or noted before that read.
+Poller = Annotated[Call, Depends(_polling)]

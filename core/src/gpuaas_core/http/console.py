@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from fastapi import Request, Response
@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from ..kit.correlation import current
 from ..kit.problems import Problem
+from ..kit.vault import Vault
 from .request_log import seen_in
 
 PREFIX = "gpc_"  # console tokens are not valid as bearer tokens, nor the other way round
@@ -39,7 +40,7 @@ class CsrfOriginRefused(Problem):
 
 
 class Renewals:
-    """An idle session expires; one in use is renewed, at most once a minute per core."""
+    """Extends console sessions in use, at most once a minute per session and core process. Idle sessions expire."""
 
     def __init__(self, renew: Callable[[Connection, str, int], None]) -> None:
         self.renew = renew
@@ -56,7 +57,7 @@ class Renewals:
 
 
 def plain(request: Request) -> bool:
-    """Plain http is allowed only on loopback; everywhere else the cookie is Secure."""
+    """Whether the request uses plain http to a loopback address. Everywhere else the session cookie is Secure."""
     return request.url.scheme == "http" and request.url.hostname in LOOPBACK
 
 
@@ -69,11 +70,11 @@ def cookie_token(request: Request) -> str | None:
     return token if token.startswith(PREFIX) else None
 
 
-def csrf_token(vault: Any, token: str) -> str:
+def csrf_token(vault: Vault, token: str) -> str:
     return vault.mac(f"csrf:{token}")
 
 
-def give(response: Response, request: Request, vault: Any, token: str, lives_s: int) -> None:
+def give(response: Response, request: Request, vault: Vault, token: str, lives_s: int) -> None:
     set_cookie(response, request, "session", token, lives_s)
     set_cookie(response, request, "csrf", csrf_token(vault, token), lives_s, script=True, same_site="strict")
 
@@ -91,7 +92,7 @@ def set_cookie(
     lives_s: int,
     *,
     script: bool = False,
-    same_site: Any = "lax",
+    same_site: Literal["lax", "strict"] = "lax",
 ) -> None:
     response.set_cookie(
         cookie_name(request, what),
@@ -106,12 +107,12 @@ def set_cookie(
 
 
 def navigates(request: Request) -> bool:
-    """A navigation of a browser: the response is what the person sees."""
+    """Whether the request is a navigation of a browser, so that a person sees the response as a page."""
     return "text/html" in request.headers.get("accept", "")
 
 
 def refused(request: Request, problem: Problem) -> Response:
-    """Redirect to the sign-in page with the error in a cookie, not in the URL, where anyone could put text."""
+    """Redirect to the sign-in page, with the error in a cookie: an error in the URL could be forged by anyone."""
     correlation = current.get()
     shown = {"status": problem.status, "code": problem.code, "detail": problem.detail[:600], "way_out": problem.exit}
     shown |= {"correlation_id": correlation.correlation_id if correlation else None}
@@ -122,8 +123,8 @@ def refused(request: Request, problem: Problem) -> Response:
     return response
 
 
-def check(request: Request, vault: Any, public_url: str, token: str) -> None:
-    """Verify what a cookie does not prove: that the console itself sent the request."""
+def check(request: Request, vault: Vault, public_url: str, token: str) -> None:
+    """Check that a request with a session cookie was sent by the console: its origin and its CSRF token."""
     if request.method in SAFE:
         return
     check_origin(request, public_url, required=True)

@@ -6,41 +6,39 @@ middleware, with caching headers of their own.
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..kit.clock import Clock, system_clock
 from ..kit.correlation import correlate, current
-from .request_log import IN_SCOPE, Seen, Watcher
+from .request_log import IN_SCOPE, Seen, Watcher, header_of
 
 log = structlog.get_logger("gpuaas.request")
+_CORRELATION, _TRACE = b"x-correlation-id", b"x-trace-id"
+_FIXED = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+_MARKS = {_CORRELATION, _TRACE, *(name for name, _ in _FIXED)}
 
 
 class Correlate:
-    def __init__(self, app: Any, watchers: Sequence[Watcher] = (), clock: Clock = system_clock) -> None:
+    def __init__(self, app: ASGIApp, watchers: Sequence[Watcher] = (), clock: Clock = system_clock) -> None:
         self.app, self.watchers, self.clock = app, watchers, clock
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        ids = correlate(headers.get("x-correlation-id"), headers.get("traceparent"))
+        ids = correlate(header_of(scope, _CORRELATION), header_of(scope, b"traceparent"))
         token = current.set(ids)
-        structlog.contextvars.bind_contextvars(correlation_id=ids.correlation_id, trace_id=ids.trace_id)
         seen = scope[IN_SCOPE] = Seen(scope["method"], scope["path"], self.clock(), ids)
         started = time.perf_counter()
 
-        async def send_marked(message: Any) -> None:
+        async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 seen.status = message["status"]
-                marked = MutableHeaders(scope=message)
-                marked["X-Correlation-Id"] = ids.correlation_id
-                marked["X-Trace-Id"] = ids.trace_id
-                marked["Cache-Control"] = "no-store"
-                marked["X-Content-Type-Options"] = "nosniff"
+                sent = [header for header in message.get("headers", ()) if header[0].lower() not in _MARKS]
+                own = ((_CORRELATION, ids.correlation_id.encode()), (_TRACE, ids.trace_id.encode()), *_FIXED)
+                message = {**message, "headers": [*sent, *own]}
             await send(message)
 
         try:
@@ -50,7 +48,6 @@ class Correlate:
             log.info("request", method=seen.method, path=seen.path, status=seen.status, ms=seen.ms)
             self._tell(seen)
             await _do(seen)
-            structlog.contextvars.clear_contextvars()
             current.reset(token)
 
     def _tell(self, seen: Seen) -> None:

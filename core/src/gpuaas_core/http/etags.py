@@ -1,4 +1,5 @@
-"""Strong ETags: a change names the revision it is based on. 428 without a precondition, 412 if it has changed."""
+"""ETags and preconditions. A request to change a resource names the revision it is based on in If-Match: without it
+the answer is 428, and 412 if the resource has changed since."""
 
 import hashlib
 import json
@@ -6,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Response
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from ..kit.problems import Problem
 
@@ -27,8 +29,10 @@ class Preconditions:
         self.wanted, self.unwanted = _tags(if_match), _tags(if_none_match)
 
     def check(self, etag: str | None) -> None:
-        """`etag` of the current resource; None: it does not exist. Checked after the replay lookup, so that a lost
-        answer to an update is repeated instead of rejected.
+        """Compare the precondition with `etag`, the tag of the current resource (None if it does not exist).
+
+        Called after the lookup of repeated requests, so that a repeat of a successful update gets its answer instead of
+        412.
         """
         if self.wanted is None and self.unwanted is None:
             raise PreconditionMissing("This request needs If-Match, or If-None-Match: * to create the resource.")
@@ -43,26 +47,39 @@ Seen = Annotated[Preconditions, Depends()]
 
 
 def etag_of(view: BaseModel) -> str:
-    """A fingerprint of all fields, for resources without a revision."""
+    """Compute the ETag of a resource without a revision number: a hash of all its fields."""
     return f'"{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
 
 
-def in_halves(asked: object, view: BaseModel) -> str:
-    """For resources that also change by reports: the first half changes with what people and operations do, the second
-    with every field."""
-    first = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
-    return f'"{first}.{etag_of(view)[1:-1]}"'
+def in_halves(asked: object, shown: str) -> str:
+    """Compute a two-part ETag for a resource that also changes by reports of its controller.
+
+    The first part changes with requests and operations only (`asked`), the second part with every field (`shown`, the
+    view as JSON with an empty `etag`).
+    """
+    first = hashlib.sha256(to_json(asked)).hexdigest()[:32]
+    return f'"{first}.{hashlib.sha256(shown.encode()).hexdigest()[:32]}"'
+
+
+def tagged_json(etag: str, shown: str) -> Response:
+    """Return the view that `in_halves` computed this ETag of, with the ETag in its field and in the header.
+
+    `etag` must come before all fields whose content is chosen by users.
+    """
+    body = shown.replace('"etag":""', f'"etag":{json.dumps(etag)}', 1)
+    return Response(body, headers={"ETag": etag}, media_type="application/json")
 
 
 def of_what_was_asked(if_match: str | None, now: str) -> str | None:
-    """A tag with the same first half matches: changes by reports alone are no conflict."""
+    """Rewrite an If-Match whose first part equals that of the current tag, so that changes by reports are not a
+    conflict."""
     tags = _tags(if_match)
     half = now.partition(".")[0]
     return None if tags is None else ", ".join(now if tag.partition(".")[0] == half else tag for tag in tags)
 
 
 def tagged(answer: Response | BaseModel) -> Response:
-    """The response with its ETag: the `etag` field, or the fingerprint."""
+    """Return the response with an ETag header: the view's `etag` field, or else a hash of its fields."""
     if isinstance(answer, BaseModel):
         known = getattr(answer, "etag", None) or etag_of(answer)
         return Response(answer.model_dump_json(), headers={"ETag": _quoted(known)}, media_type="application/json")

@@ -1,25 +1,59 @@
-"""Lists: cursor pages that carry the event sequence they were read at (list, then watch, without a gap)."""
+"""Cursor pages of lists. Each page carries the event sequence at which it was read, so that a client can list, then
+watch from there without a gap."""
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar, overload
 
-from fastapi import Query, Response
-from sqlalchemy import Select
+import msgspec
+from fastapi import Query as QueryParameter
+from fastapi import Response
+from pydantic import BaseModel
+from sqlalchemy import Column
 
 from ..authz.context import Context
 from ..events.event_log import head
+from ..kit.json_types import Json
 from ..kit.paging import page_of
+from ..kit.rows import Dataclass, Query, RawRow, Statement
 from ..kit.wire import Page
 
 T = TypeVar("T")
-Limit = Annotated[int, Query(ge=1, le=200, description="items per page")]
-Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page")]
+_ENCODER = msgspec.json.Encoder()
+R = TypeVar("R", bound=Dataclass)
+Limit = Annotated[int, QueryParameter(ge=1, le=200, description="items per page")]
+Cursor = Annotated[str | None, QueryParameter(max_length=200, description="`next_cursor` of the previous page")]
+
+
+@overload
+def page(
+    ctx: Context,
+    query: Query[R],
+    id_column: Column[str],
+    limit: int,
+    cursor: str | None,
+    view: Callable[[R], T],
+    *,
+    newest_first: bool = False,
+) -> Page[T]: ...
+
+
+@overload
+def page(
+    ctx: Context,
+    query: Statement,
+    id_column: Column[str],
+    limit: int,
+    cursor: str | None,
+    view: Callable[[RawRow], T],
+    *,
+    newest_first: bool = False,
+) -> Page[T]: ...
 
 
 def page(
     ctx: Context,
-    query: Select[Any],
-    id_column: Any,
+    query: Query[R] | Statement,
+    id_column: Column[str],
     limit: int,
     cursor: str | None,
     view: Callable[[Any], T],
@@ -31,6 +65,29 @@ def page(
     return Page(items=[view(row) for row in rows], next_cursor=following, event_sequence=sequence)
 
 
-def as_response(page: Page[Any]) -> Response:
-    """For long pages of large items: serialized without a second validation."""
+def page_together(
+    ctx: Context,
+    query: Query[R],
+    id_column: Column[str],
+    limit: int,
+    cursor: str | None,
+    views: Callable[[Sequence[R]], list[T]],
+    *,
+    newest_first: bool = False,
+) -> Page[T]:
+    """Return one page of items whose views are built together: `views` receives all rows of the page at once."""
+    sequence = head(ctx.tx, ctx.scope.tenant_id) if ctx.scope.tenant_id else None
+    rows, following = page_of(ctx.tx, query, id_column, limit=limit, cursor=cursor, newest_first=newest_first)
+    return Page(items=views(rows), next_cursor=following, event_sequence=sequence)
+
+
+def encoded(page: Page[Json]) -> Response:
+    """Return a page of plain values as a response. For long lists: a model for each item would cost more than its
+    row."""
+    content = {"items": page.items, "next_cursor": page.next_cursor, "event_sequence": page.event_sequence}
+    return Response(_ENCODER.encode(content), media_type="application/json")
+
+
+def as_response(page: BaseModel) -> Response:
+    """Serialize a long page directly, without the framework's second validation."""
     return Response(page.model_dump_json(), media_type="application/json")

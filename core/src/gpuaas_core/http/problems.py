@@ -1,18 +1,18 @@
-"""Every failure is answered as one problem document, whether raised by a room, the validator, the router, or a bug."""
-
-from typing import Any
+"""Exception handlers: every failure is answered with a problem document, whether a room, the validator or the router
+raised it, or it is a bug."""
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
 from ..kit.correlation import Correlation, current
 from ..kit.problems import Internal, Invalid, MalformedBody, MethodNotAllowed, NotFound, Problem
 from ..kit.wire import PATTERNS, counted
-from .call import Call
+from .call import verify
 from .request_log import seen_in
 
 log = structlog.get_logger("gpuaas.edge")
@@ -54,13 +54,20 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _bug)
 
 
+async def response_to(request: Request, error: Exception) -> Response:
+    """Return the response to an error that no layer of the framework handles."""
+    handlers = {Problem: _problem, RequestValidationError: _validation, HTTPException: _http}
+    handler = next((handler for kind, handler in handlers.items() if isinstance(error, kind)), _bug)
+    return await handler(request, error)
+
+
 async def _problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, Problem)
     return _respond(request, error)
 
 
 def _respond(request: Request, problem: Problem, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The response, with the problem noted for request watchers."""
+    """Build the response and note the problem for the request log and metrics."""
     if seen := seen_in(request.scope):
         seen.problem = {"code": problem.code, "detail": problem.detail[:2000], "way_out": problem.exit[:2000]}
     return answer(problem, headers)
@@ -79,9 +86,13 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    failures: list[dict[str, Any]] = list(error.errors())
+    failures: list[ErrorDetails] = list(error.errors())
     if any(failure["type"] == "json_invalid" for failure in failures):
         return await _unreadable(request, "The body is not valid JSON.")
+    try:
+        await verify(request)
+    except Problem as refusal:
+        return _respond(request, refusal)
     errors = [{"pointer": _pointer(failure["loc"]), "message": _sentence(failure)} for failure in failures[:50]]
     named = ", ".join(field["pointer"] for field in errors[:3])
     verb = "is" if len(errors) == 1 else "are"
@@ -89,17 +100,16 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unreadable(request: Request, detail: str) -> JSONResponse:
-    """The framework parses a body before the caller is verified; so authenticate first, or strangers learn about
-    bodies.
-    """
+    """Answer an invalid body, but authenticate the caller first: the framework parses bodies before it verifies
+    callers."""
     try:
-        await Call(request).admit()
+        await verify(request)
     except Problem as refusal:
         return _respond(request, refusal)
     return _respond(request, MalformedBody(detail))
 
 
-def _sentence(error: dict[str, Any]) -> str:
+def _sentence(error: ErrorDetails) -> str:
     facts = error.get("ctx", {})
     if shape := PATTERNS.get(facts.get("pattern", "")):
         return f"It must be {shape}."
@@ -111,7 +121,7 @@ def _sentence(error: dict[str, Any]) -> str:
     return known.format_map(facts) if known else error["msg"]
 
 
-def _pointer(location: tuple[Any, ...]) -> str:
+def _pointer(location: tuple[int | str, ...]) -> str:
     inside = location[1:] if location[:1] == ("body",) else location
     return "/" + "/".join(str(part) for part in inside)
 
@@ -129,7 +139,7 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """All methods of the path: the framework names only those of the first matching route."""
+    """Return all HTTP methods of the path. The framework's 405 names only those of the first matching route."""
     here = request.scope["route"].path
     declared = [route.methods or () for route in iter_route_contexts(request.app.routes) if route.path == here]
     return sorted({method for methods in declared for method in methods})

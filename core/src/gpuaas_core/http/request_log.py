@@ -1,11 +1,14 @@
-"""What the edge records about one request, passed to watchers (log lines for triage, metrics) once it is answered."""
+"""Facts about one request (route, caller, scope, problem) for the request log and the metrics, passed on after the
+answer."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+
+from starlette.types import Scope
 
 from ..kit.correlation import Correlation
 
+Act = Callable[[], Awaitable[None]]
 IN_SCOPE = "gpuaas.seen"
 
 
@@ -23,11 +26,19 @@ class Seen:
     status: int = 0
     ms: float = 0.0
     problem: dict[str, str] | None = None
-    afterwards: list[Callable[[], Awaitable[None]]] = field(default_factory=list)  # run after the answer was sent
+    afterwards: list[Act] = field(default_factory=list[Act])  # run after the answer was sent
 
 
 Watcher = Callable[[Seen], None]
 
 
-def seen_in(scope: Any) -> Seen | None:
+def header_of(scope: Scope, name: bytes) -> str | None:
+    """Return the first header with this name, which is written in lower case."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return value.decode("latin-1")
+    return None
+
+
+def seen_in(scope: Scope) -> Seen | None:
     return scope.get(IN_SCOPE)

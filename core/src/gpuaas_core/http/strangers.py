@@ -1,11 +1,12 @@
-"""Changes of resources the caller may not see: answered with 404, and recorded for the tenant that owns the resource.
+"""Audit of attempts to change resources that the caller may not see: the caller gets 404, the owning tenant an audit
+row.
 
-The row names the caller's id and kind, the permission and the resource; nothing of the caller's own
-tenant. It is written after the answer was sent, so that response times do not reveal whether the resource exists.
+The row has the caller's id and kind, the permission and the resource, but nothing about the caller's own tenant. It is
+written after the answer was sent, so that response times do not reveal whether the resource exists.
 
-A trail cannot be flooded: the same caller, permission and scope leave one row a minute, whose successor counts the
-omitted ones; and all principals of one tenant together leave at most `MOST_PER_TENANT` rows a minute in one trail. Both
-are counted per core process.
+The number of rows is limited. For the same caller, permission and scope there is one row a minute; the next row states
+how many attempts were omitted. All principals of one tenant together cause at most `MOST_PER_TENANT` rows a minute in
+one trail. Both limits are counted per core process.
 """
 
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Strangers:
         self._tenants: dict[tuple[str, str], _Count] = {}
 
     def reason(self, caller: Principal, permission: str, where: Scope, now: int) -> str | None:
-        """The reason to record, or None if this attempt gets no row."""
+        """Return the reason to record for this attempt, or None if the limits allow no row for it."""
         attempt = _remembered(self._attempts, (caller.id, permission, where.id), now)
         tenant = _remembered(self._tenants, (caller.tenant_id or "", where.tenant_id or ""), now)
         if now - tenant.since >= EVERY_MS:

@@ -1,1 +1,2 @@
-"""Authorization data: principals, roles, role bindings, deny rules, delegations, break-glass, and why a caller may."""
+"""Authorization data: principals, roles, role bindings, deny rules, delegations, break-glass, and explanations of
+decisions."""

@@ -1,20 +1,21 @@
-"""Routes of break-glass, for platform administrators and for the tenants it was opened on."""
+"""HTTP routes of break-glass, for platform administrators and for the tenants concerned."""
 
 from fastapi import APIRouter, Response
 
-from ..http.call import Caller, needs
+from ..http.call import Caller, Returns, needs
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import break_glass, schemas
 from .tables import break_glass as table
 
 router = APIRouter(prefix="/v1", tags=["access"])
-_ONE = {"response_model": schemas.BreakGlassView}
+_ONE: Returns = {"response_model": schemas.BreakGlassView}
 
 
 @router.post("/platform/break-glass", status_code=201, **_ONE, **needs("platform.break_glass.open"))
 async def open_break_glass(call: Caller, body: schemas.OpenBreakGlass) -> Response:
-    """`look` starts at once; `operate` can change things and needs a second administrator. The tenant gets an event."""
+    """Open a break-glass on a tenant. `look` starts at once; `operate` can change things and needs a second
+    administrator. The tenant gets an event."""
     return await call.write(lambda ctx: break_glass.view(break_glass.open_glass(ctx, body)), status=201)
 
 
@@ -26,13 +27,13 @@ async def list_break_glass(call: Caller, limit: Limit = 50, cursor: Cursor = Non
 
 @router.post("/platform/break-glass/{break_glass_id}/approve", **_ONE, **needs("platform.break_glass.approve"))
 async def approve_break_glass(call: Caller, break_glass_id: str) -> Response:
-    """By another administrator than the one who opened it. Its time starts now."""
+    """Approve a break-glass that another administrator opened. Its time starts now."""
     return await call.write(lambda ctx: break_glass.view(break_glass.approve(ctx, break_glass_id)))
 
 
 @router.post("/platform/break-glass/{break_glass_id}/close", **_ONE, **needs("platform.break_glass.close"))
 async def close_break_glass(call: Caller, break_glass_id: str) -> Response:
-    """Access ends with the next request. The tenant gets an event."""
+    """Close a break-glass: access ends with the next request. The tenant gets an event."""
     return await call.write(lambda ctx: break_glass.view(break_glass.close(ctx, break_glass_id)))
 
 
@@ -40,6 +41,6 @@ async def close_break_glass(call: Caller, break_glass_id: str) -> Response:
 async def list_break_glass_of_tenant(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.BreakGlassView]:
-    """Which platform administrators had access to this tenant, when and why."""
+    """List which platform administrators had access to this tenant, when and why."""
     query = break_glass.list_query(tenant_id)
     return await call.read(lambda ctx: page(ctx, query, table.c.id, limit, cursor, break_glass.view))

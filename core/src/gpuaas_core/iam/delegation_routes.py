@@ -1,19 +1,22 @@
-"""Routes of the delegations into a project."""
+"""HTTP routes of the delegations into a project."""
 
 from fastapi import APIRouter, Response
 
-from ..http.call import Caller, needs
+from ..http.call import Caller, Returns, needs
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import delegations, schemas
 
 router = APIRouter(prefix="/v1/projects/{project_id}/delegations", tags=["access"])
-_ONE = {"response_model": schemas.DelegationView}
+_ONE: Returns = {"response_model": schemas.DelegationView}
 
 
 @router.post("", status_code=201, **_ONE, **needs("iam.delegation.create", "project"))
 async def create_delegation(call: Caller, project_id: str, body: schemas.CreateDelegation) -> Response:
-    """Lends permissions that the caller has here to a service account of the tenant. The caller keeps them."""
+    """Delegate permissions that the caller has in the project to a service account of the tenant.
+
+    The caller keeps them.
+    """
     return await call.write(
         lambda ctx: delegations.view(ctx, delegations.create_delegation(ctx, project_id, body)), status=201
     )
@@ -23,15 +26,16 @@ async def create_delegation(call: Caller, project_id: str, body: schemas.CreateD
 async def list_delegations(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.DelegationView]:
-    """Every delegation into this project, past ones included, and the permissions each still grants."""
+    """List every delegation into this project, including past ones, and the permissions each still grants."""
     query = delegations.delegations_into(project_id)
-    ids = query.selected_columns.id
-    return await call.read(lambda ctx: page(ctx, query, ids, limit, cursor, lambda row: delegations.view(ctx, row)))
+    return await call.read(
+        lambda ctx: page(ctx, query, delegations.DELEGATION_ID, limit, cursor, lambda row: delegations.view(ctx, row))
+    )
 
 
 @router.post("/{delegation_id}/revoke", **_ONE, **needs("iam.delegation.revoke", "project"))
 async def revoke_delegation(call: Caller, project_id: str, delegation_id: str) -> Response:
-    """The delegation grants nothing from the grantee's next request on."""
+    """Revoke a delegation, effective on the grantee's next request."""
     return await call.write(
         lambda ctx: delegations.view(ctx, delegations.revoke_delegation(ctx, project_id, delegation_id))
     )

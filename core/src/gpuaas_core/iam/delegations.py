@@ -1,13 +1,12 @@
-"""Delegations: a grantor lends a service account some of its own permissions, in one project and until a set time.
+"""Delegations: a grantor gives a service account some of its own permissions, in one project and until a set time.
 
-The grantor must have each permission when it is lent and on every use (`access/evaluate.py`): a grantor that loses a
-permission no longer lends it, from the next request on. The audit trail records both grantor and grantee.
+The grantor must have each permission when it is delegated and on every use (`authz/evaluate.py`): if the grantor loses
+a permission, the delegation loses it on the next request. The audit trail records both grantor and grantee.
 """
 
 from dataclasses import replace
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..authz.context import Context
 from ..authz.evaluate import evaluate
@@ -16,24 +15,29 @@ from ..authz.rules import rules_at
 from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
+from ..kit.rows import Query
 from ..tenancy.reads import project_scope
 from . import roles, schemas
 from .directory import find_principal
 from .errors import GrantExceedsOwn, NotLendable, PermissionUnknown
 from .principals import delegated, lender_of
+from .rows import DelegationRow
 from .tables import delegations
 
 declare(
     {
-        "tenancy.delegation.created": "Delegation created: a service account may act on behalf of the grantor.",
-        "tenancy.delegation.revoked": "Delegation revoked; it grants no permission from the next request on.",
+        "tenancy.delegation.created": "A delegation was created: a service account may act on behalf of the grantor.",
+        "tenancy.delegation.revoked": "A delegation was revoked; it grants nothing from the next request on.",
     }
 )
 
 MOST_S = 90 * 24 * 3600
+DELEGATION_ID = delegations.c.id
+_ROWS = Query(select(delegations), DelegationRow)
+_IN_PROJECT = _ROWS.where(delegations.c.project_id == bindparam("project"), delegations.c.id == bindparam("delegation"))
 
 
-def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegation) -> Row[Any]:
+def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegation) -> DelegationRow:
     keys = sorted(set(body.permissions))
     _check_keys(ctx, keys)
     _check_grantee(ctx, body.grantee_id)
@@ -58,8 +62,8 @@ def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegat
     return _one(ctx.tx, project_id, delegation_id)
 
 
-def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> Row[Any]:
-    """Effective on the grantee's next request. Revoking it again changes nothing."""
+def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> DelegationRow:
+    """Revoke a delegation, effective on the grantee's next request. Revoking it again changes nothing."""
     row = _one(ctx.tx, project_id, delegation_id)
     ctx.resource_id = delegation_id
     if row.revoked_at is None:
@@ -71,23 +75,24 @@ def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> Row[
     return _one(ctx.tx, project_id, delegation_id)
 
 
-def delegations_into(project_id: str) -> Select[Any]:
-    return select(delegations).where(delegations.c.project_id == project_id)
+def delegations_into(project_id: str) -> Query[DelegationRow]:
+    return _ROWS.where(delegations.c.project_id == project_id)
 
 
-def view(ctx: Context, row: Row[Any]) -> schemas.DelegationView:
+def view(ctx: Context, row: DelegationRow) -> schemas.DelegationView:
     facts = {"state": _state(row, ctx.now), "effective": _effective(ctx.tx, row, ctx.now)}
-    return schemas.DelegationView.model_validate(dict(row._mapping) | facts)
+    return schemas.DelegationView.model_validate(vars(row) | facts)
 
 
-def _state(row: Row[Any], now: int) -> str:
+def _state(row: DelegationRow, now: int) -> str:
     if row.revoked_at is not None:
         return "revoked"
     return "expired" if row.expires_at <= now else "active"
 
 
-def _effective(tx: Connection, row: Row[Any], now: int) -> list[str]:
-    """The permissions it grants now: without those the grantor has lost and those a deny rule denies."""
+def _effective(tx: Connection, row: DelegationRow, now: int) -> list[str]:
+    """Return the permissions that the delegation grants now, without those the grantor has lost or a deny rule
+    denies."""
     lender = lender_of(tx, row) if _state(row, now) == "active" else None
     if lender is None:
         return []
@@ -111,15 +116,15 @@ def _check_keys(ctx: Context, keys: list[str]) -> None:
 
 
 def _check_grantee(ctx: Context, account_id: str) -> None:
-    """The grantee may belong to any project of the tenant: delegations exist for that case."""
+    """Check that the grantee is a service account of the tenant, of any project."""
     row = find_principal(ctx.tx, account_id)
     here = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
     if row is None or not here or row.kind != "service_account":
         raise NotFound("There is no such service account in this tenant.")
 
 
-def _one(tx: Connection, project_id: str, delegation_id: str) -> Row[Any]:
-    row = tx.execute(delegations_into(project_id).where(delegations.c.id == delegation_id)).first()
+def _one(tx: Connection, project_id: str, delegation_id: str) -> DelegationRow:
+    row = _IN_PROJECT.first(tx, project=project_id, delegation=delegation_id)
     if row is None:
         raise NotFound("There is no such delegation in this project.")
     return row

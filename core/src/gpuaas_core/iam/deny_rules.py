@@ -3,14 +3,12 @@
 They are evaluated before role bindings, so no role overrides one. A rule takes effect on the next request.
 """
 
-from typing import Any
-
-from sqlalchemy import Row, Select, delete, insert, select
+from sqlalchemy import bindparam, delete, insert
 
 from ..authz.context import Context
 from ..authz.evaluate import PATTERN, PLATFORM, Deny, covers
 from ..authz.permissions import PERMISSIONS, UNDENIABLE
-from ..authz.rules import deny_rules
+from ..authz.rules import DENY_RULES, DenyRuleRow, deny_rules
 from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
@@ -20,13 +18,21 @@ from .errors import PermissionUnknown, Undeniable
 
 declare(
     {
-        "tenancy.deny.created": "Deny rule created: every principal loses the permissions at the scope.",
-        "tenancy.deny.removed": "Deny rule removed.",
+        "tenancy.deny.created": "A deny rule was created: every principal loses the permissions at the scope.",
+        "tenancy.deny.removed": "A deny rule was removed.",
     }
 )
 
+_d = deny_rules.c
+_BY_ID = DENY_RULES.where(_d.id == bindparam("rule"))
+_OF_PLATFORM = DENY_RULES.where(_d.scope_kind == PLATFORM[0], _d.scope_id == PLATFORM[1]).order_by(_d.id)
+_OF_TENANT = DENY_RULES.where(
+    (_d.scope_kind == "tenant") & (_d.scope_id == bindparam("tenant"))
+    | (_d.scope_kind == "project") & _d.scope_id.in_(ids_of_projects_in(bindparam("tenant")))
+).order_by(_d.id)
 
-def create_deny(ctx: Context, body: schemas.CreateDeny, project_id: str | None = None) -> Row[Any]:
+
+def create_deny(ctx: Context, body: schemas.CreateDeny, project_id: str | None = None) -> DenyRuleRow:
     scope = ctx.scope if project_id is None else scope_in_tenant(ctx.tx, ctx.scope.tenant_id, project_id)
     kind, where = scope.chain[0]
     keys = sorted(set(body.permissions))
@@ -37,11 +43,11 @@ def create_deny(ctx: Context, body: schemas.CreateDeny, project_id: str | None =
     ctx.tx.execute(insert(deny_rules).values(**row, created_by=ctx.principal.id, created_at=ctx.now))
     ctx.emit("tenancy.deny.created", rule_id, {"permissions": keys, "reason": body.reason}, scope=scope)
     ctx.rights_changed(where)
-    return ctx.tx.execute(select(deny_rules).where(deny_rules.c.id == rule_id)).one()
+    return _BY_ID.one(ctx.tx, rule=rule_id)
 
 
-def remove_deny(ctx: Context, rule_id: str) -> Row[Any]:
-    row = ctx.tx.execute(_at(ctx).where(deny_rules.c.id == rule_id)).first()
+def remove_deny(ctx: Context, rule_id: str) -> DenyRuleRow:
+    row = next((row for row in _here(ctx) if row.id == rule_id), None)
     if row is None:
         raise NotFound("There is no such deny rule here.")
     ctx.resource_id = rule_id
@@ -52,21 +58,18 @@ def remove_deny(ctx: Context, rule_id: str) -> Row[Any]:
 
 
 def list_denies(ctx: Context) -> list[schemas.DenyView]:
-    return [deny_view(row) for row in ctx.tx.execute(_at(ctx).order_by(deny_rules.c.id))]
+    return [deny_view(row) for row in _here(ctx)]
 
 
-def deny_view(row: Row[Any]) -> schemas.DenyView:
+def deny_view(row: DenyRuleRow) -> schemas.DenyView:
     return schemas.DenyView.model_validate(row)
 
 
-def _at(ctx: Context) -> Select[Any]:
-    """The rules at this scope; those of a tenant include its projects, never the platform."""
-    kind, where = ctx.scope.chain[0]
-    here = (deny_rules.c.scope_kind == kind) & (deny_rules.c.scope_id == where)
+def _here(ctx: Context) -> list[DenyRuleRow]:
+    """Return the deny rules of this scope; for a tenant also those of its projects, but not those of the platform."""
     if ctx.scope.chain[0] == PLATFORM:
-        return select(deny_rules).where(here)
-    mine = ids_of_projects_in(ctx.scope.tenant_id)
-    return select(deny_rules).where(here | (deny_rules.c.scope_kind == "project") & deny_rules.c.scope_id.in_(mine))
+        return _OF_PLATFORM.all(ctx.tx)
+    return _OF_TENANT.all(ctx.tx, tenant=ctx.scope.tenant_id)
 
 
 def _check(pattern: str) -> None:

@@ -1,42 +1,112 @@
-"""The directory of principals: users, service accounts and nodes are rows of one table.
+"""The directory of principals: one table for users, service accounts and nodes.
 
-IAM owns the table because roles, delegations and break-glass point at it. Identity, which is above IAM, creates and
-changes principals through these functions and joins its own tables with `select_principals`.
+IAM owns the table because roles, delegations and break-glass point at it. Identity, which is above IAM, creates, finds
+and changes principals through these functions. Rooms that show or check the account of their own rows join `ACCOUNTS`.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
+from ..authz.ids import PrincipalId, ProjectId, TenantId
 from ..kit.db import insert_new
+from ..kit.rows import Query
+from ..tenancy.reads import ids_of_tenants_named
+from .rows import PrincipalRow
 from .tables import principals
 
+_p = principals.c
+PRINCIPAL_ID = _p.id
+ACCOUNTS = select(_p.id, _p.kind, _p.name, _p.disabled_at).subquery("accounts")
+PRINCIPALS = Query(select(principals), PrincipalRow)
+_BY_ID = PRINCIPALS.where(_p.id == bindparam("principal"))
+_BY_IDS = PRINCIPALS.where(_p.id.in_(bindparam("principals", expanding=True)))
+_USER = _BY_ID.where(_p.kind == "user", _p.tenant_id == bindparam("tenant"))
+_ACCOUNT = _BY_ID.where(_p.kind == "service_account", _p.project_id == bindparam("project"), _p.deleted_at.is_(None))
+_WITH_EMAIL = PRINCIPALS.where(_p.email == bindparam("email"))
+_IN_TENANT = _WITH_EMAIL.where(_p.tenant_id == bindparam("tenant"))
+_OF_PLATFORM = _WITH_EMAIL.where(_p.tenant_id.is_(None))
+_OLDEST = _WITH_EMAIL.order_by(_p.tenant_id.is_not(None), _p.id).limit(bindparam("most"))
+_OLDEST_IN_TENANT = _OLDEST.where(_p.tenant_id.in_(ids_of_tenants_named(bindparam("slug"))))
+_ENABLED = select(_p.id).where(_p.id == bindparam("principal"), _p.disabled_at.is_(None))
 
-def add_principal(tx: Connection, **values: Any) -> None:
-    tx.execute(insert(principals).values(**values))
+
+class NewPrincipal(TypedDict, total=False):
+    tenant_id: str | None
+    project_id: str | None
+    email: str | None
+    password_hash: str | None
 
 
-def add_unless_taken(tx: Connection, **values: Any) -> bool:
-    """False if the tenant has an account with this e-mail; then no row was written."""
-    return insert_new(tx, principals, **values)
+class PrincipalChanges(TypedDict, total=False):
+    password_hash: str
+    disabled_at: int | None
+    deleted_at: int
 
 
-def change_principal(tx: Connection, principal_id: str, **changes: Any) -> None:
+def add_principal(
+    tx: Connection, principal_id: str, kind: str, name: str, now: int, **more: Unpack[NewPrincipal]
+) -> PrincipalId:
+    tx.execute(insert(principals).values(id=principal_id, kind=kind, name=name, created_at=now, **more))
+    return PrincipalId(principal_id)
+
+
+def add_unless_taken(
+    tx: Connection, principal_id: str, kind: str, name: str, now: int, **more: Unpack[NewPrincipal]
+) -> bool:
+    """Insert a principal, or return False if the tenant has an account with this e-mail."""
+    return insert_new(tx, principals, id=principal_id, kind=kind, name=name, created_at=now, **more)
+
+
+def change_principal(tx: Connection, principal_id: str, **changes: Unpack[PrincipalChanges]) -> None:
     tx.execute(update(principals).where(principals.c.id == principal_id).values(**changes))
 
 
-def select_principals(*, kind: str | None = None, tenant_id: str | None = None) -> Select[Any]:
-    """For rooms that filter and join further, by `query.selected_columns`."""
-    query = select(principals)
-    if kind is not None:
-        query = query.where(principals.c.kind == kind)
-    return query if tenant_id is None else query.where(principals.c.tenant_id == tenant_id)
+def find_principal(tx: Connection, principal_id: str) -> PrincipalRow | None:
+    return _BY_ID.first(tx, principal=principal_id)
 
 
-def find_principal(tx: Connection, principal_id: str) -> Row[Any] | None:
-    return tx.execute(select(principals).where(principals.c.id == principal_id)).first()
+def get_principal(tx: Connection, principal_id: str) -> PrincipalRow:
+    """Return the row of a principal that must exist."""
+    return _BY_ID.one(tx, principal=principal_id)
 
 
-def get_principal(tx: Connection, principal_id: str) -> Row[Any]:
-    """The row of a principal that must exist."""
-    return tx.execute(select(principals).where(principals.c.id == principal_id)).one()
+def get_principals(tx: Connection, ids: Sequence[str]) -> list[PrincipalRow]:
+    return _BY_IDS.all(tx, principals=list(ids))
+
+
+def find_user(tx: Connection, tenant_id: str, user_id: str) -> PrincipalRow | None:
+    return _USER.first(tx, principal=user_id, tenant=tenant_id)
+
+
+def find_account(tx: Connection, project_id: str, account_id: str) -> PrincipalRow | None:
+    """Return a service account of the project that was not deleted, or None."""
+    return _ACCOUNT.first(tx, principal=account_id, project=project_id)
+
+
+def find_by_email(tx: Connection, tenant_id: str | None, email: str) -> PrincipalRow | None:
+    """Return the account with this e-mail in the tenant or, without a tenant, the account of the platform."""
+    if tenant_id is None:
+        return _OF_PLATFORM.first(tx, email=email)
+    return _IN_TENANT.first(tx, email=email, tenant=tenant_id)
+
+
+def oldest_with_email(tx: Connection, email: str, tenant_slug: str | None, most: int) -> list[PrincipalRow]:
+    """Return accounts with this e-mail: the one of the platform first, then the oldest ones; or those of one tenant."""
+    if tenant_slug is None:
+        return _OLDEST.all(tx, email=email, most=most)
+    return _OLDEST_IN_TENANT.all(tx, email=email, slug=tenant_slug, most=most)
+
+
+def users_of(tenant_id: TenantId | str) -> Query[PrincipalRow]:
+    return PRINCIPALS.where(_p.kind == "user", _p.tenant_id == tenant_id)
+
+
+def accounts_of(project_id: ProjectId | str) -> Query[PrincipalRow]:
+    """Build the query for the service accounts of the project that were not deleted."""
+    return PRINCIPALS.where(_p.kind == "service_account", _p.project_id == project_id, _p.deleted_at.is_(None))
+
+
+def is_enabled(tx: Connection, principal_id: str) -> bool:
+    return tx.execute(_ENABLED, {"principal": principal_id}).first() is not None

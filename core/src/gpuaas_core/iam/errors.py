@@ -20,8 +20,10 @@ class OperatorAppointmentNeeded(Denied):
 
 
 class NotLendable(Problem):
-    status, code, title = 422, "permission_not_lendable", "This permission cannot be lent"
-    way_out = "Lend only other permissions: `unlendable` in contracts/permissions.json lists those that cannot be lent."
+    status, code, title = 422, "permission_not_lendable", "This permission cannot be delegated"
+    way_out = (
+        "Delegate other permissions: `unlendable` in contracts/permissions.json lists those that cannot be delegated."
+    )
 
 
 class SecondPersonNeeded(Denied):

@@ -1,8 +1,6 @@
-"""Why a principal may or may not do something, as decided by the evaluator in `access/`."""
+"""Explains why a principal has a permission or not, with the decision of the evaluator in `authz/`."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from ..authz.evaluate import BREAK_GLASS, Deny, Grant, Principal, Scope, evaluate
 from ..authz.permissions import PERMISSIONS
@@ -14,6 +12,7 @@ from .directory import find_principal
 from .errors import PermissionUnknown
 from .principals import principal_of, with_grants
 from .roles import list_roles
+from .rows import PrincipalRow
 
 
 def explain(tx: Connection, principal: Principal, permission: str, scope: Scope) -> schemas.ExplainView:
@@ -39,13 +38,15 @@ def explain(tx: Connection, principal: Principal, permission: str, scope: Scope)
 
 
 def explain_other(tx: Connection, principal_id: str, permission: str, scope: Scope, now: int) -> schemas.ExplainView:
-    """For principals of the same tenant, and for platform administrators with an active break-glass in it."""
+    """Explain a permission of another principal: of the same tenant, or of an administrator with an active
+    break-glass in it."""
     row = find_principal(tx, principal_id)
     if row is None or (row.tenant_id != scope.tenant_id and not _has_break_glass(tx, row, scope, now)):
         raise NotFound("There is no such principal in this tenant.")
     if row.disabled_at is not None:
         explanation = explain(tx, Principal(row.id, row.kind, row.name, row.tenant_id), permission, scope)
-        changes = {"allowed": False, "reason": f"{row.name} is disabled", "decided_by": "disabled", "matched": []}
+        none: list[schemas.MatchedRule] = []
+        changes = {"allowed": False, "reason": f"{row.name} is disabled", "decided_by": "disabled", "matched": none}
         return explanation.model_copy(update=changes)
     return explain(tx, with_grants(tx, principal_of(tx, row), now), permission, scope)
 
@@ -53,7 +54,7 @@ def explain_other(tx: Connection, principal_id: str, permission: str, scope: Sco
 def explain_myself(
     tx: Connection, me: Principal, permission: str, tenant_id: str | None, project_id: str | None
 ) -> schemas.ExplainView:
-    """A scope the caller cannot see gets the same answer as a scope that does not exist."""
+    """Explain a permission of the caller. An invisible scope gets the same answer as a scope that does not exist."""
     explanation = explain(tx, me, permission, _scope(tx, tenant_id, project_id))
     if not explanation.visible:
         raise NotFound(UNSEEN)
@@ -106,6 +107,6 @@ def _lent_by(grant: Grant) -> str:
     )
 
 
-def _has_break_glass(tx: Connection, row: Row[Any], scope: Scope, now: int) -> bool:
+def _has_break_glass(tx: Connection, row: PrincipalRow, scope: Scope, now: int) -> bool:
     grants = with_grants(tx, principal_of(tx, row), now).grants
     return any(grant.kind == BREAK_GLASS and grant.place == ("tenant", scope.tenant_id) for grant in grants)

@@ -1,99 +1,152 @@
-"""Principals as the evaluator needs them: with the roles bound to them and the permissions lent to them.
+"""Loads principals for the evaluator: with their role bindings and the permissions delegated to them.
 
 Called when a request is authenticated, and wherever one principal acts in the name of another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
-from sqlalchemy import Connection, Row, bindparam, exists, or_, select
+from sqlalchemy import Connection, bindparam, exists, func, or_, select
 
 from ..authz.evaluate import BREAK_GLASS, DELEGATION, Binding, Grant, Principal
+from ..authz.ids import PrincipalId
 from ..authz.permissions import BREAK_GLASS as OPENABLE
 from ..authz.permissions import PERMISSIONS, UNLENDABLE
+from ..kit.rows import Query
+from .rows import BreakGlassRow, DelegationRow, HolderRow
+from .states import ACTIVE
 from .tables import break_glass, custom_roles, delegations, principals, role_bindings
 
-# Read together with the session: callers without grants, which are most, cost no further query.
+_p, _b = principals.c, role_bindings.c
+# The maximum is the last entry of an index. With EXISTS, PostgreSQL reads the whole table for a principal without
+# delegations, where most delegations are those of one other account: it expects to meet a match in the first row.
+_LENT_UNTIL = (
+    select(func.max(delegations.c.expires_at))
+    .where(delegations.c.grantee_id == _p.id, delegations.c.revoked_at.is_(None))
+    .scalar_subquery()
+)
 _HAS_GRANTS = or_(
-    exists().where(delegations.c.grantee_id == principals.c.id, delegations.c.revoked_at.is_(None)),
-    exists().where(break_glass.c.opened_by == principals.c.id, break_glass.c.state == "active"),
-).label("has_grants")
-WITH_GRANT_FLAG = select(principals, _HAS_GRANTS)
-
-_HELD_BY = (
-    select(role_bindings, custom_roles.c.id.label("custom_role"), custom_roles.c.permissions.label("custom_keys"))
-    .outerjoin(
-        custom_roles,
-        (custom_roles.c.tenant_id == role_bindings.c.tenant_id) & (custom_roles.c.name == role_bindings.c.role),
+    _LENT_UNTIL.is_not(None),
+    exists().where(break_glass.c.opened_by == _p.id, break_glass.c.state == ACTIVE),
+)
+# Principals with their role bindings: identity joins its sessions to it, so that one statement authenticates a request.
+# The flag is read with it: callers without grants, which are most, cost no further query.
+HOLDERS = (
+    select(
+        *(_p.id, _p.kind, _p.name, _p.tenant_id, _p.project_id, _p.email, _p.disabled_at),
+        _HAS_GRANTS.label("has_grants"),
+        *(_b.id.label("binding_id"), _b.role, _b.scope_kind, _b.scope_id),
+        *(custom_roles.c.id.label("custom_role"), custom_roles.c.permissions.label("custom_keys")),
     )
-    .where(role_bindings.c.principal_id.in_(bindparam("principals", expanding=True)))
-    .order_by(role_bindings.c.id)
+    .select_from(principals)
+    .outerjoin(role_bindings, _b.principal_id == _p.id)
+    .outerjoin(custom_roles, (custom_roles.c.tenant_id == _b.tenant_id) & (custom_roles.c.name == _b.role))
+    .order_by(_b.id)
+)
+_BY_ID = Query(HOLDERS.where(_p.id == bindparam("principal")), HolderRow)
+_ABLE = Query(HOLDERS.where(_p.disabled_at.is_(None), _p.deleted_at.is_(None)), HolderRow)
+_LENDER = _ABLE.where(_p.id == bindparam("lender"))
+_LENDERS = _ABLE.where(_p.id.in_(bindparam("lenders", expanding=True)))
+
+_LENT = (
+    Query(select(delegations), DelegationRow)
+    .where(
+        delegations.c.grantee_id == bindparam("grantee"),
+        delegations.c.revoked_at.is_(None),
+        delegations.c.expires_at > bindparam("now"),
+    )
+    .order_by(delegations.c.id)
+)
+_LENT_IN_PROJECT = _LENT.where(delegations.c.project_id == bindparam("project"))
+_OPENED = Query(select(break_glass), BreakGlassRow).where(
+    break_glass.c.opened_by == bindparam("principal"),
+    break_glass.c.state == ACTIVE,
+    break_glass.c.expires_at > bindparam("now"),
 )
 
 
-def principal_of(tx: Connection, row: Row[Any], key_id: str | None = None) -> Principal:
-    """With its role bindings only: these are all it can lend or grant to others."""
-    return replace(_principals_of(tx, [row])[row.id], key_id=key_id)
+class Identified(Protocol):
+    @property
+    def id(self) -> PrincipalId: ...
 
 
-def _principals_of(tx: Connection, rows: Sequence[Row[Any]]) -> dict[str, Principal]:
-    """All of them in one query, however many grantors lend to one caller."""
-    held: dict[str, list[Binding]] = {row.id: [] for row in rows}
-    for b in tx.execute(_HELD_BY, {"principals": [*held]}):
-        held[b.principal_id].append(Binding(b.role, (b.scope_kind, b.scope_id), b.id, _custom_keys(b)))
-    return {
-        row.id: Principal(row.id, row.kind, row.name, row.tenant_id, row.project_id, row.email, tuple(held[row.id]))
-        for row in rows
-    }
+def principal_of(tx: Connection, row: Identified) -> Principal:
+    """Return the principal with its role bindings only: it can delegate or grant no more than these."""
+    return holder(_BY_ID.all(tx, principal=row.id))
+
+
+def holder(rows: Sequence[HolderRow], *, key_id: str | None = None, session_ends_at: int | None = None) -> Principal:
+    """Build the principal from its rows, one per role binding."""
+    first = rows[0]
+    return Principal(
+        first.id,
+        first.kind,
+        first.name,
+        first.tenant_id,
+        first.project_id,
+        first.email,
+        tuple(_bindings(rows)),
+        borrows=bool(first.has_grants),
+        key_id=key_id,
+        session_ends_at=session_ends_at,
+    )
+
+
+def _bindings(rows: Iterable[HolderRow]) -> Iterable[Binding]:
+    for row in rows:
+        if row.binding_id is not None and row.role is not None:
+            place = (row.scope_kind or "", row.scope_id or "")
+            yield Binding(row.role, place, row.binding_id, _custom_keys(row))
 
 
 def with_grants(tx: Connection, principal: Principal, now: int, project_id: str | None = None) -> Principal:
-    """The same principal with the grants that are active now: break-glass, and delegations (into `project_id` only)."""
+    """Add the active grants to the principal: break-glass, and delegations (with `project_id`, only into that
+    project)."""
     return replace(principal, grants=(*_delegated(tx, principal, now, project_id), *_opened(tx, principal, now)))
 
 
 def _delegated(tx: Connection, grantee: Principal, now: int, project_id: str | None) -> list[Grant]:
-    live = (delegations.c.revoked_at.is_(None)) & (delegations.c.expires_at > now)
-    query = select(delegations).where(delegations.c.grantee_id == grantee.id, live).order_by(delegations.c.id)
-    if project_id is not None:
-        query = query.where(delegations.c.project_id == project_id)
-    rows = tx.execute(query).all()
+    if project_id is None:
+        rows = _LENT.all(tx, grantee=grantee.id, now=now)
+    else:
+        rows = _LENT_IN_PROJECT.all(tx, grantee=grantee.id, now=now, project=project_id)
     lenders = _lenders(tx, {row.grantor_id for row in rows})
     return [delegated(row, lenders[row.grantor_id]) for row in rows if row.grantor_id in lenders]
 
 
-def lender_of(tx: Connection, row: Row[Any]) -> Principal | None:
-    """None once the grantor is disabled or deleted: then the delegation grants nothing."""
+def lender_of(tx: Connection, row: DelegationRow) -> Principal | None:
+    """Return the grantor of a delegation, or None if it is disabled or deleted: then the delegation grants nothing."""
     return _lenders(tx, {row.grantor_id}).get(row.grantor_id)
 
 
-def _lenders(tx: Connection, ids: set[str]) -> dict[str, Principal]:
-    able = principals.c.disabled_at.is_(None) & principals.c.deleted_at.is_(None)
-    rows = tx.execute(select(principals).where(principals.c.id.in_(sorted(ids)), able)).all()
-    return _principals_of(tx, rows) if rows else {}
+def _lenders(tx: Connection, ids: set[PrincipalId]) -> dict[PrincipalId, Principal]:
+    """Return all these grantors with one query."""
+    if not ids:
+        return {}
+    found: dict[PrincipalId, list[HolderRow]] = {}
+    for row in _LENDER.all(tx, lender=next(iter(ids))) if len(ids) == 1 else _LENDERS.all(tx, lenders=sorted(ids)):
+        found.setdefault(row.id, []).append(row)
+    return {principal_id: holder(rows) for principal_id, rows in found.items()}
 
 
-def delegated(row: Row[Any], lender: Principal) -> Grant:
+def delegated(row: DelegationRow, lender: Principal) -> Grant:
     keys = frozenset(key for key in row.permissions if key in PERMISSIONS) - UNLENDABLE
     return Grant(row.id, DELEGATION, ("project", row.project_id), keys, lender)
 
 
 def _opened(tx: Connection, principal: Principal, now: int) -> list[Grant]:
-    live = (break_glass.c.state == "active") & (break_glass.c.expires_at > now)
-    rows = tx.execute(select(break_glass).where(break_glass.c.opened_by == principal.id, live))
+    if principal.kind != "user":
+        return []  # only platform administrators open a break-glass, and they are people
     return [
         Grant(row.id, BREAK_GLASS, ("tenant", row.tenant_id), OPENABLE.get(row.mode, frozenset()), principal)
-        for row in rows
+        for row in _OPENED.all(tx, principal=principal.id, now=now)
     ]
 
 
-def _custom_keys(row: Row[Any]) -> frozenset[str] | None:
-    """The permissions of a custom role. A value that is not a list grants nothing."""
+def _custom_keys(row: HolderRow) -> frozenset[str] | None:
+    """Return the permissions of a custom role. A stored value that is not a list grants nothing."""
     if row.custom_role is None:
         return None
-    return (
-        frozenset(key for key in row.custom_keys if key in PERMISSIONS)
-        if isinstance(row.custom_keys, list)
-        else frozenset()
-    )
+    stored = row.custom_keys if isinstance(row.custom_keys, list) else []
+    return frozenset(key for key in stored if isinstance(key, str) and key in PERMISSIONS)

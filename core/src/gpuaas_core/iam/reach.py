@@ -1,10 +1,8 @@
-"""The scopes where a caller may have a permission, as SQL: for queries over rows in all scopes of the caller.
+"""SQL conditions for the scopes in which a caller may have a permission, for queries over all scopes of the caller.
 
 The condition is necessary, not sufficient: for each row found, the evaluator still checks deny rules and whether the
 grantor of a delegation still has the permission.
 """
-
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, false, or_, true
 
@@ -19,9 +17,12 @@ def covered(
     *,
     kind: ColumnElement[str],
     place: ColumnElement[str],
-    tenant: ColumnElement[Any],
+    tenant: ColumnElement[str],
 ) -> ColumnElement[bool]:
-    """`kind` and `place`: the columns with the scope of a row; `tenant`: the column with its tenant."""
+    """SQL condition: the caller may have the permission in the row's scope.
+
+    `kind` and `place`: the columns with the scope of a row; `tenant`: the column with its tenant.
+    """
     bound: list[ColumnElement[bool]] = []
     for binding in principal.bindings:
         if key in binding.keys:
@@ -40,13 +41,13 @@ def covered(
 
 
 def _within(
-    where: tuple[str, str], kind: ColumnElement[str], place: ColumnElement[str], tenant: ColumnElement[Any]
+    where: tuple[str, str], kind: ColumnElement[str], place: ColumnElement[str], tenant: ColumnElement[str]
 ) -> ColumnElement[bool]:
     if where[0] == "platform":
         return true()
     return tenant == where[1] if where[0] == "tenant" else and_(kind == where[0], place == where[1])
 
 
-def enabled(account_id: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The account exists and is not disabled."""
+def enabled(account_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """SQL condition: the account exists and is not disabled."""
     return and_(principals.c.id == account_id, principals.c.disabled_at.is_(None))

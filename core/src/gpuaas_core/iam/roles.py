@@ -1,8 +1,6 @@
-"""Roles: system roles (data in `access/`) and a tenant's custom roles. Which role may be bound where, and by whom."""
+"""System roles (data in `authz/`) and custom roles of a tenant: which role can be bound where, and by whom."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from ..authz.context import Context
 from ..authz.evaluate import Principal, Scope, keys_at
@@ -12,6 +10,7 @@ from ..events.event_log import declare
 from ..kit.db import insert_new
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
+from ..kit.rows import Query
 from . import schemas
 from .errors import (
     GrantExceedsOwn,
@@ -21,20 +20,27 @@ from .errors import (
     RoleNotBindable,
     RoleTaken,
 )
+from .rows import CustomRoleRow
 from .tables import custom_roles, role_bindings
 
 declare(
     {
-        "tenancy.role.created": "Custom role created in the tenant.",
-        "tenancy.role.deleted": "Custom role of the tenant deleted; it was not bound to any principal.",
+        "tenancy.role.created": "A custom role was created in the tenant.",
+        "tenancy.role.deleted": "A custom role of the tenant was deleted; it was not bound to any principal.",
     }
 )
 
 CUSTOM_ROLES_BIND_AT = frozenset({"tenant", "project"})
+_OF_TENANT = Query(select(custom_roles), CustomRoleRow).where(custom_roles.c.tenant_id == bindparam("tenant"))
+_NAMED = _OF_TENANT.where(custom_roles.c.name == bindparam("name"))
+_ALL = _OF_TENANT.order_by(custom_roles.c.name)
+_BOUND = select(role_bindings.c.id).where(
+    role_bindings.c.tenant_id == bindparam("tenant"), role_bindings.c.role == bindparam("role")
+)
 
 
-def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[Any]:
-    """A named set of permissions. It is immutable: for another set, create another role."""
+def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> CustomRoleRow:
+    """Create a custom role, a named set of permissions. It is immutable: for another set, create another role."""
     keys = sorted(set(body.permissions))
     if unknown := [key for key in keys if key not in PERMISSIONS]:
         raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
@@ -51,35 +57,32 @@ def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> Row[A
     if not insert_new(ctx.tx, custom_roles, **row, created_at=ctx.now):
         raise RoleTaken(f"The tenant has a role {body.name!r}.")
     ctx.emit("tenancy.role.created", role_id, {"name": body.name, "permissions": keys})
-    return ctx.tx.execute(select(custom_roles).where(custom_roles.c.id == role_id)).one()
+    return _NAMED.one(ctx.tx, tenant=tenant_id, name=body.name)
 
 
-def delete_role(ctx: Context, tenant_id: str, name: str) -> Row[Any]:
-    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
-    row = ctx.tx.execute(select(custom_roles).where(mine)).first()
+def delete_role(ctx: Context, tenant_id: str, name: str) -> CustomRoleRow:
+    row = _NAMED.first(ctx.tx, tenant=tenant_id, name=name)
     if row is None:
         raise NotFound(f"The tenant has no custom role {name!r}.")
-    held = select(role_bindings.c.id).where(role_bindings.c.tenant_id == tenant_id, role_bindings.c.role == name)
-    if ctx.tx.execute(held).first():
+    if ctx.tx.execute(_BOUND, {"tenant": tenant_id, "role": name}).first():
         raise RoleInUse(f"The role {name!r} is still bound to a principal.")
     ctx.resource_id = row.id
-    ctx.tx.execute(delete(custom_roles).where(mine))
+    ctx.tx.execute(delete(custom_roles).where(custom_roles.c.id == row.id))
     ctx.emit("tenancy.role.deleted", row.id, {"name": name})
     return row
 
 
 def list_roles(tx: Connection, tenant_id: str) -> list[schemas.RoleView]:
-    """The roles that can be bound in this tenant: system roles, then its custom roles."""
+    """Return the roles that can be bound in this tenant: system roles, then its custom roles."""
     system = [
         schemas.RoleView(name=name, permissions=sorted(ROLES[name]), bindable_at=sorted(places), system=True)
         for name, places in BINDABLE.items()
         if "platform" not in places
     ]
-    custom = tx.execute(select(custom_roles).where(custom_roles.c.tenant_id == tenant_id).order_by(custom_roles.c.name))
-    return system + [role_view(row) for row in custom]
+    return system + [role_view(row) for row in _ALL.all(tx, tenant=tenant_id)]
 
 
-def role_view(row: Row[Any]) -> schemas.RoleView:
+def role_view(row: CustomRoleRow) -> schemas.RoleView:
     places = sorted(CUSTOM_ROLES_BIND_AT)
     return schemas.RoleView(name=row.name, permissions=row.permissions, bindable_at=places, system=False)
 
@@ -87,8 +90,8 @@ def role_view(row: Row[Any]) -> schemas.RoleView:
 def role_keys(tx: Connection, tenant_id: str | None, name: str) -> frozenset[str]:
     if name in ROLES:
         return ROLES[name]
-    mine = (custom_roles.c.tenant_id == tenant_id) & (custom_roles.c.name == name)
-    return frozenset(tx.execute(select(custom_roles.c.permissions).where(mine)).scalar() or ())
+    row = _NAMED.first(tx, tenant=tenant_id, name=name)
+    return frozenset(row.permissions or ()) if row else frozenset()
 
 
 def check_bindable(tx: Connection, tenant_id: str | None, name: str, kind: str) -> None:
@@ -112,7 +115,8 @@ def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope)
 
 
 def check_appoints(tx: Connection, grantor: Principal, scope: Scope, what: str) -> None:
-    """For every way to make an account an operator: a role, a delegation, a key of an account that is one already."""
+    """Check that the grantor may appoint operators. Needed for roles, delegations and keys that make an account an
+    operator."""
     if not decide(tx, grantor, APPOINT_OPERATOR, scope).allowed:
         raise OperatorAppointmentNeeded(
             f"{what} gives root on the nodes of a project, and {grantor.name} lacks the permission "

@@ -1,4 +1,4 @@
-"""Routes of role bindings, roles, deny rules, project members and explanations."""
+"""HTTP routes of role bindings, roles, deny rules, project members and explanations."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ Permission = Annotated[str, Query(max_length=80, description="a key of contracts
     **needs("iam.binding.create", "tenant"),
 )
 async def create_binding(call: Caller, tenant_id: str, body: schemas.CreateBinding) -> Response:
-    """The caller must have every permission of the role it binds."""
+    """Bind a role to a principal. The caller must have every permission of the role."""
     return await call.write(
         lambda ctx: schemas.BindingView.model_validate(bindings.create_binding(ctx, tenant_id, body)), status=201
     )
@@ -33,7 +33,7 @@ async def list_bindings(
 ) -> Page[schemas.BindingView]:
     query = bindings.bindings_in(tenant_id)
     return await call.read(
-        lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, schemas.BindingView.model_validate)
+        lambda ctx: page(ctx, query, bindings.BINDING_ID, limit, cursor, schemas.BindingView.model_validate)
     )
 
 
@@ -43,7 +43,7 @@ async def list_bindings(
     **needs("iam.binding.remove", "tenant"),
 )
 async def remove_binding(call: Caller, tenant_id: str, binding_id: str) -> Response:
-    """The principal loses the role on its next request."""
+    """Remove a role binding: the principal loses the role on its next request."""
     return await call.write(
         lambda ctx: schemas.BindingView.model_validate(bindings.remove_binding(ctx, tenant_id, binding_id))
     )
@@ -51,7 +51,7 @@ async def remove_binding(call: Caller, tenant_id: str, binding_id: str) -> Respo
 
 @router.get("/projects/{project_id}/members", **needs("iam.member.read", "project"))
 async def list_project_members(call: Caller, project_id: str) -> Page[schemas.ProjectMemberView]:
-    """The principals with a role here, bound at the project or at its tenant."""
+    """List the principals with a role here, bound at the project or at its tenant."""
     return Page(items=await call.read(lambda ctx: bindings.members_of(ctx.tx, ctx.scope)))
 
 
@@ -59,7 +59,8 @@ async def list_project_members(call: Caller, project_id: str) -> Page[schemas.Pr
 async def explain_in_project(
     call: Caller, project_id: str, permission: Permission, principal_id: Who
 ) -> schemas.ExplainView:
-    """Why a principal may or may not do something in this project. For the caller: GET /v1/whoami/explain."""
+    """Explain why a principal has a permission in this project or not. For the caller itself: GET
+    /v1/whoami/explain."""
     return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope, ctx.now))
 
 
@@ -77,13 +78,13 @@ async def explain_in_tenant(
     **needs("iam.role.create", "tenant"),
 )
 async def create_role(call: Caller, tenant_id: str, body: schemas.CreateRole) -> Response:
-    """Creates a custom role from permissions that the caller has."""
+    """Create a custom role from permissions that the caller has."""
     return await call.write(lambda ctx: roles.role_view(roles.create_role(ctx, tenant_id, body)), status=201)
 
 
 @router.get("/tenants/{tenant_id}/roles", **needs("iam.role.read", "tenant"))
 async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
-    """The roles that can be bound in this tenant: system roles and its custom roles."""
+    """List the roles that can be bound in this tenant: system roles and its custom roles."""
     return Page(items=await call.read(lambda ctx: roles.list_roles(ctx.tx, tenant_id)))
 
 
@@ -93,13 +94,13 @@ async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
     **needs("iam.role.delete", "tenant"),
 )
 async def delete_role(call: Caller, tenant_id: str, role: str) -> Response:
-    """Rejected while the role is bound to a principal."""
+    """Delete a custom role. Rejected while the role is bound to a principal."""
     return await call.write(lambda ctx: roles.role_view(roles.delete_role(ctx, tenant_id, role)))
 
 
 @router.post("/deny-rules", status_code=201, response_model=schemas.DenyView, **needs("platform.deny.create"))
 async def create_platform_deny(call: Caller, body: schemas.CreateDeny) -> Response:
-    """Denies permissions to every principal on the platform, whatever its roles."""
+    """Deny permissions to every principal on the platform, whatever its roles."""
     return await call.write(lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body)), status=201)
 
 
@@ -120,7 +121,7 @@ async def remove_platform_deny(call: Caller, rule_id: str) -> Response:
     **needs("iam.deny.create", "tenant"),
 )
 async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDeny) -> Response:
-    """Denies permissions to every principal in the tenant, or in one of its projects."""
+    """Deny permissions to every principal in the tenant, or in one of its projects."""
     return await call.write(
         lambda ctx: deny_rules.deny_view(deny_rules.create_deny(ctx, body, body.project_id)), status=201
     )
@@ -128,7 +129,8 @@ async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDe
 
 @router.get("/tenants/{tenant_id}/deny-rules", **needs("iam.deny.read", "tenant"))
 async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
-    """The rules of the tenant and its projects. If a rule of the platform decides, `explain` shows it."""
+    """List the deny rules of the tenant and its projects. Rules of the platform are shown by `explain` where they
+    decide."""
     return Page(items=await call.read(deny_rules.list_denies))
 
 

@@ -1,4 +1,5 @@
-"""Tables of IAM. Principals are one table: users, service accounts and nodes hold roles in the same way."""
+"""Tables of IAM. Users, service accounts and nodes are rows of one table of principals, and have roles in the same
+way."""
 
 from sqlalchemy import (
     JSON,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from ..kit.db import metadata
@@ -79,6 +81,13 @@ delegations = Table(
     Column("created_at", BigInteger, nullable=False),
     Index("ix_delegations_grantee", "grantee_id"),
     Index("ix_delegations_grantee_project", "grantee_id", "project_id"),
+    Index(
+        "ix_delegations_grantee_expiry",
+        "grantee_id",
+        "expires_at",
+        sqlite_where=text("revoked_at is null"),
+        postgresql_where=text("revoked_at is null"),
+    ),
     Index("ix_delegations_project", "project_id"),
 )
 

@@ -1,17 +1,19 @@
-"""Request ids already seen: the stored answer of a mutation, written in the mutation's own transaction.
+"""Stored answers of requests with an Idempotency-Key, written in the transaction of the change.
 
 So a crash leaves either the effect and its answer, or neither; a retry with the same key is always safe.
 """
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 from sqlalchemy.exc import OperationalError
 
 from ..kit.db import LOCK_TIMEOUT, delete_some, hold_name, sqlstate
+from ..kit.json_types import JsonValue
 from ..kit.problems import Problem
+from ..kit.rows import Command, Query
 from ..kit.wire import canonical
 from .tables import seen_requests
 
@@ -19,7 +21,7 @@ KEPT_MS = 7 * 24 * 3600 * 1000
 KEY_PATTERN = r"^[A-Za-z0-9._:-]{16,255}$"
 
 _KEY = [seen_requests.c[name] for name in ("principal_id", "route", "scope_id", "key")]
-_SAME = select(seen_requests).where(*(column == bindparam(column.name) for column in _KEY))
+_ADD = Command(insert(seen_requests), [column.name for column in seen_requests.columns])
 
 
 class KeyMissing(Problem):
@@ -47,12 +49,29 @@ class RequestKey:
     fingerprint: str
 
 
-def fingerprint(path: str, query: str, body: Any) -> str:
+@dataclass(frozen=True)
+class AnswerRow:
+    """A stored answer."""
+
+    key: str
+    fingerprint: str
+    status: int
+    body: str
+    location: str | None
+
+
+_ANSWERS = Query(select(*(seen_requests.c[name] for name in AnswerRow.__dataclass_fields__)), AnswerRow)
+_SAME = _ANSWERS.where(*(column == bindparam(column.name) for column in _KEY))
+_ACKNOWLEDGED = _ANSWERS.where(seen_requests.c.status < 300)
+
+
+def fingerprint(path: str, query: str, body: JsonValue) -> str:
     return hashlib.sha256(canonical([path, query, body]).encode()).hexdigest()
 
 
-def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
-    """The stored answer, or None and the key is ours: a concurrent repeat waits here until we are done."""
+def take(tx: Connection, request: RequestKey) -> AnswerRow | None:
+    """Return the stored answer, or reserve the key and return None. A concurrent repeat waits here until that
+    request ends."""
     try:
         hold_name(tx, f"request\n{request.principal_id}\n{request.route}\n{request.scope_id}\n{request.key}")
     except OperationalError as error:
@@ -62,8 +81,8 @@ def take(tx: Connection, request: RequestKey) -> Row[Any] | None:
     return _seen(tx, request)
 
 
-def _seen(tx: Connection, request: RequestKey) -> Row[Any] | None:
-    row = tx.execute(_SAME, vars(request)).first()
+def _seen(tx: Connection, request: RequestKey) -> AnswerRow | None:
+    row = _SAME.first(tx, **vars(request))
     if row is not None and row.fingerprint != request.fingerprint:
         raise KeyReused(f"The key {request.key!r} was already used for a different request.")
     return row
@@ -79,9 +98,9 @@ def remember(
     now: int,
     kept_for: str | None = None,
 ) -> None:
-    """`kept_for`: the requested operation or batch; the answer is kept as long as that exists."""
+    """Store the answer. `kept_for`: the operation or batch it is about; the answer is stored as long as that exists."""
     columns = {"status": status, "body": body, "location": location, "at": now, "kept_for": kept_for}
-    tx.execute(insert(seen_requests), vars(request) | columns)
+    _ADD.run(tx, **vars(request), **columns)
 
 
 def forget_old(tx: Connection, now: int) -> int:
@@ -90,5 +109,10 @@ def forget_old(tx: Connection, now: int) -> int:
 
 
 def forget(tx: Connection, kept_for: list[str]) -> int:
-    """Delete the answers kept for these operations or batches."""
+    """Delete the answers stored for these operations or batches."""
     return tx.execute(delete(seen_requests).where(seen_requests.c.kept_for.in_(kept_for))).rowcount
+
+
+def kept_answers(tx: Connection) -> Iterator[AnswerRow]:
+    """Iterate over the answers to accepted requests, read in pages."""
+    return _ACKNOWLEDGED.stream(tx)

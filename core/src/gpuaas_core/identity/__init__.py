@@ -1,1 +1,1 @@
-"""Identity: who signs in, and how. Users, sessions, passwords, OpenID, invitations, service accounts, node keys."""
+"""Authentication of users, service accounts and nodes: passwords, keys, sessions and invitations."""

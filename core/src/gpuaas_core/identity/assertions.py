@@ -1,26 +1,44 @@
-"""Client assertions (private_key_jwt): how service accounts and nodes sign in with a registered public key."""
+"""Client assertions (private_key_jwt), with which service accounts and nodes sign in by their registered public key."""
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, OKPKey
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..iam.directory import find_principal
+from ..iam.rows import PrincipalRow
 from ..kit.db import delete_some, insert_new
 from ..kit.ids import new_id
+from ..kit.json_types import Json
+from ..kit.rows import Query
 from .errors import AssertionRefused, KeyNotAccepted
+from .rows import KeyId, KeyRow
 from .tables import principal_keys, used_assertions
 
 ISSUER = "gpuaas"
 ASSERTION_MAX_S = 60
 SKEW_S = 30
+_k = principal_keys.c
+KEYS = Query(select(principal_keys), KeyRow)
+_ACTIVE = KEYS.where(_k.principal_id == bindparam("principal"), _k.retired_at.is_(None)).order_by(_k.id.desc())
+_USED = update(principal_keys).where(_k.id == bindparam("key")).values(last_used_at=bindparam("now"))
 
 
-def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:
-    """Returns only the public members of a supported key. A private key is rejected and not stored."""
+class NodeKey(TypedDict, total=False):
+    """Additional columns of a node's key."""
+
+    generation: int
+    thumbprint: str
+    origin: str
+    expires_at: int
+
+
+def check_public_jwk(jwk: Json) -> Json:
+    """Return only the public members of a supported key. A private key is rejected and not stored."""
     if "d" in jwk:
         raise KeyNotAccepted("This JWK contains a private key. Create a new key pair and send only the public key.")
     wanted = {"OKP": ("kty", "crv", "x"), "EC": ("kty", "crv", "x", "y")}.get(str(jwk.get("kty")), ())
@@ -34,19 +52,32 @@ def check_public_jwk(jwk: dict[str, Any]) -> dict[str, Any]:
     return public
 
 
-def _import_key(jwk: dict[str, Any]) -> OKPKey | ECKey:
-    return OKPKey.import_key(jwk) if jwk.get("kty") == "OKP" else ECKey.import_key(jwk)
+def _import_key(jwk: Json) -> OKPKey | ECKey:
+    members = jwk_members(jwk)
+    return OKPKey.import_key(members) if jwk.get("kty") == "OKP" else ECKey.import_key(members)
 
 
-def add_key(tx: Connection, principal_id: str, jwk: dict[str, Any], now: int, **more: Any) -> str:
+def jwk_members(jwk: Json) -> dict[str, str | list[str]]:
+    """Return the members of a JWK that define the key, without others such as times."""
+    members: dict[str, str | list[str]] = {}
+    for name, value in jwk.items():
+        if isinstance(value, str):
+            members[name] = value
+        elif isinstance(value, Sequence):
+            members[name] = [part for part in value if isinstance(part, str)]
+    return members
+
+
+def add_key(tx: Connection, principal_id: str, jwk: Json, now: int, **more: Unpack[NodeKey]) -> KeyId:
     key_id = new_id("key")
     row = {"id": key_id, "principal_id": principal_id, "public_jwk": jwk, "created_at": now}
     tx.execute(insert(principal_keys).values(**row, **more))
-    return key_id
+    return KeyId(key_id)
 
 
-def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[Row[Any], str]:
-    """The principal that signed it, and the key. Checks signature, issuer, audience, age (60 s) and that jti is new."""
+def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[PrincipalRow, KeyId]:
+    """Verify the assertion and return its principal and key. Checks signature, issuer, audience, age (60 s) and a
+    new jti."""
     issuer, kid = read_unverified(assertion)
     row = find_principal(tx, issuer)
     keys = [] if row is None or row.disabled_at is not None else _active_keys(tx, row.id, kid)
@@ -57,35 +88,30 @@ def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[Row[Any],
     return row, key_id
 
 
-def verify(
-    tx: Connection, assertion: str, keys: list[Row[Any]], principal_id: str, now: int
-) -> tuple[dict[str, Any], str]:
-    """The claims and the id of the key that signed them. The assertion cannot be used again."""
+def verify(tx: Connection, assertion: str, keys: Sequence[KeyRow], principal_id: str, now: int) -> tuple[Json, KeyId]:
+    """Verify the signature; return the claims and the id of the signing key. An assertion can be used only once."""
     claims, key_id = _verified_claims(assertion, keys)
-    _check_claims(claims, principal_id, now // 1000)
-    expiry = (claims["exp"] + SKEW_S) * 1000
-    if not insert_new(tx, used_assertions, principal_id=principal_id, jti=claims["jti"], expires_at=expiry):
+    jti, expires = _check_claims(claims, principal_id, now // 1000)
+    expiry = (expires + SKEW_S) * 1000
+    if not insert_new(tx, used_assertions, principal_id=principal_id, jti=jti, expires_at=expiry):
         raise AssertionRefused("This assertion was used before: each jti works once.")
     return claims, key_id
 
 
 def mark_used(tx: Connection, key_id: str, now: int) -> None:
-    tx.execute(update(principal_keys).where(principal_keys.c.id == key_id).values(last_used_at=now))
+    tx.execute(_USED, {"key": key_id, "now": now})
 
 
 def forget_old_assertions(tx: Connection, now: int) -> int:
     return delete_some(tx, used_assertions, used_assertions.c.expires_at < now)
 
 
-def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[Row[Any]]:
-    mine = [principal_keys.c.principal_id == principal_id, principal_keys.c.retired_at.is_(None)]
-    if kid is not None:
-        mine.append(principal_keys.c.id == kid)
-    return list(tx.execute(select(principal_keys).where(*mine).order_by(principal_keys.c.id.desc())))
+def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[KeyRow]:
+    return [key for key in _ACTIVE.all(tx, principal=principal_id) if kid is None or key.id == kid]
 
 
 def read_unverified(assertion: str) -> tuple[str, str | None]:
-    """The issuer and key id (`kid`) that the assertion names, before anything of it is verified."""
+    """Return the issuer and key id (`kid`) of an assertion that is not verified yet."""
     try:
         token = jws.extract_compact(assertion.encode())
         issuer, kid = str(json.loads(token.payload)["iss"]), token.headers().get("kid")
@@ -96,7 +122,7 @@ def read_unverified(assertion: str) -> tuple[str, str | None]:
         raise AssertionRefused("The client assertion is not a signed JWT.") from error
 
 
-def _verified_claims(assertion: str, keys: list[Row[Any]]) -> tuple[dict[str, Any], str]:
+def _verified_claims(assertion: str, keys: Sequence[KeyRow]) -> tuple[Json, KeyId]:
     failure: Exception | None = None
     for key in keys:
         try:
@@ -107,7 +133,8 @@ def _verified_claims(assertion: str, keys: list[Row[Any]]) -> tuple[dict[str, An
     raise AssertionRefused("The signature does not match a registered key.") from failure
 
 
-def _check_claims(claims: dict[str, Any], principal_id: str, now_s: int) -> None:
+def _check_claims(claims: Json, principal_id: str, now_s: int) -> tuple[str, int]:
+    """Check the claims; return the id of the assertion (`jti`) and when it expires, in seconds."""
     issued, expires, jti = claims.get("iat"), claims.get("exp"), claims.get("jti")
     if claims.get("sub") != principal_id or claims.get("iss") != principal_id:
         raise AssertionRefused("iss and sub must both be the id of the caller.")
@@ -123,3 +150,4 @@ def _check_claims(claims: dict[str, Any], principal_id: str, now_s: int) -> None
         raise AssertionRefused("iat, exp and jti (8 to 128 printable characters) are required.")
     if expires - issued > ASSERTION_MAX_S or issued > now_s + SKEW_S or expires <= now_s - SKEW_S:
         raise AssertionRefused("The assertion is expired, issued in the future, or valid for longer than 60 seconds.")
+    return jti, expires

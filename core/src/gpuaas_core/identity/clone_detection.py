@@ -1,6 +1,4 @@
-"""Records the use of a superseded node key. The request itself is rejected and rolls back, so this has a transaction
-of its own.
-"""
+"""Records the use of a superseded node key, in a transaction of its own, because the rejected request rolls back."""
 
 from collections.abc import Awaitable
 
@@ -24,7 +22,8 @@ async def _record(call: Call, problem: Problem) -> None:
     def record(tx: Connection) -> set[str]:
         ctx = call.context(tx)
         address = call.request.client.host if call.request.client else "unknown address"
-        call.platform.suspicion(ctx, problem, address)
+        if call.platform.suspicion:
+            call.platform.suspicion(ctx, problem, address)
         ctx.flush(audited=False)
         return ctx.topics
 

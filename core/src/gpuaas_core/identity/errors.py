@@ -5,7 +5,7 @@ from ..kit.problems import Problem
 
 class SignInRefused(Problem):
     status, code, title = 401, "sign_in_refused", "E-mail or password is wrong"
-    way_out = "Check both and try again; add `tenant` if you have several accounts. An administrator can invite you."
+    way_out = "Check both; add `tenant` if you have several accounts. Without an account, ask for an invitation."
 
 
 class TenantNeeded(Problem):
@@ -13,36 +13,11 @@ class TenantNeeded(Problem):
     way_out = "Add `tenant` with the short name of the tenant to sign in to."
 
 
-class OidcRefused(Problem):
-    status, code, title = 401, "oidc_refused", "The identity provider's token was rejected"
-    way_out = "Sign in again. If it fails again, ask an administrator of your tenant to check the identity provider."
-
-
-class OidcStateInvalid(Problem):
-    status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
-    way_out = "Sign in again, in one browser and within ten minutes."
-
-
-class IssuerNotAccepted(Problem):
-    status, code, title = 422, "issuer_not_accepted", "Invalid issuer address"
-    way_out = "Send the issuer as an https address, exactly as in the provider's metadata."
-
-
-class IssuerUnreachable(Problem):
-    status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
-    way_out = "Try again. If it fails again, ask an administrator of the tenant to check the identity provider."
-    retryable = True
-
-
-class DomainsNeeded(Problem):
-    status, code, title = 422, "email_domains_needed", "A default role needs e-mail domains"
-    way_out = "Send the `email_domains` whose users get the role, or leave `default_role` out and invite users."
-
-
 class AssertionRefused(Problem):
     status, code, title = 401, "assertion_refused", "The client assertion was rejected"
     way_out = (
-        "Sign a new JWT (EdDSA or ES256, at most 60 s, new jti, aud = the issuer in GET /v1) with the registered key."
+        "Sign a new JWT with the registered key: EdDSA or ES256, a lifetime of at most 60 s, a new jti, and the issuer"
+        " in GET /v1 as aud."
     )
 
 
@@ -87,12 +62,12 @@ class InvitationInvalid(Problem):
     way_out = "Ask the person who invited you for a new invitation."
 
 
-_READMIT = "Run `gpuaas node readmit NAME --reason …`, then the command it prints on the node; or retire the node."
+_READMIT = "run `gpuaas node readmit NAME --reason …` and, on the node, the command that it prints; or retire the node."
 
 
 class IdentityUnknown(Problem):
     status, code, title = 401, "identity_unknown", "Unknown node key"
-    way_out = "The agent tries its former key automatically. If that fails: " + _READMIT
+    way_out = "The agent retries with its previous key automatically. If that fails, " + _READMIT
 
 
 class IdentityExpired(Problem):
@@ -102,11 +77,12 @@ class IdentityExpired(Problem):
 
 class IdentityClosed(Problem):
     status, code, title = 401, "identity_closed", "The node's identity is closed"
-    way_out = _READMIT
+    way_out = _READMIT[0].upper() + _READMIT[1:]
 
 
 class IdentitySuperseded(Problem):
-    """A retired key was used, by a delayed message or by a copy of the node. Only a copy answers the challenge."""
+    """A retired node key was used, by a delayed message or by a copy of the node. Only a copy can answer the
+    challenge."""
 
     status, code, title = 401, "identity_superseded", "A newer key of this node is in use"
     way_out = "Use the newer key. Without it, sign `challenge` in an assertion: the node is then treated as copied."
@@ -118,7 +94,7 @@ class IdentitySuperseded(Problem):
 
 class IdentityCloned(Problem):
     status, code, title = 401, "identity_cloned", "Two machines use the identity of one node"
-    way_out = "Find the copy and shut it down. Then: " + _READMIT
+    way_out = "Find the copy and shut it down. Then " + _READMIT
 
     def __init__(self, node_id: str, key_id: str, detail: str) -> None:
         super().__init__(detail)

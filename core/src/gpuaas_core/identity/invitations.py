@@ -1,54 +1,64 @@
 """Invitations: a person creates their own account with a single-use token, which is computed and never stored.
 
-The permissions of the inviter are checked twice, when the invitation is created and when it is accepted: an inviter
-that has lost a permission in the meantime can no longer grant it.
+The permissions of the inviter are checked when the invitation is created and again when it is accepted: an inviter that
+has lost a permission in between can no longer grant it.
 """
 
 import hmac
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from ..authz.context import Context
 from ..authz.evaluate import Principal, Scope
 from ..events.event_log import declare
 from ..iam import roles
 from ..iam.bindings import bind
-from ..iam.directory import get_principal
+from ..iam.directory import find_by_email, get_principal
 from ..iam.principals import principal_of
+from ..iam.rows import PrincipalRow
 from ..kit.ids import new_id
 from ..kit.problems import NotFound, Problem
+from ..kit.rows import Query
 from ..kit.vault import Vault
 from ..tenancy.reads import scope_in_tenant, tenant_scope
 from . import schemas
 from .errors import EmailTaken, InvitationInvalid
+from .rows import InvitationRow
 from .tables import invitations
-from .users import create_user, find_by_email
+from .users import create_user
 
 declare(
     {
-        "tenancy.invitation.created": "Person invited to the tenant.",
-        "tenancy.invitation.revoked": "Invitation revoked: it can no longer be used.",
-        "tenancy.invitation.accepted": "Invitation accepted: the invited person has an account.",
+        "tenancy.invitation.created": "A person was invited to the tenant.",
+        "tenancy.invitation.revoked": "An invitation was revoked; it can no longer be used.",
+        "tenancy.invitation.accepted": "An invitation was accepted; the invited person has an account.",
     }
 )
 
 
 INVITATION_MS = 7 * 24 * 3600 * 1000
+_i = invitations.c
+INVITATION_ID = _i.id
+_ROWS = Query(select(invitations), InvitationRow)
+_BY_ID = _ROWS.where(_i.id == bindparam("invitation"))
+_BY_ID_LOCKED = _BY_ID.locked()
+_OF_EMAIL = (
+    _ROWS.where(_i.tenant_id == bindparam("tenant"), _i.email == bindparam("email")).order_by(_i.id.desc()).locked()
+)
 
 
-def create_invitation(ctx: Context, tenant_id: str, body: schemas.CreateInvitation) -> Row[Any]:
+def create_invitation(ctx: Context, tenant_id: str, body: schemas.CreateInvitation) -> InvitationRow:
     _check_free(ctx.tx, tenant_id, body.email)
     _check_role(ctx, tenant_id, body.role, body.project_id)
-    row = {"id": new_id("inv"), "tenant_id": tenant_id, "invited_by": ctx.principal.id} | vars(body)
+    invitation_id = ctx.resource_id = new_id("inv")
+    row = {"id": invitation_id, "tenant_id": tenant_id, "invited_by": ctx.principal.id} | vars(body)
     ctx.tx.execute(insert(invitations).values(**row, expires_at=ctx.now + INVITATION_MS, created_at=ctx.now))
-    ctx.resource_id = row["id"]
     facts = {"project": body.project_id} | ({"role": body.role} if body.role else {})
-    ctx.emit("tenancy.invitation.created", row["id"], facts)
-    return _one(ctx.tx, tenant_id, row["id"])
+    ctx.emit("tenancy.invitation.created", invitation_id, facts)
+    return _one(ctx.tx, tenant_id, invitation_id)
 
 
-def revoke_invitation(ctx: Context, tenant_id: str, invitation_id: str) -> Row[Any]:
+def revoke_invitation(ctx: Context, tenant_id: str, invitation_id: str) -> InvitationRow:
     row = _one(ctx.tx, tenant_id, invitation_id)
     ctx.resource_id = invitation_id
     if state_of(row, ctx.now) == "open":
@@ -61,28 +71,28 @@ def invitation_token(vault: Vault, invitation_id: str) -> str:
     return f"{invitation_id}.{vault.mac(f'invitation:{invitation_id}')}"
 
 
-def check_token(tx: Connection, vault: Vault, token: str, now: int, *, lock: bool = False) -> Row[Any]:
-    """With `lock` the invitation is locked until the transaction ends, so that it is accepted only once."""
+def check_token(tx: Connection, vault: Vault, token: str, now: int, *, lock: bool = False) -> InvitationRow:
+    """Return the invitation of this token. `lock`: it is locked until the transaction ends, so that it is accepted
+    only once."""
     invitation_id, _, _ = token.partition(".")
-    mine = select(invitations).where(invitations.c.id == invitation_id)
-    row = tx.execute(mine.with_for_update() if lock else mine).first()
+    row = (_BY_ID_LOCKED if lock else _BY_ID).first(tx, invitation=invitation_id)
     valid = hmac.compare_digest(invitation_token(vault, invitation_id).encode(), token.encode())
     if row is None or not valid or state_of(row, now) != "open":
         raise InvitationInvalid("This invitation is unknown, used, revoked or expired.")
     return row
 
 
-def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_hash: str) -> Row[Any]:
+def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_hash: str) -> PrincipalRow:
     return create_invited_user(ctx, check_token(ctx.tx, vault, body.token, ctx.now, lock=True), password_hash)
 
 
-def find_open(tx: Connection, tenant_id: str, email: str, now: int) -> Row[Any] | None:
-    """The newest open invitation of an address, locked. The caller must have verified who owns the address."""
-    mine = invitations_of(tenant_id).where(invitations.c.email == email).order_by(invitations.c.id.desc())
-    return next((row for row in tx.execute(mine.with_for_update()).all() if state_of(row, now) == "open"), None)
+def find_open(tx: Connection, tenant_id: str, email: str, now: int) -> InvitationRow | None:
+    """Lock and return the newest open invitation of an e-mail address. The caller must have verified who owns the
+    address."""
+    return next((row for row in _OF_EMAIL.all(tx, tenant=tenant_id, email=email) if state_of(row, now) == "open"), None)
 
 
-def create_invited_user(ctx: Context, invitation: Row[Any], password_hash: str | None) -> Row[Any]:
+def create_invited_user(ctx: Context, invitation: InvitationRow, password_hash: str | None) -> PrincipalRow:
     inviter = get_principal(ctx.tx, invitation.invited_by)
     ctx.scope = tenant_scope(ctx.tx, invitation.tenant_id)
     invited = ctx.principal
@@ -96,8 +106,8 @@ def create_invited_user(ctx: Context, invitation: Row[Any], password_hash: str |
         raise InvitationInvalid("The person who invited you may no longer grant the role of the invitation.") from error
     finally:
         ctx.principal = invited
-    person = {"email": invitation.email, "name": invitation.name}
-    user = create_user(ctx, invitation.tenant_id, **person, password_hash=password_hash)
+    email, name = invitation.email, invitation.name
+    user = create_user(ctx, invitation.tenant_id, email=email, name=name, password_hash=password_hash)
     if invitation.role:
         kind, where = scope.chain[0]
         bind(ctx.tx, user.id, invitation.role, kind, where, invitation.tenant_id, ctx.now)
@@ -108,15 +118,15 @@ def create_invited_user(ctx: Context, invitation: Row[Any], password_hash: str |
     return user
 
 
-def invitations_of(tenant_id: str) -> Select[Any]:
-    return select(invitations).where(invitations.c.tenant_id == tenant_id)
+def invitations_of(tenant_id: str) -> Query[InvitationRow]:
+    return _ROWS.where(_i.tenant_id == tenant_id)
 
 
-def view(row: Row[Any], now: int) -> schemas.InvitationView:
-    return schemas.InvitationView.model_validate(dict(row._mapping) | {"state": state_of(row, now)})
+def view(row: InvitationRow, now: int) -> schemas.InvitationView:
+    return schemas.InvitationView.model_validate(vars(row) | {"state": state_of(row, now)})
 
 
-def state_of(row: Row[Any], now: int) -> str:
+def state_of(row: InvitationRow, now: int) -> str:
     if row.accepted_by:
         return "accepted"
     if row.revoked_at:
@@ -125,7 +135,8 @@ def state_of(row: Row[Any], now: int) -> str:
 
 
 def _check_free(tx: Connection, tenant_id: str, email: str) -> None:
-    """Accounts of other tenants do not matter, and the answer must not reveal them."""
+    """Check that the tenant has no account with this e-mail. Accounts of other tenants are neither checked nor
+    revealed."""
     if find_by_email(tx, tenant_id, email):
         raise EmailTaken(f"{email} already has an account in this tenant.")
 
@@ -139,8 +150,8 @@ def _check_role(ctx: Context, tenant_id: str, role: str | None, project_id: str 
     return scope
 
 
-def _one(tx: Connection, tenant_id: str, invitation_id: str) -> Row[Any]:
-    row = tx.execute(invitations_of(tenant_id).where(invitations.c.id == invitation_id)).first()
-    if row is None:
+def _one(tx: Connection, tenant_id: str, invitation_id: str) -> InvitationRow:
+    row = _BY_ID.first(tx, invitation=invitation_id)
+    if row is None or row.tenant_id != tenant_id:
         raise NotFound("There is no such invitation in this tenant.")
     return row

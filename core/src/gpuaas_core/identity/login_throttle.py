@@ -17,10 +17,10 @@ import asyncio
 import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import Connection, Row, case, delete, select, update
+from sqlalchemy import Connection, case, delete, select, update
 
+from ..iam.rows import PrincipalRow
 from ..kit.db import delete_some, insert_into
 from ..kit.wire import canonical
 from .errors import TooManyGuesses
@@ -39,7 +39,7 @@ pause = asyncio.sleep
 
 @dataclass(frozen=True)
 class Try:
-    """One try: which accounts the password is compared with, and after how many seconds."""
+    """One sign-in attempt: the accounts to compare the password with, and the seconds to wait before."""
 
     email_here: str
     email_everywhere: str
@@ -49,18 +49,19 @@ class Try:
 
 
 class Throttle:
-    """Counts under keyed fingerprints: the database contains neither the e-mails nor the addresses that were tried."""
+    """Counts attempts under keyed fingerprints, so that the database contains neither e-mails nor addresses."""
 
     def __init__(self, mac: Mac) -> None:
         self._mac = mac
 
-    def begin(self, tx: Connection, email: str, accounts: Sequence[Row[Any]], address: str | None, now: int) -> Try:
-        """Counts the try. `accounts`: those with this e-mail. Raises 429 after too many tries from this address."""
+    def begin(self, tx: Connection, email: str, accounts: Sequence[PrincipalRow], address: str | None, now: int) -> Try:
+        """Count the attempt. `accounts`: those with this e-mail. Raises 429 after too many attempts from this
+        address."""
         network = network_of(address)
         here, everywhere = self._slot("here", email, network), self._slot("everywhere", email)
         reject(count_try(tx, here, now))
         wait_s = wait_for(_count(tx, everywhere, now, sliding=True)[0])
-        known = self._known(tx, accounts, network, now) if wait_s else set()
+        known = self._known(tx, accounts, network, now) if wait_s else set[str]()
         if known:  # the others would have to wait, and the wait would reveal that they exist
             accounts, wait_s = [account for account in accounts if account.id in known], 0.0
         ordered = sorted(accounts, key=lambda account: account.id)
@@ -68,7 +69,7 @@ class Throttle:
         return Try(here, everywhere, network, compared, wait_s)
 
     def succeed(self, tx: Connection, attempt: Try, account_id: str, now: int) -> None:
-        """Resets the counts of this account and address, uncounts this try, and remembers the address."""
+        """Reset the counts of this account and address, subtract this attempt, and remember the address."""
         reset(tx, attempt.email_here)
         mine, tries = wrong_guesses.c.bucket == attempt.email_everywhere, wrong_guesses.c.tries
         tx.execute(update(wrong_guesses).where(mine).values(tries=tries - 1))
@@ -76,7 +77,7 @@ class Throttle:
         reset(tx, self._account(account_id, attempt.network))
         self._remember(tx, account_id, attempt.network, now)
 
-    def _known(self, tx: Connection, accounts: Sequence[Row[Any]], network: str, now: int) -> set[str]:
+    def _known(self, tx: Connection, accounts: Sequence[PrincipalRow], network: str, now: int) -> set[str]:
         a = sign_in_addresses.c
         prints = [self._print(account.id, network) for account in accounts]
         fresh = select(a.principal_id).where(a.fingerprint.in_(prints), a.last_at > now - REMEMBERED_MS)
@@ -103,7 +104,8 @@ class Throttle:
 
 
 def wait_for(tries: int) -> float:
-    """Seconds to wait before the password is compared, by the tries of the e-mail over all addresses, with this one."""
+    """Return the seconds to wait before comparing the password, by the number of attempts for the e-mail from all
+    addresses."""
     beyond = tries - MOST
     return 0.0 if beyond <= 0 else min(FIRST_WAIT_S * 2 ** min(beyond - 1, 10), LONGEST_WAIT_S)
 
@@ -120,7 +122,7 @@ def network_of(address: str | None) -> str:
 
 
 def count_try(tx: Connection, bucket: str, now: int) -> int:
-    """Counts one try. Returns the seconds to wait, 0 if the password may be compared."""
+    """Count one attempt; return the seconds to wait, or 0 if the password may be compared."""
     tries, since = _count(tx, bucket, now)
     return 0 if tries <= MOST else max(1, (since + WINDOW_MS - now + 999) // 1000)
 
@@ -140,7 +142,8 @@ def reject(wait_s: int) -> None:
 
 
 def _count(tx: Connection, bucket: str, now: int, *, sliding: bool = False) -> tuple[int, int]:
-    """In one statement, so that two parallel tries get two numbers. `sliding`: the window starts at the latest try."""
+    """Count in one statement, so that parallel attempts get different numbers. `sliding`: the window restarts each
+    time."""
     g = wrong_guesses.c
     old = g.since <= now - WINDOW_MS
     more = {"tries": case((old, 1), else_=g.tries + 1), "since": now if sliding else case((old, now), else_=g.since)}

@@ -9,12 +9,13 @@ other key, does. See docs/decisions/0017-node-identity-and-clone-detection.md.
 
 import base64
 import hashlib
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from ..iam.directory import find_principal
+from ..iam.rows import PrincipalRow
 from ..kit.db import delete_some
+from ..kit.json_types import Json
 from ..kit.vault import Vault
 from ..kit.wire import canonical
 from . import assertions
@@ -27,39 +28,53 @@ from .errors import (
     IdentityUnknown,
     KeyTaken,
 )
+from .rows import KeyId, KeyRow
 from .sessions import close_sessions_of_keys
 from .tables import principal_keys
 
-LIFE_S = 24 * 3600
 RENEWED_AFTER = 2 / 3  # of its life
 REMEMBERED_S = 90 * 24 * 3600  # how long a retired key is recognised
 
+_k = principal_keys.c
+_OF_NODE = assertions.KEYS.where(_k.principal_id == bindparam("node"))
+_LOCKED = _OF_NODE.order_by(_k.id).locked()
+_NEWEST = _OF_NODE.where(_k.retired_at.is_(None)).order_by(_k.generation.desc(), _k.id.desc()).limit(1)
+_BY_ID = assertions.KEYS.where(_k.id == bindparam("key"))
+_SAME = select(_k.id).where(_k.principal_id == bindparam("node"), _k.thumbprint == bindparam("thumbprint"))
+_NEWEST_GENERATION = select(func.max(_k.generation)).where(_k.principal_id == bindparam("node"))
 
-def add_key(tx: Connection, node_id: str, jwk: dict[str, Any], origin: str, generation: int, now: int) -> str:
-    facts = {"generation": generation, "thumbprint": thumbprint(jwk), "origin": origin}
-    return assertions.add_key(tx, node_id, jwk, now, **facts, expires_at=now + LIFE_S * 1000)
+
+def add_key(tx: Connection, node_id: str, jwk: Json, origin: str, generation: int, now: int, *, life_s: int) -> KeyId:
+    return assertions.add_key(
+        tx,
+        node_id,
+        jwk,
+        now,
+        generation=generation,
+        thumbprint=thumbprint(jwk),
+        origin=origin,
+        expires_at=now + life_s * 1000,
+    )
 
 
-def thumbprint(jwk: dict[str, Any]) -> str:
-    """The JWK thumbprint of RFC 7638: a key name that agent and platform both compute."""
+def thumbprint(jwk: Json) -> str:
+    """Compute the JWK thumbprint (RFC 7638), by which agent and platform name the key."""
     digest = hashlib.sha256(canonical(jwk).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
-def check_new(tx: Connection, node_id: str, jwk: dict[str, Any]) -> None:
-    """A former key is rejected: it may have been copied."""
-    same = select(principal_keys.c.id).where(_of(node_id), principal_keys.c.thumbprint == thumbprint(jwk))
-    if tx.execute(same).first():
+def check_new(tx: Connection, node_id: str, jwk: Json) -> None:
+    """Reject a key that the node had before, since it may have been copied."""
+    if tx.execute(_SAME, {"node": node_id, "thumbprint": thumbprint(jwk)}).first():
         raise KeyTaken("The node has, or had, exactly this key.")
 
 
 def next_generation(tx: Connection, node_id: str) -> int:
-    newest = select(func.max(principal_keys.c.generation)).where(principal_keys.c.principal_id == node_id)
-    return (tx.execute(newest).scalar() or 0) + 1
+    return (tx.execute(_NEWEST_GENERATION, {"node": node_id}).scalar() or 0) + 1
 
 
-def sign_in(tx: Connection, vault: Vault, assertion: str, now: int) -> tuple[Row[Any], str]:
-    """Checks a client assertion; for nodes, with the rules for node keys."""
+def sign_in(tx: Connection, vault: Vault, assertion: str, now: int) -> tuple[PrincipalRow, KeyId]:
+    """Check a client assertion; for nodes, with the rules for node keys."""
     issuer, kid = assertions.read_unverified(assertion)
     row = find_principal(tx, issuer)
     if row is None or row.kind != "node":
@@ -71,42 +86,44 @@ def sign_in(tx: Connection, vault: Vault, assertion: str, now: int) -> tuple[Row
 
 
 def renew(
-    tx: Connection, vault: Vault, assertion: str, jwk: dict[str, Any], origin: str, now: int
-) -> tuple[Row[Any], Row[Any]]:
-    """The node and its next key. Repeating the request with the same next key changes nothing."""
+    tx: Connection, vault: Vault, assertion: str, jwk: Json, origin: str, now: int, *, life_s: int
+) -> tuple[PrincipalRow, KeyRow]:
+    """Register the node's next key and return node and key. Repeating the request with the same key changes nothing."""
     issuer, kid = assertions.read_unverified(assertion)
     row = find_principal(tx, issuer)
     if row is None or row.kind != "node":
         raise AssertionRefused("There is no node with this id.")
     key = _proven(tx, vault, assertion, row, kid, now)
     name = thumbprint(jwk)
-    known = list(tx.execute(select(principal_keys).where(_of(row.id))))
+    known = _OF_NODE.all(tx, node=row.id)
     waiting = [k for k in known if k.generation == (key.generation or 1) + 1 and k.retired_at is None]
     if waiting and waiting[0].thumbprint != name:
         raise IdentityCloned(row.id, key.id, f"Two different next keys were registered for {row.name}.")
     if waiting:
-        changes = {"expires_at": now + LIFE_S * 1000, "origin": origin}
+        changes = {"expires_at": now + life_s * 1000, "origin": origin}
         tx.execute(update(principal_keys).where(principal_keys.c.id == waiting[0].id).values(**changes))
-        return row, _key(tx, waiting[0].id)
+        return row, _BY_ID.one(tx, key=waiting[0].id)
     check_new(tx, row.id, jwk)
-    return row, _key(tx, add_key(tx, row.id, jwk, origin, (key.generation or 1) + 1, now))
+    added = add_key(tx, row.id, jwk, origin, (key.generation or 1) + 1, now, life_s=life_s)
+    return row, _BY_ID.one(tx, key=added)
 
 
-def renewal_due(tx: Connection, node_id: str, origin: str, now: int) -> bool:
-    """True near the end of the key's life, while the next key is unused, and when the report comes from another boot or
-    machine: if that is a copy, the renewal retires the key of the original, whose next sign-in reveals the copy.
+def renewal_due(tx: Connection, node_id: str, origin: str, now: int, *, life_s: int) -> bool:
+    """Whether the node should renew its key: near its end, while the next key is unused, or after another boot or
+    machine.
+
+    If the report comes from a copy, its renewal retires the key of the original, whose next sign-in reveals the copy.
     """
-    newest = select(principal_keys).where(_of(node_id), principal_keys.c.retired_at.is_(None))
-    key = tx.execute(newest.order_by(principal_keys.c.generation.desc(), principal_keys.c.id.desc()).limit(1)).first()
+    key = _NEWEST.first(tx, node=node_id)
     if key is None:
         return False
-    old = key.expires_at is None or now >= key.expires_at - LIFE_S * 1000 * (1 - RENEWED_AFTER)
+    old = key.expires_at is None or now >= key.expires_at - life_s * 1000 * (1 - RENEWED_AFTER)
     return old or key.last_used_at is None or key.origin != origin
 
 
 def still_superseded(tx: Connection, key_id: str) -> bool:
-    """False if an administrator readmitted or retired the node in the meantime, which closes its keys."""
-    row = tx.execute(select(principal_keys).where(principal_keys.c.id == key_id)).first()
+    """Whether the key is still superseded; not if an administrator readmitted or retired the node in the meantime."""
+    row = _BY_ID.first(tx, key=key_id)
     return row is not None and (row.retired_at is None or row.superseded_by is not None)
 
 
@@ -115,10 +132,10 @@ def forget_old_keys(tx: Connection, now: int) -> int:
     return delete_some(tx, principal_keys, principal_keys.c.generation.is_not(None) & old)
 
 
-def _proven(tx: Connection, vault: Vault, assertion: str, row: Row[Any], kid: str | None, now: int) -> Row[Any]:
-    """The valid key that signed the assertion. Locks the node's keys, so that two uses run one after the other."""
-    mine = select(principal_keys).where(_of(row.id)).order_by(principal_keys.c.id)
-    keys = list(tx.execute(mine.with_for_update()))
+def _proven(tx: Connection, vault: Vault, assertion: str, row: PrincipalRow, kid: str | None, now: int) -> KeyRow:
+    """Return the valid key that signed the assertion. Locks the node's keys, so that two uses run one after the
+    other."""
+    keys = _LOCKED.all(tx, node=row.id)
     shown = [k for k in keys if (kid in (k.id, k.thumbprint) if kid else k.retired_at is None)]
     if not shown and row.disabled_at is None:
         raise IdentityUnknown(f"{row.name} has no such key.")
@@ -134,7 +151,7 @@ def _proven(tx: Connection, vault: Vault, assertion: str, row: Row[Any], kid: st
     return key
 
 
-def _retired(vault: Vault, row: Row[Any], key: Row[Any], claims: dict[str, Any]) -> Exception:
+def _retired(vault: Vault, row: PrincipalRow, key: KeyRow, claims: Json) -> Exception:
     if key.superseded_by is None:
         return IdentityClosed(f"This key of {row.name} was closed when the node was enrolled again.")
     challenge = vault.mac(f"superseded {key.id} {key.superseded_by}")
@@ -144,16 +161,8 @@ def _retired(vault: Vault, row: Row[Any], key: Row[Any], claims: dict[str, Any])
     return IdentitySuperseded(row.id, key.id, detail, challenge)
 
 
-def _retire_former(tx: Connection, node_id: str, key: Row[Any], now: int) -> None:
-    former = [_of(node_id), principal_keys.c.retired_at.is_(None), principal_keys.c.id != key.id]
+def _retire_former(tx: Connection, node_id: str, key: KeyRow, now: int) -> None:
+    former = [_k.principal_id == node_id, _k.retired_at.is_(None), _k.id != key.id]
     retire = update(principal_keys).where(*former, principal_keys.c.generation < (key.generation or 0))
     ids = list(tx.execute(retire.values(retired_at=now, superseded_by=key.id).returning(principal_keys.c.id)).scalars())
     close_sessions_of_keys(tx, ids, now)
-
-
-def _of(node_id: str) -> ColumnElement[bool]:
-    return principal_keys.c.principal_id == node_id
-
-
-def _key(tx: Connection, key_id: str) -> Row[Any]:
-    return tx.execute(select(principal_keys).where(principal_keys.c.id == key_id)).one()

@@ -13,7 +13,7 @@ def hash_password(password: str) -> str:
 
 
 def password_matches(stored: str | None, given: str) -> bool:
-    """Takes the same time whether or not the account exists."""
+    """Compare the password; takes the same time whether or not the account exists."""
     try:
         return _hasher.verify(stored or _unused_hash(), given) and stored is not None
     except (VerificationError, InvalidHashError):

@@ -1,15 +1,21 @@
-"""Identity as other rooms read it: the public key that an account uses."""
+"""Queries of identity for other rooms: the public key of an account, and key states to join with."""
 
-from typing import Any
+from sqlalchemy import Connection, bindparam, func, select
 
-from sqlalchemy import Connection, func, select
-
+from ..kit.json_types import Json
+from .assertions import KEYS
 from .tables import principal_keys
 
+_k = principal_keys.c
+KEY_STATES = select(_k.id, _k.retired_at).subquery("key_states")
+_NEWEST_USED = (
+    KEYS.where(_k.principal_id == bindparam("principal"), _k.retired_at.is_(None))
+    .order_by(func.coalesce(_k.last_used_at, 0).desc(), _k.id.desc())
+    .limit(1)
+)
 
-def key_in_use(tx: Connection, principal_id: str) -> dict[str, Any] | None:
-    """The public key a service account signed in with last, of those that are not retired."""
-    k = principal_keys.c
-    mine = select(k.public_jwk).where(k.principal_id == principal_id, k.retired_at.is_(None))
-    newest = mine.order_by(func.coalesce(k.last_used_at, 0).desc(), k.id.desc())
-    return tx.execute(newest.limit(1)).scalar()
+
+def key_in_use(tx: Connection, principal_id: str) -> Json | None:
+    """Return the public key that a service account used most recently, of its keys that are not retired."""
+    key = _NEWEST_USED.first(tx, principal=principal_id)
+    return None if key is None else key.public_jwk

@@ -1,19 +1,20 @@
-"""Routes to sign in and out, and for what callers see and change of themselves."""
+"""HTTP routes to sign in and out, and for callers to see and change their own account."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Response
-from sqlalchemy import Connection, Row
+from sqlalchemy import Connection
 
 from ..authz.context import Context
 from ..http import console
 from ..http.call import Call, Caller, needs, public
 from ..http.lists import Cursor, Limit, page
 from ..iam import explain
-from ..iam.directory import get_principal, select_principals
+from ..iam.directory import get_principal, get_principals
 from ..iam.routes import Permission
+from ..iam.rows import PrincipalRow
 from ..iam.schemas import ExplainView, PermissionsView
 from ..kit.wire import Page, canonical
 from . import login_throttle, node_keys, passwords, schemas, sessions, users
@@ -27,7 +28,7 @@ Where = Annotated[str | None, Query(max_length=40)]
 
 @router.post("/sign-in", response_model=schemas.TokenView, **public())
 async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
-    """Signs a user in with e-mail and password. After ten wrong tries in 15 minutes: 429 for the rest of them.
+    """Sign in with e-mail and password. After ten wrong attempts, further attempts get 429 until 15 minutes are over.
 
     If an e-mail was tried often from other addresses, the response is delayed, by ten seconds at most.
     """
@@ -42,7 +43,7 @@ async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
 
 @router.post("/auth/session", response_model=schemas.ConsoleSessionView, **public())
 async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
-    """Sign-in for browsers: the token is an HttpOnly cookie; requests that change something need `csrf_token`."""
+    """Sign in from a browser. The token is an HttpOnly cookie; requests that change something need `csrf_token`."""
     console.check_origin(call.request, call.platform.public_url, required=False)
     attempt, user_id = await _check_password(call, body)
     opened: list[str] = []
@@ -59,7 +60,7 @@ async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
 
 @router.get("/auth/session", **needs("identity.self.use"))
 async def get_console_session(call: Caller) -> schemas.ConsoleSessionView:
-    """For a reloaded console: the signed-in principal and the CSRF token (none for a bearer token)."""
+    """Get the signed-in principal and the CSRF token (none for a bearer token), for a reloaded console."""
     return console_view(call, call.principal.id, call.token)
 
 
@@ -70,13 +71,14 @@ async def get_token(
     client_assertion_type: Annotated[str, Form()],
     client_assertion: Annotated[str, Form(max_length=4000)],
 ) -> Response:
-    """A service account or node signs in with a client assertion (private_key_jwt); `kid` may name the key."""
+    """Sign in as a service account or node with a client assertion (private_key_jwt); `kid` may name the key."""
     if grant_type != "client_credentials" or client_assertion_type != _ASSERTION:
         raise AssertionRefused("Only client_credentials with a JWT bearer assertion is supported.")
 
     def redeem(ctx: Context) -> schemas.TokenView:
         row, key_id = node_keys.sign_in(ctx.tx, call.vault, client_assertion, ctx.now)
-        ctx.rights_changed(row.id)  # the first use of a node key retires the former key
+        if row.kind == "node":
+            ctx.rights_changed(row.id)  # the first use of a node key retires the former key
         return _open(ctx, row.id, sessions.MACHINE_TOKEN_S, address=address_of(call), key_id=key_id)
 
     return await detect_clones(call, call.write(redeem, repeats=False, audited=False))
@@ -84,7 +86,7 @@ async def get_token(
 
 @router.post("/sign-out", status_code=204, **needs("identity.self.use"))
 async def sign_out(call: Caller) -> Response:
-    """Closes the session; the token is rejected from now on."""
+    """Close the session; its token is rejected from now on."""
     token = call.token
     response = await call.write(lambda ctx: sessions.sign_out(ctx, token), repeats=False)
     if call.by_cookie:
@@ -101,39 +103,39 @@ async def whoami(call: Caller) -> schemas.WhoamiView:
 async def explain_myself(
     call: Caller, permission: Permission, project_id: Where = None, tenant_id: Where = None
 ) -> ExplainView:
-    """Why the caller may or may not do something: in a project, in a tenant, or (without either) on the platform."""
+    """Explain why the caller has a permission or not: in a project, in a tenant, or (without either) on the
+    platform."""
     return await call.read(lambda ctx: explain.explain_myself(ctx.tx, ctx.principal, permission, tenant_id, project_id))
 
 
 @router.get("/whoami/permissions", **needs("identity.self.use"))
 async def my_permissions(call: Caller, project_id: Where = None, tenant_id: Where = None) -> PermissionsView:
-    """Every permission of the caller: in a project, in a tenant, or (without either) on the platform."""
+    """List the permissions of the caller: in a project, in a tenant, or (without either) on the platform."""
     return await call.read(lambda ctx: explain.my_permissions(ctx.tx, ctx.principal, tenant_id, project_id))
 
 
 @router.get("/whoami/sessions", **needs("identity.self.use"))
 async def list_sessions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.SessionView]:
-    """The open sessions of the caller."""
+    """List the open sessions of the caller."""
     token = call.token
 
     def read(ctx: Context) -> Page[schemas.SessionView]:
         query = sessions.own_sessions(ctx)
-        ids = query.selected_columns.id
-        return page(ctx, query, ids, limit, cursor, lambda row: sessions.session_view(row, token))
+        return page(ctx, query, sessions.SESSION_ID, limit, cursor, lambda row: sessions.session_view(row, token))
 
     return await call.read(read)
 
 
 @router.post("/whoami/sessions/{session_id}/revoke", response_model=schemas.SessionView, **needs("identity.self.use"))
 async def revoke_session(call: Caller, session_id: str) -> Response:
-    """Closes one of the caller's sessions; its token is rejected on its next request."""
+    """Close one of the caller's sessions; its token is rejected on its next request."""
     token = call.token
     return await call.write(lambda ctx: sessions.session_view(sessions.revoke_session(ctx, session_id), token))
 
 
 @router.post("/whoami/password", response_model=schemas.SessionsEnded, **needs("identity.self.use"))
 async def change_password(call: Caller, body: schemas.ChangePassword) -> Response:
-    """Changes the caller's password and closes all other sessions of the caller."""
+    """Change the caller's password and close all other sessions of the caller."""
     token = call.token
     bucket = call.vault.mac(canonical(["guess", "password", call.principal.id]))
     login_throttle.reject(await call.platform.db.write(lambda tx: login_throttle.count_try(tx, bucket, call.now)))
@@ -151,7 +153,7 @@ async def change_password(call: Caller, body: schemas.ChangePassword) -> Respons
 
 
 async def _check_password(call: Call, body: schemas.SignIn) -> tuple[login_throttle.Try, str]:
-    """The try that the throttle counted, and the id of the user with this e-mail and password."""
+    """Check e-mail and password; return the attempt that the throttle counted, and the id of the user."""
 
     def begin(tx: Connection) -> login_throttle.Try:
         accounts = users.candidates(tx, body.email, body.tenant)
@@ -162,9 +164,7 @@ async def _check_password(call: Call, body: schemas.SignIn) -> tuple[login_throt
         await login_throttle.pause(attempt.wait_s)
         call.now = call.platform.clock()
     comparisons = users.MOST_COMPARED if body.tenant is None else 1
-    query = select_principals()
-    query = query.where(query.selected_columns.id.in_(attempt.compared))
-    compared = await call.read(lambda ctx: ctx.tx.execute(query).all())  # as they are after the wait
+    compared = await call.read(lambda ctx: get_principals(ctx.tx, attempt.compared))  # as they are after the wait
     matching = await asyncio.to_thread(_matching, compared, body.password, comparisons)
     if len(matching) > 1:
         raise TenantNeeded("This e-mail and password belong to accounts of several tenants.")
@@ -175,8 +175,9 @@ async def _check_password(call: Call, body: schemas.SignIn) -> tuple[login_throt
     return attempt, matching[0].id
 
 
-def _matching(compared: Sequence[Row[Any]], password: str, comparisons: int) -> list[Row[Any]]:
-    """The number of comparisons does not depend on the accounts: the response time must not reveal them."""
+def _matching(compared: Sequence[PrincipalRow], password: str, comparisons: int) -> list[PrincipalRow]:
+    """Return the accounts whose password matches. The number of comparisons is constant, so that timing reveals no
+    accounts."""
     for _ in range(comparisons - len(compared)):
         passwords.password_matches(None, password)
     return [row for row in compared if passwords.password_matches(row.password_hash, password)]

@@ -1,20 +1,21 @@
-"""Routes of the service accounts of a project and their keys."""
+"""HTTP routes of the service accounts of a project and their keys."""
 
 from fastapi import APIRouter, Response
 
 from ..authz.context import Context
-from ..http.call import Caller, needs
+from ..http.call import Caller, Returns, needs
 from ..http.lists import Cursor, Limit, page
+from ..iam.directory import PRINCIPAL_ID, accounts_of
 from ..kit.wire import Page
 from . import schemas, service_accounts
 
 router = APIRouter(prefix="/v1/projects/{project_id}/service-accounts", tags=["identity and tenancy"])
-_ONE = {"response_model": schemas.ServiceAccountView}
+_ONE: Returns = {"response_model": schemas.ServiceAccountView}
 
 
 @router.post("", status_code=201, **_ONE, **needs("iam.service_account.create", "project"))
 async def create_service_account(call: Caller, project_id: str, body: schemas.CreateServiceAccount) -> Response:
-    """Only the public key is sent; the private key never leaves its owner."""
+    """Create a service account with its public key. The private key never leaves its owner."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.create_service_account(ctx, project_id, body)
@@ -27,18 +28,18 @@ async def create_service_account(call: Caller, project_id: str, body: schemas.Cr
 async def list_service_accounts(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ServiceAccountView]:
-    """The accounts with their roles and the time of their last sign-in."""
-    query = service_accounts.accounts_of(project_id)
+    """List the service accounts with their roles and the time of their last sign-in."""
+    query = accounts_of(project_id)
     return await call.read(
         lambda ctx: page(
-            ctx, query, query.selected_columns.id, limit, cursor, lambda row: service_accounts.account_view(ctx.tx, row)
+            ctx, query, PRINCIPAL_ID, limit, cursor, lambda row: service_accounts.account_view(ctx.tx, row)
         )
     )
 
 
 @router.post("/{account_id}/disable", **_ONE, **needs("iam.service_account.disable", "project"))
 async def disable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Effective on the account's next request."""
+    """Disable the account, effective on its next request."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=False)
@@ -48,7 +49,7 @@ async def disable_service_account(call: Caller, project_id: str, account_id: str
 
 @router.post("/{account_id}/enable", **_ONE, **needs("iam.service_account.disable", "project"))
 async def enable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """The account can sign in again; its old tokens stay rejected."""
+    """Enable the account so that it can sign in again; its old tokens stay rejected."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=True)
@@ -58,7 +59,7 @@ async def enable_service_account(call: Caller, project_id: str, account_id: str)
 
 @router.post("/{account_id}/delete", **_ONE, **needs("iam.service_account.delete", "project"))
 async def delete_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Gone at once, with its keys, tokens and roles; its name stays in the history."""
+    """Delete the account at once, with its keys, tokens and roles. Its name stays in events and audit rows."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.delete_service_account(ctx, project_id, account_id)
@@ -68,7 +69,7 @@ async def delete_service_account(call: Caller, project_id: str, account_id: str)
 
 @router.get("/{account_id}/keys", **needs("iam.service_account.read", "project"))
 async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[schemas.KeyView]:
-    """Every key of the account, retired ones included, with the time of its last use."""
+    """List every key of the account, including retired ones, with the time of its last use."""
 
     def read(ctx: Context) -> list[schemas.KeyView]:
         account = service_accounts.account_row(ctx.tx, project_id, account_id)
@@ -84,7 +85,7 @@ async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[sche
     **needs("iam.service_account.rotate", "project"),
 )
 async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.AddKey) -> Response:
-    """Adds a key. The other keys stay valid until they are retired."""
+    """Add a key. The other keys stay valid until they are retired."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.add_key(ctx, project_id, account_id, body)), status=201
     )
@@ -96,7 +97,7 @@ async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.
     **needs("iam.service_account.rotate", "project"),
 )
 async def retire_key(call: Caller, project_id: str, account_id: str, key_id: str) -> Response:
-    """The key cannot sign in any more; the tokens issued for it are rejected on their next request."""
+    """Retire a key: it cannot sign in any more, and tokens issued for it are rejected on their next request."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.retire_key(ctx, project_id, account_id, key_id))
     )

@@ -1,8 +1,6 @@
 """Service accounts and their keys. To rotate a key without a gap: add the new key, switch to it, retire the old one."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy import Connection, bindparam, update
 
 from ..authz.context import Context
 from ..authz.evaluate import Place, Scope
@@ -10,37 +8,47 @@ from ..authz.permissions import OPERATOR_KEYS
 from ..events.event_log import declare
 from ..iam import roles
 from ..iam.bindings import bind, roles_held_by, unbind_all
-from ..iam.directory import add_principal, change_principal, get_principal, select_principals
+from ..iam.directory import NewPrincipal, add_principal, change_principal, find_account, get_principal
 from ..iam.principals import principal_of, with_grants
+from ..iam.rows import PrincipalRow
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from ..tenancy.reads import project_scope, tenant_scope
 from . import assertions, schemas
 from .errors import KeyTaken, TooManyKeys
+from .rows import KeyRow
 from .sessions import close_sessions_of, close_sessions_of_keys
 from .tables import principal_keys
 from .users import principal_view
 
 declare(
     {
-        "tenancy.service_account.created": "Service account created in a project.",
-        "tenancy.service_account.disabled": "Service account disabled: it cannot sign in, and its tokens are rejected.",
-        "tenancy.service_account.enabled": "Service account enabled: it can sign in; its old tokens stay rejected.",
-        "tenancy.service_account.deleted": "Service account deleted, with its keys, tokens and role bindings.",
-        "tenancy.service_account.key_added": "Key added to a service account.",
-        "tenancy.service_account.key_retired": "Key retired; it and the tokens issued for it are rejected.",
+        "tenancy.service_account.created": "A service account was created in a project.",
+        "tenancy.service_account.disabled": (
+            "A service account was disabled: it cannot sign in, and its tokens are rejected."
+        ),
+        "tenancy.service_account.enabled": (
+            "A service account was enabled: it can sign in; its old tokens stay rejected."
+        ),
+        "tenancy.service_account.deleted": "A service account was deleted, with its keys, tokens and role bindings.",
+        "tenancy.service_account.key_added": "A key was added to a service account.",
+        "tenancy.service_account.key_retired": (
+            "A key of a service account was retired; it and its tokens are rejected."
+        ),
     }
 )
 
 MOST_KEYS = 10
+_k = principal_keys.c
+_OF_ACCOUNT = assertions.KEYS.where(_k.principal_id == bindparam("account")).order_by(_k.id)
 
 
-def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> Row[Any]:
+def create_service_account(ctx: Context, project_id: str, body: schemas.CreateServiceAccount) -> PrincipalRow:
     jwk = assertions.check_public_jwk(body.public_jwk)
     account_id = ctx.resource_id = new_id("sa")
-    row = {"id": account_id, "kind": "service_account", "name": body.name, "created_at": ctx.now}
-    add_principal(ctx.tx, **row, tenant_id=ctx.scope.tenant_id, project_id=project_id)
+    where: NewPrincipal = {"tenant_id": ctx.scope.tenant_id, "project_id": project_id}
+    add_principal(ctx.tx, account_id, "service_account", body.name, ctx.now, **where)
     assertions.add_key(ctx.tx, account_id, jwk, ctx.now)
     for role in body.roles:
         roles.check_bindable(ctx.tx, ctx.scope.tenant_id, role, "project")
@@ -50,7 +58,7 @@ def create_service_account(ctx: Context, project_id: str, body: schemas.CreateSe
     return account_row(ctx.tx, project_id, account_id)
 
 
-def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool) -> Row[Any]:
+def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool) -> PrincipalRow:
     row = account_row(ctx.tx, project_id, account_id)
     ctx.resource_id = account_id
     if enabled == (row.disabled_at is None):
@@ -67,8 +75,9 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
     return account_row(ctx.tx, project_id, account_id)
 
 
-def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Row[Any]:
-    """The row stays, because events and audit rows refer to it. It cannot sign in or be enabled again."""
+def delete_service_account(ctx: Context, project_id: str, account_id: str) -> PrincipalRow:
+    """Delete the account: it can never sign in or be enabled again. Its row stays, because events and audit rows
+    refer to it."""
     row = account_row(ctx.tx, project_id, account_id)
     ctx.resource_id = account_id
     change_principal(ctx.tx, account_id, disabled_at=ctx.now, deleted_at=ctx.now)
@@ -81,7 +90,7 @@ def delete_service_account(ctx: Context, project_id: str, account_id: str) -> Ro
     return get_principal(ctx.tx, account_id)
 
 
-def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey) -> Row[Any]:
+def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey) -> KeyRow:
     account = account_row(ctx.tx, project_id, account_id)
     _check_appoints(ctx, account)
     jwk = assertions.check_public_jwk(body.public_jwk)
@@ -95,7 +104,7 @@ def add_key(ctx: Context, project_id: str, account_id: str, body: schemas.AddKey
     return _key(ctx.tx, account_id, key_id)
 
 
-def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> Row[Any]:
+def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> KeyRow:
     account_row(ctx.tx, project_id, account_id)
     key = _key(ctx.tx, account_id, key_id)
     ctx.resource_id = key_id
@@ -107,8 +116,8 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> R
     return _key(ctx.tx, account_id, key_id)
 
 
-def _check_appoints(ctx: Context, account: Row[Any]) -> None:
-    """The caller could sign in as the account: where it operates apps, the caller needs `iam.operator.appoint`.
+def _check_appoints(ctx: Context, account: PrincipalRow) -> None:
+    """Check that the caller may appoint operators if the account is one, because a new key lets the caller act as it.
 
     Retiring a key or deleting the account needs no such permission.
     """
@@ -126,42 +135,33 @@ def _scope(tx: Connection, place: Place) -> Scope:
     return tenant_scope(tx, where) if kind == "tenant" else Scope()
 
 
-def accounts_of(project_id: str) -> Select[Any]:
-    query = select_principals(kind="service_account")
-    p = query.selected_columns
-    return query.where(p.project_id == project_id, p.deleted_at.is_(None))
-
-
-def account_row(tx: Connection, project_id: str, account_id: str) -> Row[Any]:
-    query = accounts_of(project_id)
-    row = tx.execute(query.where(query.selected_columns.id == account_id)).first()
+def account_row(tx: Connection, project_id: str, account_id: str) -> PrincipalRow:
+    row = find_account(tx, project_id, account_id)
     if row is None:
         raise NotFound("There is no such service account in this project.")
     return row
 
 
-def keys_of(tx: Connection, account_id: str) -> list[Row[Any]]:
-    mine = principal_keys.c.principal_id == account_id
-    return list(tx.execute(select(principal_keys).where(mine).order_by(principal_keys.c.id)))
+def keys_of(tx: Connection, account_id: str) -> list[KeyRow]:
+    return _OF_ACCOUNT.all(tx, account=account_id)
 
 
-def _key(tx: Connection, account_id: str, key_id: str) -> Row[Any]:
-    mine = (principal_keys.c.principal_id == account_id) & (principal_keys.c.id == key_id)
-    row = tx.execute(select(principal_keys).where(mine)).first()
+def _key(tx: Connection, account_id: str, key_id: str) -> KeyRow:
+    row = next((key for key in keys_of(tx, account_id) if key.id == key_id), None)
     if row is None:
         raise NotFound("The service account has no such key.")
     return row
 
 
-def account_view(tx: Connection, row: Row[Any]) -> schemas.ServiceAccountView:
-    used = select(func.max(principal_keys.c.last_used_at)).where(principal_keys.c.principal_id == row.id)
+def account_view(tx: Connection, row: PrincipalRow) -> schemas.ServiceAccountView:
+    keys = keys_of(tx, row.id)
     facts = principal_view(row).model_dump() | {
         "roles": roles_held_by(tx, row.id),
-        "active_keys": sum(key.retired_at is None for key in keys_of(tx, row.id)),
-        "last_used_at": tx.execute(used).scalar(),
+        "active_keys": sum(key.retired_at is None for key in keys),
+        "last_used_at": max((key.last_used_at for key in keys if key.last_used_at is not None), default=None),
     }
     return schemas.ServiceAccountView.model_validate(facts)
 
 
-def key_view(row: Row[Any]) -> schemas.KeyView:
-    return schemas.KeyView.model_validate(dict(row._mapping) | {"active": row.retired_at is None})
+def key_view(row: KeyRow) -> schemas.KeyView:
+    return schemas.KeyView.model_validate(vars(row) | {"active": row.retired_at is None})

@@ -1,12 +1,13 @@
-"""Routes of the users of a tenant and of invitations."""
+"""HTTP routes of the users of a tenant, and of invitations."""
 
 import asyncio
-from typing import Any
 
 from fastapi import APIRouter, Response
 
 from ..http.call import Caller, needs, public
 from ..http.lists import Cursor, Limit, page
+from ..iam.directory import PRINCIPAL_ID, users_of
+from ..kit.json_types import Json
 from ..kit.wire import Page
 from . import invitations, passwords, schemas, users
 from .users import principal_view
@@ -36,7 +37,7 @@ async def create_user(call: Caller, tenant_id: str, body: schemas.CreateUser) ->
     **needs("tenancy.user.disable", "tenant"),
 )
 async def disable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
-    """Effective on the user's next request. All sessions of the user are closed."""
+    """Disable the user, effective on the next request. All sessions of the user are closed."""
     return await call.write(lambda ctx: principal_view(users.set_enabled(ctx, tenant_id, user_id, enabled=False)))
 
 
@@ -56,10 +57,10 @@ async def enable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
     **needs("tenancy.user.create", "tenant"),
 )
 async def create_invitation(call: Caller, tenant_id: str, body: schemas.CreateInvitation) -> Response:
-    """Invites a person, optionally with a role. The token is computed for this response and not stored."""
+    """Invite a person, optionally with a role. The token is computed for this response and not stored."""
 
-    def with_token(answer: dict[str, Any]) -> dict[str, Any]:
-        return answer | {"token": invitations.invitation_token(call.vault, answer["id"])}
+    def with_token(answer: Json) -> Json:
+        return {**answer, "token": invitations.invitation_token(call.vault, str(answer["id"]))}
 
     return await call.write(
         lambda ctx: invitations.view(invitations.create_invitation(ctx, tenant_id, body), ctx.now),
@@ -75,7 +76,7 @@ async def list_invitations(
     query = invitations.invitations_of(tenant_id)
     return await call.read(
         lambda ctx: page(
-            ctx, query, query.selected_columns.id, limit, cursor, lambda row: invitations.view(row, ctx.now)
+            ctx, query, invitations.INVITATION_ID, limit, cursor, lambda row: invitations.view(row, ctx.now)
         )
     )
 
@@ -93,7 +94,7 @@ async def revoke_invitation(call: Caller, tenant_id: str, invitation_id: str) ->
 
 @router.post("/invitations/accept", status_code=201, response_model=schemas.PrincipalView, **public())
 async def accept_invitation(call: Caller, body: schemas.AcceptInvitation) -> Response:
-    """Creates the account of the invited person, with the password they chose. The token works once."""
+    """Create the account of the invited person with the password they chose. The token works once."""
     await call.read(lambda ctx: invitations.check_token(ctx.tx, call.vault, body.token, ctx.now))
     hashed = await asyncio.to_thread(passwords.hash_password, body.password)
     return await call.write(
@@ -105,5 +106,4 @@ async def accept_invitation(call: Caller, body: schemas.AcceptInvitation) -> Res
 async def list_users(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.PrincipalView]:
-    query = users.users_of(tenant_id)
-    return await call.read(lambda ctx: page(ctx, query, query.selected_columns.id, limit, cursor, principal_view))
+    return await call.read(lambda ctx: page(ctx, users_of(tenant_id), PRINCIPAL_ID, limit, cursor, principal_view))

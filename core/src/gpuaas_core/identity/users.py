@@ -1,8 +1,6 @@
-"""Users: created, disabled and enabled by administrators of their tenant; what users see and change of themselves."""
+"""Users: created, disabled and enabled by administrators of their tenant, and changes by users to their own account."""
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, Select
+from sqlalchemy import Connection
 
 from ..audit import audit_log
 from ..authz.context import Context
@@ -10,20 +8,30 @@ from ..authz.evaluate import PLATFORM, Principal
 from ..authz.permissions import PLATFORM_ADMIN
 from ..events.event_log import declare
 from ..iam.bindings import bind
-from ..iam.directory import add_principal, add_unless_taken, change_principal, get_principal, select_principals
+from ..iam.directory import (
+    NewPrincipal,
+    add_principal,
+    add_unless_taken,
+    change_principal,
+    find_by_email,
+    find_user,
+    get_principal,
+    oldest_with_email,
+)
+from ..iam.rows import PrincipalRow
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..tenancy import visibility
-from ..tenancy.reads import ids_of_tenants_named
+from ..tenancy.rows import ProjectRow
 from ..tenancy.schemas import TenantView
 from . import schemas, sessions
 from .errors import EmailTaken, NotYourself
 
 declare(
     {
-        "tenancy.user.created": "User created.",
-        "tenancy.user.disabled": "User disabled: they cannot sign in, and all their sessions are closed.",
-        "tenancy.user.enabled": "User enabled: they can sign in again.",
+        "tenancy.user.created": "A user was created.",
+        "tenancy.user.disabled": "A user was disabled: they cannot sign in, and all their sessions are closed.",
+        "tenancy.user.enabled": "A user was enabled and can sign in again.",
         "tenancy.user.password_changed": "A user changed their password; all their other sessions are closed.",
     }
 )
@@ -32,17 +40,17 @@ MOST_COMPARED = 2  # accounts that a sign-in without a tenant compares the passw
 MOST_SHOWN = 100  # projects in whoami; GET /v1/projects pages through all of them
 
 
-def create_user(ctx: Context, tenant_id: str, *, email: str, name: str, password_hash: str | None) -> Row[Any]:
-    """Without a password the user signs in through an identity provider."""
+def create_user(ctx: Context, tenant_id: str, *, email: str, name: str, password_hash: str | None) -> PrincipalRow:
+    """Create a user. A user without a password signs in through an identity provider."""
     user_id = ctx.resource_id = new_id("usr")
-    row = {"id": user_id, "kind": "user", "name": name, "tenant_id": tenant_id, "created_at": ctx.now}
-    if not add_unless_taken(ctx.tx, **row, email=email, password_hash=password_hash):
+    more: NewPrincipal = {"tenant_id": tenant_id, "email": email, "password_hash": password_hash}
+    if not add_unless_taken(ctx.tx, user_id, "user", name, ctx.now, **more):
         raise EmailTaken(f"{email} already has an account in this tenant.")
     ctx.emit("tenancy.user.created", user_id, {})
     return get_principal(ctx.tx, user_id)
 
 
-def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) -> Row[Any]:
+def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) -> PrincipalRow:
     row = _user(ctx.tx, tenant_id, user_id)
     ctx.resource_id = user_id
     if user_id == ctx.principal.id:
@@ -60,7 +68,7 @@ def set_enabled(ctx: Context, tenant_id: str, user_id: str, *, enabled: bool) ->
 
 
 def change_password(ctx: Context, token: str, password_hash: str) -> schemas.SessionsEnded:
-    """The caller's session stays open; every other session of the account is closed."""
+    """Change the password and close every other session of the account; the caller's session stays open."""
     sessions.record_in_own_tenant(ctx)
     me = ctx.resource_id = ctx.principal.id
     change_principal(ctx.tx, me, password_hash=password_hash)
@@ -70,27 +78,13 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
     return schemas.SessionsEnded(ended_sessions=ended)
 
 
-def users_of(tenant_id: str) -> Select[Any]:
-    return select_principals(kind="user", tenant_id=tenant_id)
-
-
-def find_by_email(tx: Connection, tenant_id: str, email: str) -> Row[Any] | None:
-    query = select_principals(tenant_id=tenant_id)
-    return tx.execute(query.where(query.selected_columns.email == email)).first()
-
-
-def candidates(tx: Connection, email: str, tenant: str | None) -> list[Row[Any]]:
-    """The accounts that a sign-in compares the password with; an e-mail may have one account per tenant.
+def candidates(tx: Connection, email: str, tenant: str | None) -> list[PrincipalRow]:
+    """Return the accounts to compare the password with; an e-mail may have one account per tenant.
 
     Without the tenant's name only the first few are compared: the account of the platform, which belongs to no tenant,
     and then the oldest. Creating more accounts with the same e-mail therefore cannot lock an account out.
     """
-    query = select_principals()
-    p = query.selected_columns
-    query = query.where(p.email == email).order_by(p.tenant_id.is_not(None), p.id)
-    if tenant is not None:
-        query = query.where(p.tenant_id.in_(ids_of_tenants_named(tenant)))
-    return list(tx.execute(query.limit(MOST_COMPARED)))
+    return oldest_with_email(tx, email, tenant, MOST_COMPARED)
 
 
 def whoami(tx: Connection, principal: Principal) -> schemas.WhoamiView:
@@ -111,19 +105,17 @@ def whoami(tx: Connection, principal: Principal) -> schemas.WhoamiView:
     )
 
 
-def principal_view(row: Row[Any]) -> schemas.PrincipalView:
-    return schemas.PrincipalView.model_validate(dict(row._mapping) | {"disabled": row.disabled_at is not None})
+def principal_view(row: PrincipalRow) -> schemas.PrincipalView:
+    return schemas.PrincipalView.model_validate(vars(row) | {"disabled": row.disabled_at is not None})
 
 
 def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) -> str:
-    """Creates the first platform administrator, or sets its password. Called by the command line of the core."""
-    query = select_principals()
-    p = query.selected_columns
-    row = tx.execute(query.where(p.email == email, p.tenant_id.is_(None))).first()
+    """Create the first platform administrator, or set its password. Called by the command line of the core."""
+    row = find_by_email(tx, None, email)
     if row is None:
         user_id = new_id("usr")
-        user = {"id": user_id, "kind": "user", "name": "Platform administrator", "email": email}
-        add_principal(tx, **user, password_hash=password_hash, created_at=now)
+        name = "Platform administrator"
+        add_principal(tx, user_id, "user", name, now, email=email, password_hash=password_hash)
     else:
         user_id = row.id
         change_principal(tx, user_id, password_hash=password_hash)
@@ -132,15 +124,14 @@ def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) ->
     return user_id
 
 
-def _membership(project: Row[Any], roles: list[str]) -> schemas.ProjectMembership:
+def _membership(project: ProjectRow, roles: list[str]) -> schemas.ProjectMembership:
     return schemas.ProjectMembership(
         id=project.id, tenant_id=project.tenant_id, slug=project.slug, name=project.name, roles=roles
     )
 
 
-def _user(tx: Connection, tenant_id: str, user_id: str) -> Row[Any]:
-    query = users_of(tenant_id)
-    row = tx.execute(query.where(query.selected_columns.id == user_id)).first()
+def _user(tx: Connection, tenant_id: str, user_id: str) -> PrincipalRow:
+    row = find_user(tx, tenant_id, user_id)
     if row is None:
         raise NotFound("There is no such user in this tenant.")
     return row

@@ -1,1 +1,1 @@
-"""App instances, their members, and the operations that are the only way to ask for work on them."""
+"""App instances, their members, and the operations on them. Every change of an instance or member is an operation."""

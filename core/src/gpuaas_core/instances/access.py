@@ -1,178 +1,183 @@
-"""Access grants as people see them, and the end of those whose reason is gone.
+"""Access to the machines of an instance: when grants end, which machines are fenced, and SSH sessions of people.
 
-A grant was given for an operation under one claim (or to look at a running instance while no operation changes it), to
-a service account, for an allocation; or to a person, for a member's machine. `revoke_stale` looks at all that could
-still be used, every second: however one of these ends, the grant ends too, and with it every session it opened. It does
-not ask who ended it or which code did.
+`api/` registers two purposes with machine access: a controller that observes an instance, and a person on a member's
+machine. Machine access asks each purpose every second for grants that must end; each is one indexed query over live
+grants.
+
+A member whose machine is lost is fenced first; then the app removes it from all other machines. From the request on,
+this instance gets no certificates for the machine, and existing ones are revoked. The app works on all other members
+meanwhile (they must stop trusting the machine), so no other operation runs beside it. Because the machine was not
+cleaned, an orphan record blocks new work there until a person has inspected it.
 """
 
-from typing import Any
+from collections.abc import Iterator
 
-from sqlalchemy import Connection, Row, Select, and_, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, case, not_, or_, select, union_all
 
 from ..authz.context import Context
 from ..authz.rules import decide
-from ..capacity.revocation import revoke as tell_host
-from ..capacity.tables import allocations, nodes
-from ..capacity.trust import HOLDING
-from ..custody import grants
-from ..custody.tables import access_grants
+from ..capacity.holds import held_by
+from ..capacity.reads import find_allocation, node_row
+from ..capacity.rows import PlacedAllocationRow
+from ..capacity.states import SILENT, UNHEARD
+from ..custody.vault import Vault
+from ..iam.directory import get_principal
 from ..iam.principals import principal_of, with_grants
-from ..iam.tables import principals
-from ..identity.tables import principal_keys
-from ..kit.problems import NotFound
-from ..operations.states import LIVE
-from ..operations.tables import operations
+from ..machine_access import ssh_sessions
+from ..machine_access.certificates import check_enterable
+from ..machine_access.errors import HostFenced
+from ..machine_access.grants import LIVE
+from ..machine_access.revocation import end_on_allocation
+from ..machine_access.rows import Ended, Reason
+from ..operations.reads import live_targets
 from ..tenancy.reads import project_scope
-from .access_schemas import AccessGrantView
-from .certificates import OBSERVATION, PERSON
-from .errors import GrantOver
-from .reads import LEAVING
-from .states import OF_MEMBER, REPLACE
-from .tables import allocation_holds, instances, members
+from .actions import fences
+from .errors import MachineReports, MemberNotEnterable
+from .reads import LEAVING, instance_row, live_operations, member_row, work_row
+from .rows import InstanceRow, MemberRow, Work
+from .schemas import OpenSshSession, SshSessionView
+from .states import OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
+from .tables import instances, members
+from .transitions import instance_facts
 
 ENTER = "apps.access.enter"
+OBSERVATION, PERSON = "observation", "person"
+
+_i, _m, _old = instances.c, members.c, members.alias("old").c
+_work = live_targets(OF_MEMBER).c
+# The allocations on which an operation of a member waits or runs: its own, and that of the member it replaces.
+_WORKED_ON = union_all(
+    select(_m.allocation_id).where(_m.id == _work.target_id, _m.state != "removed"),
+    select(_old.allocation_id).where(
+        _m.id == _work.target_id, _work.kind == REPLACE, _old.id == _m.replaces, _old.state != "removed"
+    ),
+).subquery("worked_on")
+
+CHANGED = "an operation changes the instance it was given to look at"
+WORK = "an operation works on its machine"
+PARTED = "its machine is no longer part of the instance"
+LEAVES = "the member leaves its machine"
+RIGHT = "its holder may not enter machines any more"
 
 
-def grants_of(project_id: str, now: int, *, revoked: bool) -> Select[Any]:
-    """Those whose certificates have not expired; `revoked`: also those that open nothing any more."""
-    g = access_grants.c
-    usable = grants.lasting(now) if revoked else grants.live(now)
-    return _with_names().where(g.project_id == project_id, usable)
+def worked_on(allocation_id: ColumnElement[str] | str) -> ColumnElement[bool]:
+    """SQL condition: an operation of a member on this allocation is queued or running."""
+    return select(_WORKED_ON.c.allocation_id).where(_WORKED_ON.c.allocation_id == allocation_id).exists()
 
 
-def revoke(ctx: Context, project_id: str, grant_id: str, reason: str) -> AccessGrantView:
-    held = _grant(ctx, project_id, grant_id)
-    ctx.resource_id = grant_id
-    if grants.over(held, ctx.now):
-        raise GrantOver(f"The certificate of {grant_id!r} has expired.")
-    if held.revoked_at is None:
-        tell_host(ctx, [held], reason)
-    return view(_grant(ctx, project_id, grant_id))
+_changed = or_(_i.state != "running", _i.last_operation_id != LIVE.c.operation_id)
+_busy = LIVE.c.allocation_id.in_(select(_WORKED_ON.c.allocation_id))
+_parted = not_(held_by(LIVE.c.allocation_id, OF_INSTANCE, _i.id))
+_UNOBSERVABLE = (
+    select(LIVE.c.id, case((_changed, CHANGED), (_busy, WORK), else_=PARTED))
+    .join(instances, _i.id == LIVE.c.subject_id)
+    .where(LIVE.c.purpose == OBSERVATION, or_(_changed, _busy, _parted))
+)
+_leaves = _m.state.in_(LEAVING)
+_left = not_(held_by(LIVE.c.allocation_id, OF_INSTANCE, _m.instance_id))
+_UNENTERABLE = (
+    select(LIVE.c.id, case((_leaves, LEAVES), else_=PARTED))
+    .join(members, _m.id == LIVE.c.subject_id)
+    .where(LIVE.c.purpose == PERSON, or_(_leaves, _left))
+)
+_PEOPLE = select(LIVE.c.id, LIVE.c.principal_id, LIVE.c.project_id).where(LIVE.c.purpose == PERSON)
 
 
-def revoke_stale(ctx: Context) -> int:
-    """Called by a loop. Returns how many there were."""
-    by_reason: dict[str, list[Row[Any]]] = {}
-    for row in ctx.tx.execute(_usable(ctx.now)).all():
-        if reason := _gone(ctx.tx, row, ctx.now):
-            by_reason.setdefault(reason, []).append(row)
-    for reason, rows in by_reason.items():
-        tell_host(ctx, rows, reason)
-    return sum(len(rows) for rows in by_reason.values())
+class ObservationPurpose:
+    name = OBSERVATION
+    renewable = True
+
+    def ended(self, tx: Connection, now: int) -> Iterator[Ended]:
+        for grant_id, reason in tx.execute(_UNOBSERVABLE, {"now": now}).all():
+            yield Ended(grant_id, reason)
 
 
-def any_stale(tx: Connection, now: int) -> bool:
-    return any(_gone(tx, row, now) for row in tx.execute(_usable(now)).all())
+class PersonPurpose:
+    name = PERSON
+    renewable = False
+
+    def ended(self, tx: Connection, now: int) -> Iterator[Ended]:
+        for grant_id, reason in tx.execute(_UNENTERABLE, {"now": now}).all():
+            yield Ended(grant_id, reason)
+        may: dict[tuple[str, str], bool] = {}  # one decision per person and project
+        for grant_id, person, project_id in tx.execute(_PEOPLE, {"now": now}).all():
+            if (person, project_id) not in may:
+                may[person, project_id] = _may_enter(tx, person, project_id, now)
+            if not may[person, project_id]:
+                yield Ended(grant_id, RIGHT)
 
 
-def _usable(now: int) -> Select[Any]:
-    """With what they were given for."""
-    o, g, a = operations.c, access_grants.c, allocations.c
-    entered = members.alias("entered")  # not the members that `worked_on` asks for
-    query = (
-        select(
-            access_grants,
-            o.status,
-            o.claim_epoch.label("epoch_now"),
-            instances.c.state.label("instance_state"),
-            (instances.c.last_operation_id == o.id).label("newest"),
-            (allocation_holds.c.instance_id == o.lock_key).label("held"),
-            worked_on(g.allocation_id).label("worked_on"),
-            entered.c.state.label("member_state"),
-            a.state.label("allocation_state"),
-            principals.c.disabled_at,
-            principal_keys.c.retired_at,
-        )
-        .join(operations, o.id == g.operation_id)
-        .join(instances, instances.c.id == o.lock_key)
-        .outerjoin(allocation_holds, allocation_holds.c.allocation_id == g.allocation_id)
-        .join(allocations, a.id == g.allocation_id)
-        .join(principals, principals.c.id == g.principal_id)
-        .outerjoin(principal_keys, principal_keys.c.id == g.key_id)
-        .outerjoin(entered, entered.c.id == g.member_id)
-        .where(grants.live(now))
+def _may_enter(tx: Connection, person: str, project_id: str, now: int) -> bool:
+    holder = with_grants(tx, principal_of(tx, get_principal(tx, person)), now)
+    return decide(tx, holder, ENTER, project_scope(tx, project_id)).allowed
+
+
+WITHOUT_EVIDENCE = "apps.operation.abandon"  # the machine is not seen clean, so this key is asked for, too
+
+
+def check_gone(ctx: Context, member: MemberRow, *, lock: bool) -> None:
+    """Check that the caller may declare the machine lost and that its agent does not report. Called before locking
+    the instance."""
+    ctx.allow(WITHOUT_EVIDENCE)
+    node = node_row(ctx.tx, member.node_id, lock=lock)
+    if node.state not in UNHEARD:
+        raise MachineReports(f"The machine {node.name!r} is {node.state}: its agent reports.")
+
+
+def fence(ctx: Context, instance: InstanceRow, member: MemberRow, operation: Work, reason: str) -> None:
+    end_on_allocation(ctx, member.allocation_id, "its machine was declared gone")
+    facts = {"member_id": member.id, "component_key": member.component_key, "reason": reason}
+    more = {"operation_id": operation.id, "allocation_id": member.allocation_id}
+    ctx.emit("apps.member.fenced", member.id, instance_facts(instance) | facts | more)
+    ctx.reason = f"{ctx.reason}; reason given: {reason}"
+
+
+def check_not_fenced(tx: Connection, operation: Work, allocation_id: str) -> None:
+    if allocation_id in fenced_by(tx, operation):
+        raise HostFenced(f"The machine of {allocation_id!r} was declared gone.")
+
+
+def fenced_by(tx: Connection, operation: Work) -> set[str]:
+    """Return the allocation whose machine this operation fences. Not even the operation itself may access that
+    machine."""
+    leaving = {REMOVE: operation.member_id, REPLACE: operation.old_member_id}.get(operation.kind)
+    if not fences(operation) or leaving is None:
+        return set()
+    return {member_row(tx, operation.instance_id, leaving).allocation_id}
+
+
+def open_session(
+    ctx: Context, vault: Vault, project_id: str, instance_id: str, member_id: str, body: OpenSshSession
+) -> SshSessionView:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    member = member_row(ctx.tx, instance_id, member_id)
+    ctx.resource_id = member_id
+    allocation = _enterable(ctx, instance, member)
+    latest = work_row(ctx.tx, project_id, instance.last_operation_id or "")
+    reason = Reason(
+        purpose=PERSON,
+        operation_id=latest.id,
+        claim_epoch=latest.claim_epoch,
+        subject_kind=OF_MEMBER,
+        subject_id=member_id,
     )
-    return query.order_by(g.id)
+    given, ends_at = ssh_sessions.open_session(ctx, vault, allocation, body, reason)
+    facts = {"operation_id": latest.id, "claim_epoch": latest.claim_epoch, "allocation_id": allocation.id}
+    facts |= {"grant_id": given.id, "member_id": member_id, "component_key": member.component_key}
+    ctx.emit("apps.access.opened", given.id, instance_facts(instance) | facts)
+    return SshSessionView.model_validate(given.model_dump() | {"member_id": member_id, "ends_at": ends_at})
 
 
-def worked_on(allocation_id: Any) -> Any:
-    """An operation of a member on this allocation waits or runs."""
-    m, o = members.c, operations.alias("work").c  # not the operation that a query around this one asks for
-    new = members.alias("new").c
-    replaced = exists().where(new.id == o.target_id, new.replaces == m.id, o.kind == REPLACE)
-    of_member = and_(o.target_kind == OF_MEMBER, or_(o.target_id == m.id, replaced))
-    return exists().where(m.allocation_id == allocation_id, m.state != "removed", of_member, o.status.in_(LIVE))
-
-
-def _gone(tx: Connection, row: Row[Any], now: int) -> str | None:
-    """Why it should not be good any more: the first reason that holds."""
-    if row.purpose == PERSON:
-        return _unwelcome(tx, row, now)
-    if row.purpose == OBSERVATION:
-        return _unobservable(row) or _without_holder(row)
-    if row.epoch_now != row.claim_epoch:
-        return "a newer claim holds its operation"
-    if row.status != "running":
-        return "nobody holds its operation any more"
-    return _without_holder(row)
-
-
-def _unobservable(row: Row[Any]) -> str | None:
-    if row.instance_state != "running" or not row.newest or row.epoch_now != row.claim_epoch:
-        return "an operation changes the instance it was given to look at"
-    if row.worked_on:
-        return "an operation works on its machine"
-    return None if row.held else "its machine is no longer part of the instance"
-
-
-def _unwelcome(tx: Connection, row: Row[Any], now: int) -> str | None:
-    if row.member_state in LEAVING:
-        return "the member leaves its machine"
-    if not row.held:
-        return "its machine is no longer part of the instance"
-    return _without_holder(row) or _without_right(tx, row, now)
-
-
-def _without_right(tx: Connection, row: Row[Any], now: int) -> str | None:
-    who = tx.execute(select(principals).where(principals.c.id == row.principal_id)).one()
-    holder = with_grants(tx, principal_of(tx, who), now)
-    if decide(tx, holder, ENTER, project_scope(tx, row.project_id)).allowed:
-        return None
-    return "whoever asked for it may not enter machines any more"
-
-
-def _without_holder(row: Row[Any]) -> str | None:
-    if row.disabled_at is not None:
-        return "its holder is disabled" if row.purpose == PERSON else "its service account is disabled"
-    if row.retired_at is not None:
-        return "the key it was asked for with is retired"
-    return None if row.allocation_state in HOLDING else "its allocation is given back"
-
-
-def _grant(ctx: Context, project_id: str, grant_id: str) -> Row[Any]:
-    mine = (access_grants.c.project_id == project_id) & (access_grants.c.id == grant_id)
-    row = ctx.tx.execute(_with_names().where(mine).with_for_update(of=access_grants)).first()
-    if row is None:
-        raise NotFound("There is no such access grant in this project.")
-    return row
-
-
-def _with_names() -> Select[Any]:
-    g = access_grants.c
-    names = (
-        nodes.c.id.label("node_id"),
-        nodes.c.name.label("node_name"),
-        nodes.c.trust_applied,
-        principals.c.name.label("principal_name"),
-    )
-    query = select(access_grants, *names).join(allocations, allocations.c.id == g.allocation_id)
-    query = query.join(nodes, nodes.c.id == allocations.c.node_id)
-    return query.join(principals, principals.c.id == g.principal_id)
-
-
-def view(row: Row[Any]) -> AccessGrantView:
-    enforced = row.revoked_generation is not None and row.trust_applied >= row.revoked_generation
-    addresses = row.source_addresses.split(",") if row.source_addresses else []
-    shown = {"serial": str(row.serial), "source_addresses": addresses, "enforced": enforced}
-    return AccessGrantView.model_validate(dict(row._mapping) | shown)
+def _enterable(ctx: Context, instance: InstanceRow, member: MemberRow) -> PlacedAllocationRow:
+    """Return the member's allocation, or raise an error if a person cannot access its machine now."""
+    if member.state in LEAVING:
+        raise MemberNotEnterable(f"The member is {member.state}.")
+    allocation = find_allocation(ctx.tx, member.allocation_id)
+    if allocation is None or allocation.state != "active":
+        raise MemberNotEnterable("The member's machine is not held by the project.")
+    check_enterable(allocation)
+    if allocation.node_state in SILENT:
+        raise MemberNotEnterable(f"The machine {allocation.node_name!r} does not report.")
+    for operation in live_operations(ctx.tx, instance.id):
+        check_not_fenced(ctx.tx, operation, allocation.id)
+    return allocation

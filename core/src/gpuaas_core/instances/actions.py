@@ -1,14 +1,15 @@
-"""What can be done now, and why not: the services ask here before they act, and the views before they show.
+"""Checks whether an action on an instance or member is possible now. Services call them before acting, views for
+`actions`.
 
-A check answers with the problem that would be raised, or with nothing. It looks, in this order, at what the app's
-manifest offers, at the state, and at operations under way. Permission is asked by the edge.
+A check returns the problem that would be raised, or None. It considers, in this order, the actions in the app's
+manifest, the state, and operations under way. Permissions are checked by the HTTP edge.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
-from sqlalchemy import Row
-
+from ..catalog.manifest_types import Manifest
+from ..kit.json_types import Json
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..operations.errors import NotRetryable, OperationLive
@@ -17,15 +18,66 @@ from ..operations.states import RETRYABLE
 from .errors import ActionNotSupported, MachineShared, MemberNeeded, NothingToRollBack
 from .placement import rules_of
 from .reads import Staying
+from .rows import Work
 from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
-from .work import Work
 
-Manifest = dict[str, Any]
 Live = Sequence[Work]
 
 
+class InstanceFacts(Protocol):
+    """The facts of an instance that decide what can be done. The views remember actions by these facts: one that is
+    added here belongs to their keys, too."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def topology(self) -> str: ...
+    @property
+    def previous_version(self) -> str | None: ...
+    @property
+    def observed_generation(self) -> int: ...
+    @property
+    def last_operation_id(self) -> str | None: ...
+
+
+class NewestOperation(Protocol):
+    """The facts of the newest operation of an instance that decide what can be done."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+class MemberFacts(Protocol):
+    """The facts of a member that decide what can be done."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def component_key(self) -> str: ...
+    @property
+    def allocation_id(self) -> str: ...
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def last_operation_id(self) -> str | None: ...
+    @property
+    def last_target_kind(self) -> str | None: ...
+    @property
+    def last_kind(self) -> str | None: ...
+    @property
+    def last_status(self) -> str | None: ...
+    @property
+    def last_params(self) -> Json | None: ...
+
+
 def declared(manifest: Manifest, key: str, target: str, topology: str) -> Problem | None:
-    """An app says which actions it has, in which topologies, and why not in the others."""
+    """Check that the app's manifest declares the action for this topology; otherwise return the reason as a problem."""
     for action in manifest.get("actions", ()):
         if (action["key"], action["target"]) == (key, target):
             if topology in action.get("valid_in", [topology]):
@@ -36,13 +88,17 @@ def declared(manifest: Manifest, key: str, target: str, topology: str) -> Proble
 
 
 def timing(manifest: Manifest, kind: str) -> tuple[int, int]:
-    """Seconds for the whole operation, and for one of its phases: what the app says, otherwise our own guess."""
+    """Return the deadline of an operation and the expected time of one phase, in seconds: from the manifest, or
+    defaults."""
     known, said = KINDS[kind], manifest.get("operations", {}).get(kind, {})
     return said.get("deadline_s", known.deadline_s), said.get("expected_phase_s", known.phase_s)
 
 
-def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, last: Work | None) -> Problem | None:
-    """`last`: the instance's newest operation."""
+def of_instance(
+    kind: str, instance: InstanceFacts, manifest: Manifest, live: Live, last: NewestOperation | None
+) -> Problem | None:
+    """Check whether an operation of this kind can start on the instance. `last`: the newest operation of the
+    instance."""
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_INSTANCE, instance.topology) if known.key else None
     if unsupported:
@@ -54,22 +110,26 @@ def of_instance(kind: str, instance: Row[Any], manifest: Manifest, live: Live, l
     return None if kind == DECOMMISSION else _blocked(live)
 
 
-def half_upgraded(instance: Row[Any], last: Work | None) -> bool:
-    """Its upgrade did not end well: the version is the old one, but nobody can say what is on the machines."""
+def half_upgraded(instance: InstanceFacts, last: NewestOperation | None) -> bool:
+    """Whether the last upgrade failed, so that the version on the machines may differ from the recorded (old)
+    version."""
     return instance.state == "failed" and last is not None and last.kind == "upgrade" and last.status in RETRYABLE
 
 
 def of_member(
     kind: str,
-    member: Row[Any],
-    instance: Row[Any],
+    member: MemberFacts,
+    instance: InstanceFacts,
     manifest: Manifest,
     live: Live,
     staying: Staying,
     *,
     gone: bool = False,
 ) -> Problem | None:
-    """`staying`: how many of each component are not on their way out. `gone`: its machine is, and it is fenced."""
+    """Check whether an operation of this kind can start on the member.
+
+    `staying`: counts of the members that are not being removed. `gone`: the member's machine is lost and fenced.
+    """
     known = KINDS[kind]
     unsupported = declared(manifest, known.key, OF_MEMBER, instance.topology) or _of_component(
         manifest, known.key, member.component_key
@@ -89,33 +149,33 @@ def of_member(
 
 
 def _of_component(manifest: Manifest, key: str, component: str) -> Problem | None:
-    """A component that says which actions are valid for it has no others; one that does not say has all."""
+    """Check that the component supports the action. A component that lists no actions supports all of them."""
     for one in manifest["components"]:
         if one["key"] == component and key not in one.get("actions", [key]):
             return ActionNotSupported(f"The app does not offer {key!r} for the component {component!r}.")
     return None
 
 
-def retry_of_member(member: Row[Any], instance: Row[Any], live: Live) -> Problem | None:
-    """`member`: with `last_*`, its newest operation."""
+def retry_of_member(member: MemberFacts, instance: InstanceFacts, live: Live) -> Problem | None:
+    """Check whether the member's newest operation, which the row contains (`last_*`), can be retried."""
     if member.last_target_kind != OF_MEMBER:
         return NotRetryable("The member has no operation of its own that could be retried.")
     if member.last_status not in RETRYABLE:
         return NotRetryable(f"Its newest operation is {member.last_status}.")
-    if not MEMBER.allows(member.state, again(member.last_kind, member.state) or ""):
+    if not MEMBER.allows(member.state, again(member.last_kind or "", member.state) or ""):
         return NotRetryable(f"The member is {member.state}.")
     gone = bool((member.last_params or {}).get("host_is_gone"))
     return _not_running(instance, gone=gone) or _blocked(live, None if gone else member.id)
 
 
-def _shares(member: Row[Any], staying: Staying) -> Problem | None:
-    """Who leaves a machine must prove that nothing is left there: not possible where another member stays."""
+def _shares(member: MemberFacts, staying: Staying) -> Problem | None:
+    """Refuse to remove a member while another one stays on its machine, which could then not be proven clean."""
     if staying.machines[member.allocation_id] < 2:
         return None
     return MachineShared(f"Another member of the instance is on {member.node_name!r}, too.")
 
 
-def _needed(member: Row[Any], instance: Row[Any], manifest: Manifest, staying: Staying) -> Problem | None:
+def _needed(member: MemberFacts, instance: InstanceFacts, manifest: Manifest, staying: Staying) -> Problem | None:
     component = member.component_key
     least = rules_of(manifest, instance.topology)[component]["min"]
     if staying.components[component] - 1 >= least:
@@ -123,7 +183,7 @@ def _needed(member: Row[Any], instance: Row[Any], manifest: Manifest, staying: S
     return MemberNeeded(f"The topology {instance.topology!r} needs at least {least} {component!r}.")
 
 
-def adding(component: str, instance: Row[Any], manifest: Manifest, live: Live) -> Problem | None:
+def adding(component: str, instance: InstanceFacts, manifest: Manifest, live: Live) -> Problem | None:
     return (
         declared(manifest, f"add_{component}", OF_INSTANCE, instance.topology)
         or _not_running(instance)
@@ -131,7 +191,7 @@ def adding(component: str, instance: Row[Any], manifest: Manifest, live: Live) -
     )
 
 
-def tombstone(member: Row[Any], instance: Row[Any], live: Live) -> Problem | None:
+def tombstone(member: MemberFacts, instance: InstanceFacts, live: Live) -> Problem | None:
     if not MEMBER.allows(member.state, "tombstone"):
         return _wrong(MEMBER.noun, member.state, "tombstone")
     if instance.state == "deleting":
@@ -139,28 +199,35 @@ def tombstone(member: Row[Any], instance: Row[Any], live: Live) -> Problem | Non
     return _blocked(live, member.id)
 
 
-def retry(operation: Work, instance: Row[Any], member: Row[Any] | None, live: Live) -> Problem | None:
-    """The newest operation of its target, ended without success, and the target where it can begin again."""
-    target = instance if member is None else member
-    if target.last_operation_id != operation.id:
-        return NotRetryable(f"A newer operation exists: {target.last_operation_id}.")
-    life = INSTANCE if member is None else MEMBER
-    if not life.allows(target.state, again(operation.kind, target.state) or ""):
-        return NotRetryable(f"The {life.noun} is {target.state}.")
+def retry_of_instance(operation: NewestOperation, instance: InstanceFacts, live: Live) -> Problem | None:
+    """Check whether an operation of the instance can be retried: it is the newest, and the state allows it."""
+    if instance.last_operation_id != operation.id:
+        return NotRetryable(f"A newer operation exists: {instance.last_operation_id}.")
+    if not INSTANCE.allows(instance.state, again(operation.kind, instance.state) or ""):
+        return NotRetryable(f"The {INSTANCE.noun} is {instance.state}.")
+    return _blocked(live)
+
+
+def retry(operation: Work, instance: InstanceFacts, member: MemberFacts | None, live: Live) -> Problem | None:
+    """Check whether an operation of the instance or of one of its members can be retried."""
     if member is None:
-        return _blocked(live)
+        return retry_of_instance(operation, instance, live)
+    if member.last_operation_id != operation.id:
+        return NotRetryable(f"A newer operation exists: {member.last_operation_id}.")
+    if not MEMBER.allows(member.state, again(operation.kind, member.state) or ""):
+        return NotRetryable(f"The {MEMBER.noun} is {member.state}.")
     gone = fences(operation)
     return _not_running(instance, gone=gone) or _blocked(live, None if gone else member.id)
 
 
 def again(kind: str, state: str) -> str | None:
-    """The move of the target for another try: from where it failed, or from where it was canceled."""
+    """Return the transition of the target for a retry: from where it failed, or from where it was canceled."""
     known = KINDS[kind]
     return known.again if state in ("failed", "deleting") else known.ask
 
 
-def abandon(operation: Work, instance: Row[Any], member: Row[Any] | None) -> Problem | None:
-    """Of an operation that has ended: only where it left its target in the middle of going away."""
+def abandon(operation: Work, instance: InstanceFacts, member: MemberFacts | None) -> Problem | None:
+    """Check whether an ended operation can be abandoned: only a decommission or removal that did not complete."""
     stands = {
         DECOMMISSION: instance.state == "deleting" and instance.last_operation_id == operation.id,
         REMOVE: member is not None and member.state == "failed" and member.last_operation_id == operation.id,
@@ -169,12 +236,13 @@ def abandon(operation: Work, instance: Row[Any], member: Row[Any] | None) -> Pro
 
 
 def fences(operation: OperationRow) -> bool:
-    """It takes out a member whose machine is gone: the app then works on all the others, too."""
+    """Whether the operation removes a member whose machine is lost. The app then works on all other members too."""
     return bool((operation.params or {}).get("host_is_gone"))
 
 
-def _not_running(instance: Row[Any], *, gone: bool = False) -> Problem | None:
-    """A machine that is gone may be why the instance failed; then it has to go before anything else can."""
+def _not_running(instance: InstanceFacts, *, gone: bool = False) -> Problem | None:
+    """Refuse member operations unless the instance is running. A lost machine can also be removed from a failed
+    instance."""
     deployed_once = instance.observed_generation > 0
     if instance.state == "running" or (gone and instance.state == "failed" and deployed_once):
         return None
@@ -182,8 +250,11 @@ def _not_running(instance: Row[Any], *, gone: bool = False) -> Problem | None:
 
 
 def _blocked(live: Live, member_id: str | None = None) -> Problem | None:
-    """An operation of the instance excludes all others, and so does one that fences; one of a member, those of the
-    same member."""
+    """Return a problem if an operation under way excludes a new one.
+
+    An operation of the instance, or one that fences a machine, excludes all others. An operation of a member excludes
+    others of the same member.
+    """
     for one in live:
         whole = member_id is None or one.member_id is None or fences(one)
         if whole or member_id in (one.member_id, one.old_member_id):

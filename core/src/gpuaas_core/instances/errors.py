@@ -43,41 +43,18 @@ class MembersNotReady(Problem):
     way_out = "Report each member of the instance as ready in `members`, or fail the operation."
 
 
-class EvidenceNotClean(Problem):
-    status, code, title = 422, "teardown_not_clean", "The evidence contains failed checks"
-    way_out = "Remove what the failed checks name, check again, and complete; or fail the operation with an error."
-
-
-class EvidenceMissing(Problem):
-    status, code, title = 422, "teardown_evidence_missing", "Teardown evidence is missing"
-    way_out = "Send `evidence` with an entry for each allocation the instance was placed on, each with its `checks`."
-
-
-class EvidenceUnverifiable(Problem):
-    status, code, title = 422, "teardown_evidence_unverifiable", "Teardown evidence cannot be verified"
-    way_out = (
-        "Report `checks` for each allocation: one row per inspected thing, with `check` (its name), `ok` (true or"
-        " false) and `detail`. The claim is still yours."
-    )
-
-
 class OutcomeConflict(Problem):
     status, code, title = 422, "member_unknown", "This operation cannot report on this member"
-    way_out = "Report only members of the claimed operation; only what removes a member can say that it is gone."
+    way_out = "Report only members of the claimed operation; `removed` only in a decommission, removal or replacement."
 
 
 class AllocationKeptForOther(Problem):
-    status, code, title = 409, "allocation_kept_for_other", "The allocation is kept for another kind of app"
-    way_out = "Choose an allocation with this `scheduler_type` or with none."
-
-
-class AllocationNotOfOperation(Problem):
-    status, code, title = 404, "allocation_not_of_operation", "The claimed operation does not touch this allocation"
-    way_out = "Ask for access only to the allocations of the claimed operation's instance."
+    status, code, title = 409, "allocation_kept_for_other", "The allocation is reserved for another kind of app"
+    way_out = "Choose an allocation whose `scheduler_type` is that of the app, or one without a `scheduler_type`."
 
 
 class ActionNotSupported(Problem):
-    status, code, title = 409, "action_not_supported", "The app does not offer this here"
+    status, code, title = 409, "action_not_supported", "Action not supported by the app"
     way_out = "See `actions` in the app's manifest and `available_actions` of the instance for what it offers."
 
 
@@ -92,13 +69,10 @@ class VersionUnchanged(Problem):
 
 
 class MachineReports(Problem):
-    status, code, title = 409, "machine_reports", "The machine is not gone"
-    way_out = "Leave host_is_gone out; or switch the machine off and wait until `gpuaas node list` shows it as unknown."
-
-
-class HostFenced(Problem):
-    status, code, title = 409, "host_fenced", "Nobody gets onto this machine any more"
-    way_out = "Take the member out without it; when the machine is back, clean it, then resolve its orphan record."
+    status, code, title = 409, "machine_reports", "The host is not gone"
+    way_out = (
+        "Leave host_is_gone out; or switch the machine off and wait until `gpuaas node list` shows the node as unknown."
+    )
 
 
 class MemberNeeded(Problem):
@@ -107,13 +81,13 @@ class MemberNeeded(Problem):
 
 
 class MachineShared(Problem):
-    status, code, title = 409, "machine_shared", "The member shares its machine with another one"
-    way_out = "Drain it to keep work away from that machine; it leaves when the instance is decommissioned."
+    status, code, title = 409, "machine_shared", "The member shares its node with another member"
+    way_out = "Drain the member to keep work away from it; it is removed when the instance is decommissioned."
 
 
 class MachineNotClean(Problem):
-    status, code, title = 409, "machine_not_clean", "Something may be left on this machine"
-    way_out = "Look at the machine, then resolve its record (`gpuaas orphan list`, `gpuaas orphan resolve`)."
+    status, code, title = 409, "machine_not_clean", "Something may be left on this node"
+    way_out = "Inspect the node, then resolve its orphan record (`gpuaas orphan list`, `gpuaas orphan resolve`)."
 
 
 class GenerationOutdated(Problem):
@@ -123,29 +97,24 @@ class GenerationOutdated(Problem):
 
 class ConditionReserved(Problem):
     status, code, title = 422, "condition_reserved", "The platform itself reports this condition"
-    way_out = "Report conditions of your own; `Stuck` is worked out from heartbeats and progress."
+    way_out = "Report conditions of your own; the platform computes `Stuck` from heartbeats and progress."
 
 
 class NotObservable(Problem):
-    status, code, title = 409, "not_observable", "The instance cannot be looked at now"
+    status, code, title = 409, "not_observable", "The instance cannot be observed now"
     way_out = "Wait until the operation that changes it has ended, and read the instance again."
 
 
 class ObservationOutdated(Problem):
-    status, code, title = 409, "observation_outdated", "The instance has changed since it was looked at"
-    way_out = "Read the instance again, look at it again, and report what you see then."
+    status, code, title = 409, "observation_outdated", "The instance has changed since it was observed"
+    way_out = "Read and observe the instance again, then report the new observation."
 
 
 class ObserverNotController(Problem):
-    status, code, title = 403, "observer_not_controller", "Only an app's controller looks at instances"
+    status, code, title = 403, "observer_not_controller", "Only an app's controller can observe instances"
     way_out = "Sign in as the service account of the app's controller."
 
 
 class MemberNotEnterable(Problem):
-    status, code, title = 409, "member_not_enterable", "Nobody gets onto this member's machine now"
-    way_out = "`gpuaas member show INSTANCE MEMBER` says how it is; `gpuaas node show NAME` says how its machine is."
-
-
-class GrantOver(Problem):
-    status, code, title = 409, "grant_over", "The certificate has expired"
-    way_out = "It opens nothing any more. `gpuaas grant list` shows what does."
+    status, code, title = 409, "member_not_enterable", "This member's host cannot be accessed now"
+    way_out = "`gpuaas member show INSTANCE MEMBER` shows the member's state, `gpuaas node show NAME` the node's."

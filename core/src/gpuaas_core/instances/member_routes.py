@@ -1,20 +1,28 @@
-"""HTTP in, HTTP out: the members of an instance, one by one or many at once."""
+"""HTTP routes for the members of an instance, one at a time or in batches."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from ..authz.context import Context
+from ..events.event_log import head
 from ..http.call import Caller, needs
 from ..http.etags import tagged
-from ..http.lists import Cursor, Limit, as_response, page
+from ..http.lists import Cursor, Limit, encoded
+from ..http.routing import Reader, Route
+from ..kit.json_types import Json
+from ..kit.paging import page_of
 from ..kit.wire import Page
 from ..operations.schemas import Because, Justified, Retry
-from . import abandonment, member_schemas, membership, reads, schemas, views
+from . import access, membership, outcomes, reads, schemas, views
+from .schemas import OpenSshSession, SshSessionView
 from .states import REMOVE
 from .tables import members
 
-router = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"])
+router = APIRouter(
+    prefix="/v1/projects/{project_id}/instances/{instance_id}/members", tags=["members"], route_class=Route
+)
 _ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.AcceptedView}
 _PLAN: dict[int | str, dict[str, Any]] = {
     200: {"model": schemas.PlannedView, "description": "the plan, when `validate_only` is true"}
@@ -23,19 +31,22 @@ _PLAN: dict[int | str, dict[str, Any]] = {
 
 @router.get("", response_model=Page[schemas.MemberView], **needs("apps.instance.read", "project"))
 async def list_members(
-    call: Caller,
+    call: Reader,
     project_id: str,
     instance_id: str,
     history: Annotated[bool, Query(description="those that were removed")] = False,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    def read(ctx: Context) -> Page[schemas.MemberView]:
+    def read(ctx: Context) -> Page[Json]:
         instance = reads.instance_row(ctx.tx, project_id, instance_id)
         query = reads.members_query(instance_id, removed=history)
-        return page(ctx, query, members.c.id, limit, cursor, views.member_views(ctx.tx, instance))
+        rows, following = page_of(ctx.tx, query, members.c.id, limit=limit, cursor=cursor)
+        complete = cursor is None and following is None and not history
+        items = views.member_facts(ctx.tx, instance, rows, all_of_them=complete)
+        return Page(items=items, next_cursor=following, event_sequence=head(ctx.tx, instance.tenant_id))
 
-    return as_response(await call.read(read))
+    return encoded(await call.read(read))
 
 
 @router.post(
@@ -45,8 +56,8 @@ async def list_members(
     responses=_PLAN,
     **needs("apps.member.add", "project"),
 )
-async def add_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> Response:
-    """One operation per allocation under one batch id; all of them are accepted, or none."""
+async def add_members(call: Caller, project_id: str, instance_id: str, body: schemas.AddMembers) -> Response:
+    """Add members, one per allocation. Each is an operation of the same batch; all of them are accepted, or none."""
     if body.validate_only:
         planned = await call.read(lambda ctx: membership.plan_add(ctx, project_id, instance_id, body))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -61,26 +72,26 @@ _BATCH: dict[str, Any] = {"status_code": 202, "response_model": schemas.BatchVie
 
 
 @router.post("/drain", **_BATCH, **needs("apps.member.operate", "project"))
-async def drain_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.EmptyMembers) -> Response:
-    """Many at once: one operation each under one batch id, which can be canceled as one; all of them, or none."""
+async def drain_members(call: Caller, project_id: str, instance_id: str, body: schemas.EmptyMembers) -> Response:
+    """Drain several members. Each is an operation of the same batch, which can be canceled as a whole; all are
+    accepted, or none."""
     return await _ask_many(call, project_id, instance_id, "drain_member", body)
 
 
 @router.post("/undrain", **_BATCH, **needs("apps.member.operate", "project"))
-async def undrain_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AskMembers) -> Response:
+async def undrain_members(call: Caller, project_id: str, instance_id: str, body: schemas.AskMembers) -> Response:
     return await _ask_many(call, project_id, instance_id, "undrain_member", body)
 
 
 @router.post("/restart", **_BATCH, **needs("apps.member.operate", "project"))
-async def restart_members(call: Caller, project_id: str, instance_id: str, body: member_schemas.AskMembers) -> Response:
+async def restart_members(call: Caller, project_id: str, instance_id: str, body: schemas.AskMembers) -> Response:
     return await _ask_many(call, project_id, instance_id, "restart_member", body)
 
 
 @router.post("/remove", **_BATCH, **needs("apps.member.remove", "project"))
-async def remove_members(
-    call: Caller, project_id: str, instance_id: str, body: member_schemas.EmptyMembers
-) -> Response:
-    """Each is gone only with evidence for its machine. A member whose machine is gone is removed by itself."""
+async def remove_members(call: Caller, project_id: str, instance_id: str, body: schemas.EmptyMembers) -> Response:
+    """Remove several members, each only with evidence for its machine. Remove a member whose machine is lost on its
+    own."""
     return await _ask_many(call, project_id, instance_id, REMOVE, body)
 
 
@@ -88,14 +99,12 @@ async def remove_members(
 async def get_member(call: Caller, project_id: str, instance_id: str, member_id: str) -> Response:
     def read(ctx: Context) -> schemas.MemberView:
         instance = reads.instance_row(ctx.tx, project_id, instance_id)
-        return views.member_views(ctx.tx, instance)(reads.member_row(ctx.tx, instance_id, member_id))
+        return views.member_view(ctx.tx, instance, reads.member_row(ctx.tx, instance_id, member_id))
 
     return tagged(await call.read(read))
 
 
-async def _ask_many(
-    call: Caller, project_id: str, instance_id: str, kind: str, body: member_schemas.NamedMembers
-) -> Response:
+async def _ask_many(call: Caller, project_id: str, instance_id: str, kind: str, body: schemas.NamedMembers) -> Response:
     return await call.write(
         lambda ctx: membership.ask_many(ctx, project_id, instance_id, body.member_ids, kind, body.params),
         status=202,
@@ -105,9 +114,10 @@ async def _ask_many(
 
 @router.post("/{member_id}/drain", **_ACCEPTED, **needs("apps.member.operate", "project"))
 async def drain_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.DrainMember | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.DrainMember | None = None
 ) -> Response:
-    """Nothing new begins there; `deadline_s`: how long the app may wait for what goes on, `at_deadline` what then."""
+    """Start no new work on the member. The app waits `deadline_s` for running work, then does what `at_deadline`
+    names."""
     params = body.model_dump() if body else {}
     return await _ask(call, project_id, instance_id, member_id, "drain_member", params)
 
@@ -128,11 +138,11 @@ async def restart_member(
 
 @router.post("/{member_id}/remove", responses=_PLAN, **_ACCEPTED, **needs("apps.member.remove", "project"))
 async def remove_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember | None = None
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember | None = None
 ) -> Response:
-    """Gone only with evidence for its machine; then the allocation is free again. With `host_is_gone` the machine is
-    fenced instead, and gets an orphan record (`apps.operation.abandon` is needed, too)."""
-    wanted = body or member_schemas.RemoveMember()
+    """Remove a member with evidence for its machine, and free its allocation. With `host_is_gone` the machine is
+    fenced instead and gets an orphan record (this also needs `apps.operation.abandon`)."""
+    wanted = body or schemas.RemoveMember()
     if wanted.validate_only:
         planned = await call.read(lambda ctx: membership.plan_remove(ctx, project_id, instance_id, member_id, wanted))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -145,10 +155,11 @@ async def remove_member(
 
 @router.post("/{member_id}/replace", **_ACCEPTED, **needs("apps.member.remove", "project"))
 async def replace_member(
-    call: Caller, project_id: str, instance_id: str, member_id: str, body: member_schemas.ReplaceMember
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> Response:
-    """One operation: a new member on the new allocation, then the old one goes. With `host_is_gone` the old one goes
-    first, its machine is fenced and gets an orphan record (`apps.operation.abandon` is needed, too)."""
+    """Add a member on the new allocation, then remove the old member, in one operation. With `host_is_gone` the old
+    member is removed first, and its machine is fenced and gets an orphan record (this also needs
+    `apps.operation.abandon`)."""
     return await call.write(
         lambda ctx: membership.replace(ctx, project_id, instance_id, member_id, body),
         status=202,
@@ -160,7 +171,7 @@ async def replace_member(
 async def retry_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: Retry | None = None
 ) -> Response:
-    """What failed on it, again."""
+    """Retry the failed operation of the member."""
     anyway = body is not None and body.try_anyway
     return await call.write(
         lambda ctx: membership.retry(ctx, project_id, instance_id, member_id, anyway=anyway),
@@ -177,13 +188,11 @@ async def retry_member(
 async def tombstone_member(
     call: Caller, project_id: str, instance_id: str, member_id: str, body: Justified
 ) -> Response:
-    """Counts a failed member as removed without evidence; its machine gets an orphan record."""
-    return await call.write(lambda ctx: abandonment.tombstone(ctx, project_id, instance_id, member_id, body.reason))
+    """Count a failed member as removed without evidence; its machine gets an orphan record."""
+    return await call.write(lambda ctx: outcomes.tombstone(ctx, project_id, instance_id, member_id, body.reason))
 
 
-async def _ask(
-    call: Caller, project_id: str, instance_id: str, member_id: str, kind: str, params: dict[str, Any]
-) -> Response:
+async def _ask(call: Caller, project_id: str, instance_id: str, member_id: str, kind: str, params: Json) -> Response:
     return await call.write(
         lambda ctx: membership.ask(ctx, project_id, instance_id, member_id, kind, params),
         status=202,
@@ -191,5 +200,23 @@ async def _ask(
     )
 
 
-def _where(project_id: str):
+def _where(project_id: str) -> Callable[[schemas.AcceptedView], str]:
     return lambda view: f"/v1/projects/{project_id}/operations/{view.operation.id}"
+
+
+sessions = APIRouter(
+    prefix="/v1/projects/{project_id}/instances/{instance_id}/members/{member_id}/ssh-sessions", tags=["machine access"]
+)
+
+
+@sessions.post("", status_code=201, response_model=SshSessionView, **needs("apps.access.enter", "project"))
+async def open_ssh_session(
+    call: Caller, project_id: str, instance_id: str, member_id: str, body: OpenSshSession
+) -> Response:
+    """Issue an SSH certificate for the member's machine: valid for five minutes, as a user without privileges there.
+    Certificate and session end when the caller loses the permission, the member leaves, or the grant is revoked."""
+
+    def opened(ctx: Context) -> SshSessionView:
+        return access.open_session(ctx, call.vault, project_id, instance_id, member_id, body)
+
+    return await call.write(opened, status=201)

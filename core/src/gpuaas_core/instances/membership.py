@@ -1,36 +1,58 @@
-"""What people ask of members: add, drain, undrain, restart, remove, replace. One operation per member, side by side."""
+"""Member operations: add, drain, undrain, restart, remove, replace. One operation per member; they run in parallel."""
 
-from typing import Any
-
-from sqlalchemy import Row, func, insert, select
+from sqlalchemy import insert
 
 from ..authz.context import Context
 from ..catalog.admission import admit
 from ..catalog.reads import version_row
 from ..kit.ids import new_id
-from ..kit.wire import View, counted
+from ..kit.json_types import Json
+from ..kit.rows import Command
+from ..kit.wire import counted
 from ..operations import recovery
 from ..operations.errors import NotRetryable
 from ..operations.reads import find_operation
-from . import actions, fencing, member_schemas, schemas
-from .holds import hold
-from .placement import check_allocations, check_count, check_kept_for, rules_of
-from .plans import hosts_of, planned
-from .reads import instance_row, live_operations, manifest_of, member_row, members_of, staying_in
+from ..operations.rows import BatchId
+from . import access, actions, schemas
+from .placement import Allocation, Found, check_allocations, check_count, check_kept_for, hold, rules_of
+from .plans import hosts_of, planned_for
+from .reads import instance_row, live_operations, manifest_of, member_row, members_of, next_ordinal, staying_in
+from .rows import InstanceRow, MemberId, MemberRow, Work
 from .states import ADD, KINDS, REMOVE, REPLACE
 from .tables import members
 from .targets import queue_member_operation
 from .transitions import instance_facts, move_member
 from .views import accepted_view, batch_view
 
-Found = dict[str, Row[Any]]
+_NEW = Command(
+    insert(members),
+    (
+        "id",
+        "instance_id",
+        "component_key",
+        "ordinal",
+        "state",
+        "allocation_id",
+        "node_id",
+        "replaces",
+        "correlation_id",
+        "created_at",
+        "updated_at",
+    ),
+)
 
 
 def add_member(
-    ctx: Context, instance: Row[Any], component: str, ordinal: int, allocation: Row[Any], replaces: str | None = None
-) -> Row[Any]:
+    ctx: Context,
+    instance: InstanceRow,
+    component: str,
+    ordinal: int,
+    allocation: Allocation,
+    replaces: str | None = None,
+) -> MemberRow:
+    member_id = MemberId(new_id("mem"))
     values = {
-        "id": new_id("mem"),
+        "id": member_id,
         "instance_id": instance.id,
         "component_key": component,
         "ordinal": ordinal,
@@ -42,26 +64,26 @@ def add_member(
         "created_at": ctx.now,
         "updated_at": ctx.now,
     }
-    ctx.tx.execute(insert(members).values(**values))
-    facts = {"member_id": values["id"], "component_key": component, "allocation_id": allocation.id}
-    ctx.emit("apps.member.added", values["id"], instance_facts(instance) | facts)
-    return member_row(ctx.tx, instance.id, values["id"])
+    _NEW.run(ctx.tx, **values)
+    facts = {"member_id": member_id, "component_key": component, "allocation_id": allocation.id}
+    ctx.emit("apps.member.added", member_id, {**instance_facts(instance), **facts})
+    return member_row(ctx.tx, instance.id, member_id)
 
 
-def plan_add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> schemas.PlannedView:
+def plan_add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.PlannedView:
     instance, found = _check_add(ctx, project_id, instance_id, body)
     hosts = hosts_of({body.component_key: body.allocation_ids}, found)
     summary = f"Add {counted(len(hosts), body.component_key)} to {instance.name!r}, one operation each."
-    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
+    return planned_for(ctx.tx, instance, summary, hosts)
 
 
-def add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers) -> schemas.BatchView:
-    """All of them or none; each has its own operation, and they go on beside each other."""
+def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.BatchView:
+    """Queue one operation per new member; they run in parallel. Either all of them are accepted, or none."""
     instance, found = _check_add(ctx, project_id, instance_id, body, lock=True)
     ctx.resource_id = instance_id
     hold(ctx, instance, {body.component_key: body.allocation_ids}, found)
-    first, batch_id = _next_ordinal(ctx, instance_id, body.component_key), new_id("batch")
-    queued = []
+    first, batch_id = next_ordinal(ctx.tx, instance_id, body.component_key), BatchId(new_id("batch"))
+    queued: list[Work] = []
     for ordinal, allocation in enumerate(body.allocation_ids, first):
         member = add_member(ctx, instance, body.component_key, ordinal, found[allocation])
         queued.append(queue_member_operation(ctx, instance, member, ADD, batch_id=batch_id))
@@ -69,9 +91,10 @@ def add(ctx: Context, project_id: str, instance_id: str, body: member_schemas.Ad
 
 
 def _check_add(
-    ctx: Context, project_id: str, instance_id: str, body: member_schemas.AddMembers, *, lock: bool = False
-) -> tuple[Row[Any], Found]:
-    """Looked at before the machines are locked, and again under the instance's own lock: that is the order of locks."""
+    ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers, *, lock: bool = False
+) -> tuple[InstanceRow, Found]:
+    """Check the request. Called before the machines are locked and again under the instance's lock, to keep the lock
+    order."""
     _allowed_to_add(ctx, instance_row(ctx.tx, project_id, instance_id), body)
     found = check_allocations(ctx.tx, project_id, {body.component_key: body.allocation_ids}, lock=lock)
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
@@ -80,14 +103,15 @@ def _check_add(
     return instance, found
 
 
-def _admit(ctx: Context, instance: Row[Any], found: Found) -> None:
-    """Growing asks policy and entitlement again: what runs stays, but it does not spread where it may not be."""
+def _admit(ctx: Context, instance: InstanceRow, found: Found) -> None:
+    """Check policy and entitlement again before members are added: running members stay, but the instance may not
+    grow."""
     version = version_row(ctx.tx, instance.app_slug, instance.version)
     check_kept_for(version, found)
     admit(ctx, version, found.values())
 
 
-def _allowed_to_add(ctx: Context, instance: Row[Any], body: member_schemas.AddMembers) -> None:
+def _allowed_to_add(ctx: Context, instance: InstanceRow, body: schemas.AddMembers) -> None:
     manifest, live = manifest_of(ctx.tx, instance), live_operations(ctx.tx, instance.id)
     if refusal := actions.adding(body.component_key, instance, manifest, live):
         raise refusal
@@ -101,17 +125,10 @@ def _allowed_to_add(ctx: Context, instance: Row[Any], body: member_schemas.AddMe
     check_count(body.component_key, rule, [*there, *body.allocation_ids])
 
 
-def _next_ordinal(ctx: Context, instance_id: str, component: str) -> int:
-    """Never one that was used before: names on hosts may be made of it."""
-    mine = (members.c.instance_id == instance_id) & (members.c.component_key == component)
-    highest = ctx.tx.execute(select(func.max(members.c.ordinal)).where(mine)).scalar()
-    return 0 if highest is None else highest + 1
-
-
 def ask(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, params: dict[str, Any]
+    ctx: Context, project_id: str, instance_id: str, member_id: str, kind: str, params: Json
 ) -> schemas.AcceptedView:
-    """Drain, undrain or restart."""
+    """Queue a drain, undrain or restart."""
     instance, member = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
     operation = queue_member_operation(ctx, instance, member, kind, params=_said(params))
     move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=operation.id)
@@ -119,75 +136,79 @@ def ask(
 
 
 def ask_many(
-    ctx: Context, project_id: str, instance_id: str, member_ids: list[str], kind: str, params: dict[str, Any]
+    ctx: Context, project_id: str, instance_id: str, member_ids: list[str], kind: str, params: Json
 ) -> schemas.BatchView:
-    """Drain, undrain, restart or remove: one operation each under one batch id; all of them, or none."""
-    batch_id, queued = new_id("batch"), []
+    """Queue a drain, undrain, restart or removal of each member under one batch id. Either all are accepted, or
+    none."""
+    batch_id = BatchId(new_id("batch"))
+    queued: list[Work] = []
     for member_id in member_ids:
         instance, member = _allowed(ctx, project_id, instance_id, member_id, kind, lock=True)
-        more = {"params": _said(params), "batch_id": batch_id}
-        queued.append(queue_member_operation(ctx, instance, member, kind, **more))
+        queued.append(queue_member_operation(ctx, instance, member, kind, params=_said(params), batch_id=batch_id))
         move_member(ctx, instance, member, KINDS[kind].ask or "", operation_id=queued[-1].id)
     ctx.resource_id = instance_id
     return batch_view(ctx.tx, batch_id, queued)
 
 
-def _said(params: dict[str, Any]) -> dict[str, Any] | None:
+def _said(params: Json) -> Json | None:
     return {name: value for name, value in params.items() if value is not None} or None
 
 
 def plan_remove(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
 ) -> schemas.PlannedView:
     instance, member = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=body.host_is_gone)
     if body.host_is_gone:
-        fencing.check_gone(ctx, member, lock=False)
+        access.check_gone(ctx, member, lock=False)
     hosts = hosts_of({member.component_key: [member.allocation_id]}, {member.allocation_id: member})
     summary = f"Remove {member.component_key}/{member.ordinal} of {instance.name!r} from {member.node_name}."
     if body.host_is_gone:
         summary = summary[:-1] + ", which is fenced, not cleaned, and gets an orphan record."
-    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
+    return planned_for(ctx.tx, instance, summary, hosts)
 
 
 def remove(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.RemoveMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.RemoveMember
 ) -> schemas.AcceptedView:
     gone = body.host_is_gone
     if gone:
         _, member = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=gone)
-        fencing.check_gone(ctx, member, lock=True)
+        access.check_gone(ctx, member, lock=True)
     instance, member = _allowed(ctx, project_id, instance_id, member_id, REMOVE, gone=gone, lock=True)
     operation = queue_member_operation(ctx, instance, member, REMOVE, params=_said(body.params))
     if gone:
-        fencing.fence(ctx, instance, member, operation, body.reason or "")
+        access.fence(ctx, instance, member, operation, body.reason or "")
     move_member(ctx, instance, member, KINDS[REMOVE].ask or "", operation_id=operation.id)
     return accepted_view(ctx.tx, operation)
 
 
 def replace(
-    ctx: Context, project_id: str, instance_id: str, member_id: str, body: member_schemas.ReplaceMember
+    ctx: Context, project_id: str, instance_id: str, member_id: str, body: schemas.ReplaceMember
 ) -> schemas.AcceptedView:
-    """One operation: the new member comes, then the old one goes; the other way round if its machine is gone."""
+    """Queue one operation that adds the new member, then removes the old one; in reverse order if the old machine is
+    lost."""
     gone = body.host_is_gone
     _, old = _allowed(ctx, project_id, instance_id, member_id, REPLACE, gone=gone)
     if gone:
-        fencing.check_gone(ctx, old, lock=True)
+        access.check_gone(ctx, old, lock=True)
     found = check_allocations(ctx.tx, project_id, {"new": [body.allocation_id]}, lock=True)
     instance, old = _allowed(ctx, project_id, instance_id, member_id, REPLACE, gone=gone, lock=True)
     _admit(ctx, instance, found)
     hold(ctx, instance, {old.component_key: [body.allocation_id]}, found)
-    ordinal = _next_ordinal(ctx, instance_id, old.component_key)
+    ordinal = next_ordinal(ctx.tx, instance_id, old.component_key)
     allocation = found[body.allocation_id]
     fresh = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
     details, params = {"old_member_id": old.id}, _said(body.params)
     operation = queue_member_operation(ctx, instance, fresh, REPLACE, params=params, details=details)
     if gone:
-        fencing.fence(ctx, instance, old, operation, body.reason or "")
+        access.fence(ctx, instance, old, operation, body.reason or "")
     return accepted_view(ctx.tx, operation)
 
 
-def retry(ctx: Context, project_id: str, instance_id: str, member_id: str, *, anyway: bool = False) -> View:
-    """The member's own newest operation again."""
+def retry(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, *, anyway: bool = False
+) -> schemas.AcceptedView:
+    """Retry the member's newest operation."""
     instance_row(ctx.tx, project_id, instance_id)
     member = member_row(ctx.tx, instance_id, member_id)
     last = find_operation(ctx.tx, member.last_operation_id)
@@ -195,7 +216,8 @@ def retry(ctx: Context, project_id: str, instance_id: str, member_id: str, *, an
         raise NotRetryable("The member has no operation that could be retried.")
     if last.target_id != member_id:
         raise NotRetryable(f"Its newest operation, the {last.kind} {last.id}, is of the whole instance.")
-    return recovery.retry(ctx, project_id, last.id, anyway=anyway)
+    view = recovery.retry(ctx, project_id, last.id, anyway=anyway)
+    return schemas.AcceptedView.model_validate(view)
 
 
 def _allowed(
@@ -207,7 +229,7 @@ def _allowed(
     *,
     gone: bool = False,
     lock: bool = False,
-) -> tuple[Row[Any], Row[Any]]:
+) -> tuple[InstanceRow, MemberRow]:
     instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
     member = member_row(ctx.tx, instance_id, member_id)
     ctx.resource_id = member_id

@@ -1,36 +1,188 @@
-"""How an operation's end leaves its target: done, failed, undone, or nobody knows. Called under the instance's lock."""
+"""Applies reports of a controller, and the end of an operation, to the instance and its members.
 
-from typing import Any
+Reports contain states of members and observations of the instance. An operation leaves its target done, failed, undone
+or unknown. Abandoning is the only way to end a teardown without evidence; it leaves an orphan record per machine. All
+functions run under the instance's lock.
+"""
 
-from sqlalchemy import Row
+from collections.abc import Iterable, Mapping
 
 from ..authz.context import Context
-from .actions import fences
-from .departures import Evidence, certify, check_evidence, check_verifiable
-from .errors import MembersNotReady
-from .holds import release_unused
-from .reads import member_row, members_of
-from .states import DECOMMISSION, DEPLOY, KINDS, MEMBER, OF_INSTANCE, REMOVE, REPLACE, undone
-from .transitions import move_instance, move_member, record_orphan
-from .work import Work
+from ..kit.lifecycle import WrongMoment
+from ..teardown import orphans
+from ..teardown.certificates import certify
+from ..teardown.evidence import Evidence, check_clean, check_verifiable
+from . import actions, schemas
+from .errors import ConditionReserved, GenerationOutdated, MembersNotReady, OutcomeConflict
+from .placement import release_unused
+from .reads import instance_row, live_operations, member_row, members_by_id, members_of
+from .rows import InstanceRow, MemberRow, StoredCondition, Work
+from .states import (
+    APPLIES_SPEC,
+    DECOMMISSION,
+    DEPLOY,
+    INSTANCE,
+    KINDS,
+    MEMBER,
+    NEW_VERSION,
+    OF_INSTANCE,
+    REMOVE,
+    REPLACE,
+    REPORTED,
+    undone,
+)
+from .transitions import instance_facts, leaver_of, move_instance, move_member, subject_of
+
+READY = ("Ready", "True")
+
+# --- reports
 
 
-def finish_instance(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence, **observed: Any) -> None:
-    """Ready means every member said so; gone means evidence for every machine."""
+def report_members(ctx: Context, instance: InstanceRow, row: Work, reports: list[schemas.MemberReport]) -> None:
+    """Apply the reported states to the members. Only the members in the report are read, since an instance can have
+    many."""
+    known = members_by_id(ctx.tx, instance.id, [one.member_id for one in reports])
+    for report in reports:
+        member = known.get(report.member_id)
+        if member is not None and member.state == "removed":
+            if report.state == "removed" and member.last_operation_id == row.id:
+                continue  # by this very operation, in an earlier report
+            member = None
+        if member is None or not _may_report(row, report):
+            raise OutcomeConflict(f"{report.member_id!r} cannot be reported {report.state} by this {row.kind}.")
+        more = report.model_dump(include={"runtime_state", "runtime_version", "adapter_detail"}, exclude_none=True)
+        move_member(ctx, instance, member, REPORTED[report.state], more, operation_id=row.id)
+
+
+def _may_report(row: Work, report: schemas.MemberReport) -> bool:
+    """Whether the operation may report this state: only about its own member, and `removed` only by a removal."""
+    leaving = {REMOVE: row.member_id, REPLACE: row.old_member_id}.get(row.kind)
+    if report.state in ("removing", "removed"):
+        return row.kind == DECOMMISSION or report.member_id == leaving
+    return row.member_id is None or report.member_id in (row.member_id, row.old_member_id)
+
+
+def seen_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: schemas.Progress) -> dict[str, object]:
+    """Return the instance columns that a progress report changes. An operation of a member does not change its
+    health."""
+    health = body.health
+    if health is None and KINDS[row.kind].target == OF_INSTANCE:
+        health = schemas.Health(status="progressing", sentence=body.message)
+    seen: dict[str, object] = {}
+    if health:
+        seen |= {"health_status": health.status, "health_sentence": health.sentence}
+    if body.conditions:
+        named = {one.type for one in body.conditions}
+        others = [one for one in instance.conditions if one["type"] not in named]
+        seen["conditions"] = [*others, *checked_conditions(ctx, instance, body.conditions)]
+    return seen
+
+
+def observed_of_instance(ctx: Context, instance: InstanceRow, row: Work, body: schemas.Complete) -> dict[str, object]:
+    """Return the instance columns that a success changes. An operation of a member changes only those that it
+    reports."""
+    whole = KINDS[row.kind].target == OF_INSTANCE
+    health = body.health
+    if health is None and whole:
+        status = "unknown" if row.kind in (DECOMMISSION, "stop") else "healthy"
+        health = schemas.Health(status=status, sentence=KINDS[row.kind].sentence)
+    seen: dict[str, object] = {"conditions": checked_conditions(ctx, instance, body.conditions)}
+    if not whole and not body.conditions:
+        del seen["conditions"]
+    if health:
+        seen |= {"health_status": health.status, "health_sentence": health.sentence}
+    if row.kind == DECOMMISSION:
+        seen["access"] = None
+    elif body.access is not None:
+        seen["access"] = body.access
+    if body.runtime_version is not None:
+        seen["runtime_version"] = body.runtime_version
+    detail = _detail(body.adapter_detail) if whole else {}
+    return {**seen, **detail, **_applied(instance, row, body), **_versions(instance, row)}
+
+
+def _applied(instance: InstanceRow, row: Work, body: schemas.Complete) -> dict[str, object]:
+    """Return the generation that runs now: the newest after a change of the spec, otherwise the one that was
+    reported."""
+    newest, said = instance.generation, body.observed_generation
+    if said is not None and (said > newest or (row.kind in APPLIES_SPEC and said < newest)):
+        raise GenerationOutdated(f"The instance is at generation {newest}; the report is about {said}.")
+    if row.kind in APPLIES_SPEC or row.kind == DECOMMISSION:
+        return {"observed_generation": newest}
+    return {} if said is None else {"observed_generation": max(said, instance.observed_generation)}
+
+
+def _versions(instance: InstanceRow, row: Work) -> dict[str, object]:
+    """Return the changed versions after a successful upgrade or rollback. Rolling back a failed upgrade changes
+    neither."""
+    if row.kind not in NEW_VERSION:
+        return {}
+    if row.to_version == instance.version:
+        return {"version": instance.version}
+    return {"version": row.to_version, "previous_version": row.from_version if row.kind == "upgrade" else None}
+
+
+def checked_conditions(
+    ctx: Context, instance: InstanceRow, reported: Iterable[schemas.Condition]
+) -> list[StoredCondition]:
+    before = {one["type"]: one for one in instance.conditions}
+    result: list[StoredCondition] = []
+    for condition in reported:
+        _check_condition(instance, condition)
+        known = before.get(condition.type)
+        same = known is not None and known["status"] == condition.status
+        since = known["last_transition_at"] if known is not None and same else ctx.now
+        result.append(
+            StoredCondition(
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                observed_generation=condition.observed_generation or instance.generation,
+                last_transition_at=since,
+            )
+        )
+    return result
+
+
+def _check_condition(instance: InstanceRow, condition: schemas.Condition) -> None:
+    """Reject a condition that is reserved for the platform, is about a future generation, or is `Ready` for an older
+    one."""
+    if condition.type == "Stuck":
+        raise ConditionReserved("`Stuck` is reported by the platform itself.")
+    seen = condition.observed_generation
+    outdated = seen is not None and seen < instance.generation and (condition.type, condition.status) == READY
+    if outdated or (seen is not None and seen > instance.generation):
+        raise GenerationOutdated(
+            f"{condition.type}={condition.status} is about generation {seen}; the instance is at {instance.generation}."
+        )
+
+
+def _detail(adapter_detail: Mapping[str, object] | None) -> dict[str, object]:
+    return {} if adapter_detail is None else {"adapter_detail": adapter_detail}
+
+
+# --- ends
+
+
+def finish_instance(
+    ctx: Context, instance: InstanceRow, row: Work, evidence: Evidence, observed: Mapping[str, object]
+) -> None:
+    """Apply a success: a deploy needs every member ready, a decommission needs evidence for every machine."""
     if row.kind == DECOMMISSION:
         gone = [one for one in members_of(ctx.tx, instance.id, removed=True) if one.last_operation_id == row.id]
         left = members_of(ctx.tx, instance.id)
-        check_evidence({member.allocation_id for member in (*gone, *left)}, evidence)
+        check_clean({member.allocation_id for member in (*gone, *left)}, evidence)
         for member in left:
             move_member(ctx, instance, member, "removed", operation_id=row.id)
         release_unused(ctx, instance.id)
-        certify(ctx, instance, row, [*gone, *left], evidence)
+        certify(ctx, subject_of(instance), row, map(leaver_of, [*gone, *left]), evidence)
     elif row.kind == DEPLOY:
         _check_all_ready(ctx, instance)
-    move_instance(ctx, instance, KINDS[row.kind].done, operation_id=row.id, **observed)
+    move_instance(ctx, instance, KINDS[row.kind].done, observed, operation_id=row.id)
 
 
-def finish_member(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence) -> None:
+def finish_member(ctx: Context, instance: InstanceRow, row: Work, evidence: Evidence) -> None:
     if row.kind == REMOVE:
         _left(ctx, instance, row, member_row(ctx.tx, instance.id, row.target_id), evidence)
     _settle(ctx, instance, row, KINDS[row.kind].done)
@@ -39,10 +191,10 @@ def finish_member(ctx: Context, instance: Row[Any], row: Work, evidence: Evidenc
     release_unused(ctx, instance.id)
 
 
-def _remove_replaced(ctx: Context, instance: Row[Any], row: Work, evidence: Evidence) -> None:
+def _remove_replaced(ctx: Context, instance: InstanceRow, row: Work, evidence: Evidence) -> None:
     old = member_row(ctx.tx, instance.id, row.old_member_id or "")
     if old.state == "removed" and old.last_operation_id != row.id:
-        return  # somebody gave it up while this was worked on
+        return  # it was abandoned meanwhile
     _left(ctx, instance, row, old, evidence)
     if old.state == "removed":
         return
@@ -52,47 +204,46 @@ def _remove_replaced(ctx: Context, instance: Row[Any], row: Work, evidence: Evid
     move_member(ctx, instance, old, "removed", operation_id=row.id)
 
 
-def _left(ctx: Context, instance: Row[Any], row: Work, member: Row[Any], evidence: Evidence) -> None:
-    """Proven clean and certified. Of a machine that was fenced the evidence is about everything but the machine."""
-    if fences(row):
+def _left(ctx: Context, instance: InstanceRow, row: Work, member: MemberRow, evidence: Evidence) -> None:
+    """Certify that the member's machine is clean; a fenced machine gets an orphan record instead."""
+    if actions.fences(row):
         check_verifiable({member.allocation_id}, evidence)
-        record_orphan(ctx, instance, member, row.id, str((row.params or {})["reason"]))
+        orphans.record(ctx, subject_of(instance), leaver_of(member), row.id, str((row.params or {})["reason"]))
     else:
-        check_evidence({member.allocation_id}, evidence)
-        certify(ctx, instance, row, [member], evidence)
+        certify(ctx, subject_of(instance), row, [leaver_of(member)], evidence)
 
 
-def _settle(ctx: Context, instance: Row[Any], row: Work, action: str) -> None:
-    """The member goes where the operation's end leads, unless the last report has brought it there already."""
+def _settle(ctx: Context, instance: InstanceRow, row: Work, action: str) -> None:
+    """Move the member to the state in which this operation leaves it, unless it was removed already."""
     member = member_row(ctx.tx, instance.id, row.target_id)
     if member.state != "removed":
         move_member(ctx, instance, member, action, operation_id=row.id)
 
 
-def _check_all_ready(ctx: Context, instance: Row[Any]) -> None:
+def _check_all_ready(ctx: Context, instance: InstanceRow) -> None:
     waiting = [m for m in members_of(ctx.tx, instance.id) if m.state != "ready"]
     if waiting:
         first = waiting[0]
         raise MembersNotReady(f"The member {first.component_key} {first.ordinal} is {first.state}.")
 
 
-def leave_failed(ctx: Context, instance: Row[Any], row: Work, health: str, sentence: str) -> None:
-    """It failed, or nobody knows how it ended."""
+def leave_failed(ctx: Context, instance: InstanceRow, row: Work, health: str, sentence: str) -> None:
+    """Mark the target as failed after an operation that failed or whose outcome is unknown."""
     if KINDS[row.kind].target == OF_INSTANCE:
         _fail_unfinished(ctx, instance, row)
         said = {"health_status": health, "health_sentence": sentence}
-        move_instance(ctx, instance, "fail", operation_id=row.id, **said)
+        move_instance(ctx, instance, "fail", said, operation_id=row.id)
     else:
         _settle(ctx, instance, row, "fail")
 
 
-def leave_undone(ctx: Context, instance: Row[Any], row: Work, health: str, sentence: str) -> None:
-    """Nothing was done, or all of it was taken back: the target is where it came from."""
+def leave_undone(ctx: Context, instance: InstanceRow, row: Work, health: str, sentence: str) -> None:
+    """Return the target to its previous state after an operation that did nothing or was undone completely."""
     action = undone(row.kind, row.from_state)
     if KINDS[row.kind].target == OF_INSTANCE:
         _fail_unfinished(ctx, instance, row)
         said = {"health_status": health, "health_sentence": sentence}
-        move_instance(ctx, instance, action, operation_id=row.id, **said)
+        move_instance(ctx, instance, action, said, operation_id=row.id)
         return
     member = member_row(ctx.tx, instance.id, row.target_id)
     if MEMBER.allows(member.state, action):  # otherwise its last report has said already where it is
@@ -100,9 +251,49 @@ def leave_undone(ctx: Context, instance: Row[Any], row: Work, health: str, sente
     release_unused(ctx, instance.id)
 
 
-def _fail_unfinished(ctx: Context, instance: Row[Any], row: Work) -> None:
-    """Of a deploy that ended early: a retry begins with these again."""
+def _fail_unfinished(ctx: Context, instance: InstanceRow, row: Work) -> None:
+    """Mark the unfinished members of a deploy that ended early as failed; a retry starts with these members."""
     if row.kind == DEPLOY and row.claim_epoch:
         for member in members_of(ctx.tx, instance.id):
             if member.state in ("pending", "provisioning"):
                 move_member(ctx, instance, member, "fail", operation_id=row.id)
+
+
+# --- abandoning
+
+
+def abandon_instance(ctx: Context, instance: InstanceRow, row: Work, reason: str) -> None:
+    INSTANCE.after(instance.state, "abandon")
+    for member in members_of(ctx.tx, instance.id):
+        abandon_member(ctx, instance, member, "abandon", row.id, reason)
+    health = {"health_status": "unknown", "health_sentence": f"Abandoned without evidence: {reason}"}
+    facts = {"operation_id": row.id, "reason": reason}
+    ctx.emit("apps.instance.abandoned", instance.id, {**instance_facts(instance), **facts})
+    move_instance(ctx, instance, "abandon", {"access": None, **health}, operation_id=row.id)
+
+
+def tombstone(
+    ctx: Context, project_id: str, instance_id: str, member_id: str, reason: str
+) -> schemas.MemberRemovedView:
+    """Count a failed member as removed although its machine was not cleaned, and create an orphan record for the
+    machine."""
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    member = member_row(ctx.tx, instance_id, member_id)
+    ctx.resource_id, ctx.reason = member_id, f"{ctx.reason}; reason given: {reason}"
+    if refusal := actions.tombstone(member, instance, live_operations(ctx.tx, instance_id)):
+        raise refusal
+    orphan_id = abandon_member(ctx, instance, member, "tombstone", None, reason)
+    return schemas.MemberRemovedView(member_id=member_id, state="removed", orphan_id=orphan_id)
+
+
+def abandon_member(
+    ctx: Context, instance: InstanceRow, member: MemberRow, action: str, operation_id: str | None, reason: str
+) -> str:
+    facts = {"member_id": member.id, "component_key": member.component_key, "reason": reason}
+    ctx.emit("apps.member.abandoned", member.id, {**instance_facts(instance), **facts})
+    if MEMBER.allows(member.state, action):
+        move_member(ctx, instance, member, action, operation_id=operation_id or member.last_operation_id)
+    else:
+        raise WrongMoment(f"The member is {member.state}: {action!r} is not possible now.")
+    release_unused(ctx, instance.id)
+    return orphans.record(ctx, subject_of(instance), leaver_of(member), operation_id, reason)

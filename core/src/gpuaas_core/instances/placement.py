@@ -1,11 +1,20 @@
-"""Placement: which component goes on which allocation. People choose; nobody infers a host."""
+"""Placement: which component runs on which allocation. People choose the allocations; the platform never chooses a
+host."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection
 
+from ..authz.context import Context
+from ..capacity import holds
 from ..capacity.errors import AllocationInUse
+from ..capacity.holds import used_by
 from ..capacity.reads import allocations_by_id
+from ..capacity.rows import Holder
+from ..catalog.manifest_types import Manifest, PlacementRule
+from ..catalog.rows import AppVersionRow
+from ..teardown.orphans import unresolved_node
 from .errors import (
     AllocationKeptForOther,
     AllocationNotActive,
@@ -14,13 +23,41 @@ from .errors import (
     PlacementInvalid,
     TopologyUnknown,
 )
-from .tables import allocation_holds, instances, orphans
+from .reads import members_of
+from .rows import InstanceRow
+from .states import OF_INSTANCE
 
 Placement = dict[str, list[str]]
 
 
-def place(manifest: dict[str, Any], topology: str, intent: Placement) -> Placement:
-    """The full placement: what was asked for, plus components that by the topology share a machine with another."""
+class Allocation(Protocol):
+    """The properties of an allocation and its machine that placement checks."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def node_id(self) -> str: ...
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def sku(self) -> str: ...
+    @property
+    def scheduler_type(self) -> str | None: ...
+
+
+Found = Mapping[str, Allocation]
+
+
+def place(manifest: Manifest, topology: str, intent: Placement) -> Placement:
+    """Complete the requested placement with the components that, by the topology, share a machine with another."""
     rules = rules_of(manifest, topology)
     unknown = sorted(set(intent) - set(rules))
     if unknown:
@@ -32,8 +69,9 @@ def place(manifest: dict[str, Any], topology: str, intent: Placement) -> Placeme
     return {key: chosen for key, chosen in full.items() if chosen}
 
 
-def check_allocations(tx: Connection, project_id: str, placement: Placement, *, lock: bool) -> dict[str, Row[Any]]:
-    """Every chosen allocation is the project's, active and free; otherwise a problem that names it."""
+def check_allocations(tx: Connection, project_id: str, placement: Placement, *, lock: bool) -> Found:
+    """Return the chosen allocations. Raise an error that names the first one that is unknown, inactive, in use or
+    not clean."""
     wanted = sorted({allocation for chosen in placement.values() for allocation in chosen})
     found = allocations_by_id(tx, project_id, wanted, lock=lock)
     for allocation_id in wanted:
@@ -47,8 +85,8 @@ def check_allocations(tx: Connection, project_id: str, placement: Placement, *, 
     return found
 
 
-def check_kept_for(version: Row[Any], found: dict[str, Row[Any]]) -> None:
-    """An allocation that was asked for with a scheduler type takes apps of that type only."""
+def check_kept_for(version: AppVersionRow, found: Found) -> None:
+    """Check that allocations requested for a scheduler type are used by apps of that type only."""
     backend = version.manifest["runtime_backend"]
     for row in found.values():
         if row.scheduler_type not in (None, backend):
@@ -57,35 +95,27 @@ def check_kept_for(version: Row[Any], found: dict[str, Row[Any]]) -> None:
             )
 
 
-def _check_free(tx: Connection, found: dict[str, Row[Any]]) -> None:
-    held = (
-        select(allocation_holds.c.allocation_id, instances.c.name)
-        .join(instances, instances.c.id == allocation_holds.c.instance_id)
-        .where(allocation_holds.c.allocation_id.in_(list(found)))
-    )
-    for row in tx.execute(held.order_by(allocation_holds.c.allocation_id)):
-        name = found[row.allocation_id].name
-        raise AllocationInUse(f"The allocation {name!r} is in use by the instance {row.name!r}.")
+def _check_free(tx: Connection, found: Found) -> None:
+    for allocation_id, user in sorted(used_by(tx, list(found)).items()):
+        name = found[allocation_id].name
+        raise AllocationInUse(f"The allocation {name!r} is in use by the instance {user.instance_name!r}.")
 
 
-def _check_clean(tx: Connection, found: dict[str, Row[Any]]) -> None:
-    """Whatever was given up on a machine without evidence may still be there, whoever held the machine then."""
-    names = {row.node_id: row.name for row in found.values()}
-    left = select(orphans.c.node_id).where(orphans.c.node_id.in_(list(names)), orphans.c.resolved_at.is_(None))
-    for row in tx.execute(left.order_by(orphans.c.id).limit(1)):
-        raise MachineNotClean(
-            f"An instance was abandoned on {names[row.node_id]!r}, and nobody has looked at it since."
-        )
+def _check_clean(tx: Connection, found: Found) -> None:
+    """Refuse machines on which an instance was abandoned and not inspected since, even by another project."""
+    names = {str(row.node_id): row.name for row in found.values()}
+    if (node_id := unresolved_node(tx, list(names))) is not None:
+        raise MachineNotClean(f"An instance was abandoned on {names[node_id]!r} and not inspected since.")
 
 
-def rules_of(manifest: dict[str, Any], topology: str) -> dict[str, dict[str, Any]]:
+def rules_of(manifest: Manifest, topology: str) -> dict[str, PlacementRule]:
     known = {one["key"]: one["components"] for one in manifest["topologies"]}
     if topology not in known:
         raise TopologyUnknown(f"{topology!r} is not one of: {', '.join(known)}.")
     return known[topology]
 
 
-def _chosen(key: str, rule: dict[str, Any], intent: Placement) -> list[str]:
+def _chosen(key: str, rule: PlacementRule, intent: Placement) -> list[str]:
     partner = rule.get("shares_with")
     if partner is None or partner not in intent:
         return list(intent.get(key, []))
@@ -94,7 +124,7 @@ def _chosen(key: str, rule: dict[str, Any], intent: Placement) -> list[str]:
     return list(intent[partner])
 
 
-def check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
+def check_count(key: str, rule: PlacementRule, chosen: list[str]) -> None:
     least, most = rule["min"], rule.get("max")
     if len(set(chosen)) != len(chosen):
         raise PlacementInvalid(f"An allocation is named twice for {key!r}.")
@@ -104,7 +134,7 @@ def check_count(key: str, rule: dict[str, Any], chosen: list[str]) -> None:
         raise PlacementInvalid(f"The component {key!r} needs {asked} {noun}; {len(chosen)} given.")
 
 
-def _check_disjoint(rules: dict[str, dict[str, Any]], full: Placement) -> None:
+def _check_disjoint(rules: dict[str, PlacementRule], full: Placement) -> None:
     owner: dict[str, str] = {}
     for key, chosen in sorted(full.items(), key=lambda one: bool(rules[one[0]].get("may_share_with"))):
         if rules[key].get("shares_with"):
@@ -115,3 +145,16 @@ def _check_disjoint(rules: dict[str, dict[str, Any]], full: Placement) -> None:
             if allocation in owner:
                 raise PlacementInvalid(f"The allocation {allocation!r} is named for {owner[allocation]!r} and {key!r}.")
             owner[allocation] = key
+
+
+def hold(ctx: Context, instance: InstanceRow, placement: Placement, found: Found) -> None:
+    wanted = {allocation for chosen in placement.values() for allocation in chosen}
+    if not holds.hold(ctx.tx, wanted, Holder(OF_INSTANCE, instance.id)):
+        names = ", ".join(found[allocation].name for allocation in sorted(wanted))
+        raise AllocationInUse(f"Another instance took one of {names} a moment ago.")
+
+
+def release_unused(ctx: Context, instance_id: str) -> None:
+    """Release the allocations of the instance that have no member any more."""
+    used = {member.allocation_id for member in members_of(ctx.tx, instance_id)}
+    holds.release(ctx.tx, Holder(OF_INSTANCE, instance_id), keep=used)

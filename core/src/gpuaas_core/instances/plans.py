@@ -1,16 +1,41 @@
-"""Plans: what would happen, where, what it costs and who pays. Asked for with `validate_only`: nothing is written."""
+"""Plans: the effects, machines, cost and payer of a request, returned for `validate_only`. Nothing is written.
 
-from collections.abc import Sequence
-from typing import Any
+The plan of an update also shows the effect of each changed input, as declared in the app's manifest (`input_effects`).
+A change that the app declares as `refused` never becomes an operation.
+"""
 
-from sqlalchemy import Connection, Row, select
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-from ..capacity.tables import allocations, nodes, skus
+from sqlalchemy import Connection
+
+from ..capacity.prices import hourly_prices
+from ..catalog.manifest_types import InputEffect, Manifest
+from ..kit.json_types import Json, JsonValue, is_object
+from ..kit.wire import canonical
 from . import schemas
+from .errors import ChangeRefused
 from .placement import Placement
+from .rows import InstanceRow, MemberRow
+
+REFUSED, UNKNOWN = "refused", "unknown"
+SENTENCES = {
+    "pushed": "Applied while everything goes on running.",
+    "needs_restart": "A service of the app is restarted; running work goes on.",
+    "needs_drain": "The workers it touches must be free of work first.",
+    REFUSED: "It stays as it was when the instance was deployed.",
+    UNKNOWN: "The app does not say what changing this does.",
+}
 
 
-def hosts_of(placement: Placement, found: dict[str, Row[Any]]) -> list[schemas.PlannedHost]:
+class Host(Protocol):
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def address(self) -> str: ...
+
+
+def hosts_of(placement: Placement, found: Mapping[str, Host]) -> list[schemas.PlannedHost]:
     on: dict[str, list[str]] = {}
     for component, chosen in placement.items():
         for allocation in chosen:
@@ -23,35 +48,128 @@ def hosts_of(placement: Placement, found: dict[str, Row[Any]]) -> list[schemas.P
     ]
 
 
-def hosts_of_members(there: Sequence[Row[Any]]) -> list[schemas.PlannedHost]:
+def hosts_of_members(there: Sequence[MemberRow]) -> list[schemas.PlannedHost]:
     placement: Placement = {}
     for member in there:
         placement.setdefault(member.component_key, []).append(member.allocation_id)
     return hosts_of(placement, {member.allocation_id: member for member in there})
 
 
-def _priced(tx: Connection, hosts: list[schemas.PlannedHost]) -> list[schemas.PlannedHost]:
-    """With what an hour of each costs, whoever is on it."""
-    a, n, s = allocations.c, nodes.c, skus.c
-    query = select(a.id, n.sku, s.price_micros_per_hour, s.currency).join(nodes, n.id == a.node_id)
-    mine = a.id.in_([host.allocation_id for host in hosts])
-    rows = tx.execute(query.outerjoin(skus, s.name == n.sku).where(mine))
-    of = {row.id: {name: value for name, value in row._mapping.items() if name != "id"} for row in rows}
-    return [host.model_copy(update=of.get(host.allocation_id, {})) for host in hosts]
-
-
 def planned(
     tx: Connection,
     summary: str,
-    hosts: list[schemas.PlannedHost],
+    hosts: Sequence[schemas.PlannedHost],
     project_id: str,
     *,
-    instance: Row[Any] | None = None,
-    **said: Any,
+    app_slug: str,
+    version: str,
+    topology: str,
+    inputs: Json,
+    warnings: Sequence[str] = (),
+    changes: Sequence[schemas.ChangeView] = (),
 ) -> schemas.PlannedView:
-    """`instance`: the plan is about one that exists."""
-    if instance is not None:
-        known = {"app_slug": instance.app_slug, "version": instance.version, "topology": instance.topology}
-        said = known | {"inputs": instance.inputs} | said
-    plan = schemas.PlanView(summary=summary, hosts=_priced(tx, hosts), charged_to=project_id, **said)
+    plan = schemas.PlanView(
+        summary=summary,
+        app_slug=app_slug,
+        version=version,
+        topology=topology,
+        hosts=_priced(tx, hosts),
+        inputs=dict(inputs),
+        warnings=list(warnings),
+        changes=list(changes),
+        charged_to=project_id,
+    )
     return schemas.PlannedView(plan=plan)
+
+
+def planned_for(
+    tx: Connection,
+    instance: InstanceRow,
+    summary: str,
+    hosts: Sequence[schemas.PlannedHost],
+    *,
+    inputs: Json | None = None,
+    warnings: Sequence[str] = (),
+    changes: Sequence[schemas.ChangeView] = (),
+) -> schemas.PlannedView:
+    """Build the plan of a change to an existing instance."""
+    return planned(
+        tx,
+        summary,
+        hosts,
+        instance.project_id,
+        app_slug=instance.app_slug,
+        version=instance.version,
+        topology=instance.topology,
+        inputs=instance.inputs if inputs is None else inputs,
+        warnings=warnings,
+        changes=changes,
+    )
+
+
+def _priced(tx: Connection, hosts: Sequence[schemas.PlannedHost]) -> list[schemas.PlannedHost]:
+    """Add the price per hour to each machine."""
+    prices = hourly_prices(tx, [host.allocation_id for host in hosts])
+    return [
+        host.model_copy(
+            update={
+                "sku": price.sku,
+                "price_micros_per_hour": price.price_micros_per_hour,
+                "currency": price.currency,
+            }
+        )
+        if (price := prices.get(host.allocation_id))
+        else host
+        for host in hosts
+    ]
+
+
+def changes(manifest: Manifest, old: Json, new: Json) -> list[schemas.ChangeView]:
+    """Compare the inputs and return each difference with its effect. An omitted input counts as its default."""
+    declared = manifest.get("input_effects", {})
+    return list(_differing("", _filled(manifest, old), _filled(manifest, new), declared))
+
+
+def check_changes(found: list[schemas.ChangeView]) -> None:
+    refused = [one for one in found if one.effect == REFUSED]
+    if refused:
+        errors = [{"pointer": f"/inputs{one.field}", "message": one.sentence} for one in refused]
+        named = ", ".join(one.field.lstrip("/") for one in refused)
+        raise ChangeRefused(f"The app does not let this change: {named}. {refused[0].sentence}", errors=errors)
+
+
+def _differing(at: str, old: Json, new: Json, declared: dict[str, InputEffect]) -> Iterator[schemas.ChangeView]:
+    for key in sorted({*old, *new}):
+        here, before, after = f"{at}/{_escaped(key)}", old.get(key), new.get(key)
+        if key in old and key in new and canonical(before) == canonical(after):
+            continue
+        deeper = any(pointer.startswith(f"{here}/") for pointer in declared)
+        inside, beside = before or {}, after or {}
+        if deeper and is_object(inside) and is_object(beside):
+            yield from _differing(here, inside, beside, declared)
+        else:
+            yield _change(here, before, after, declared)
+
+
+def _change(field: str, old: JsonValue, new: JsonValue, declared: dict[str, InputEffect]) -> schemas.ChangeView:
+    known = next((declared[pointer] for pointer in _upwards(field) if pointer in declared), None)
+    effect = known["effect"] if known else UNKNOWN
+    sentence = (known.get("sentence") if known else None) or SENTENCES[effect]
+    return schemas.ChangeView(field=field, old=old, new=new, effect=effect, sentence=sentence)
+
+
+def _upwards(pointer: str) -> Iterator[str]:
+    while pointer:
+        yield pointer
+        pointer = pointer.rpartition("/")[0]
+
+
+def _filled(manifest: Manifest, inputs: Json) -> Json:
+    properties = manifest["inputs_schema"].get("properties")
+    form: Json = properties if is_object(properties) else {}
+    defaults = {key: rule["default"] for key, rule in form.items() if is_object(rule) and "default" in rule}
+    return {**defaults, **inputs}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

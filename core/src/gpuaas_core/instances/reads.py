@@ -1,157 +1,326 @@
-"""Rows of instances, members and orphans, for the services and for `views`."""
+"""Queries for instances and members, for this room and the rooms above it."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, Row, Select, bindparam, select
+from sqlalchemy import Connection, Engine, and_, bindparam, func, or_, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
+from ..catalog.manifest_types import Manifest
 from ..catalog.reads import version_row
 from ..kit.problems import NotFound
-from ..operations.reads import find_operation, live_of_lock, operation_row, operations_in
-from ..operations.tables import operations
-from .states import OF_MEMBER
-from .tables import allocation_holds, instances, members, orphans
-from .work import Work, work_of
+from ..kit.rows import Query
+from ..operations.reads import (
+    find_operation,
+    find_outcomes,
+    live_of_lock,
+    live_of_locks,
+    operation_row,
+    with_last_operation,
+    with_last_outcome,
+)
+from ..operations.rows import OperationId, OutcomeRow
+from .rows import InstanceAndLastRow, InstanceId, InstanceRow, MemberId, MemberRow, Work, work_of
+from .tables import instances, members
 
 LEAVING = ("removing", "removed")
-# Asked whenever an instance is shown, so built once.
-_INSTANCE = select(instances).where(
+
+
+@dataclass(frozen=True)
+class PlacedRow:
+    """The component and the allocation of a member."""
+
+    component_key: str
+    allocation_id: str
+
+
+INSTANCES = Query(select(instances), InstanceRow)
+_INSTANCE = INSTANCES.where(instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance"))
+_SHOWN_INSTANCE = Query(with_last_outcome(select(instances), instances.c.last_operation_id), InstanceAndLastRow).where(
     instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
 )
-_LOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True)
-_UNLOCKED_INSTANCE = _INSTANCE.with_for_update(key_share=True, skip_locked=True)
-_LAST = operations.alias("last_operation")
-_MEMBERS = (
-    joined_with_node(members, members.c.node_id)
-    .outerjoin(_LAST, _LAST.c.id == members.c.last_operation_id)
-    .add_columns(
-        _LAST.c.target_kind.label("last_target_kind"),
-        _LAST.c.kind.label("last_kind"),
-        _LAST.c.status.label("last_status"),
-        _LAST.c.params.label("last_params"),
+_LOCKED_INSTANCE = _INSTANCE.locked()
+_UNLOCKED_INSTANCE = _INSTANCE.locked(skip_locked=True)
+_BY_ID = INSTANCES.where(instances.c.id == bindparam("instance"))
+_BY_IDS = INSTANCES.where(instances.c.id.in_(bindparam("instances", expanding=True)))
+_NAMES = (
+    select(instances.c.id, instances.c.name)
+    .where(instances.c.id.in_(bindparam("instances", expanding=True)))
+    .order_by(instances.c.name, instances.c.id)
+)
+_RUNNING_NAMES = (
+    select(instances.c.name)
+    .where(
+        instances.c.project_id == bindparam("project"),
+        instances.c.app_slug == bindparam("app"),
+        instances.c.state != "deleted",
     )
-    .where(members.c.instance_id == bindparam("instance"))
+    .order_by(instances.c.name)
 )
-MEMBER_COLUMNS = _MEMBERS.selected_columns.keys()
-_PRESENT = _MEMBERS.where(members.c.state != "removed")
-_PAST = _MEMBERS.where(members.c.state == "removed")
-_STAYING = select(members.c.component_key, members.c.allocation_id).where(
-    members.c.instance_id == bindparam("instance"), members.c.state.not_in(LEAVING)
+
+_NODES = joined_with_node(members, members.c.node_id).selected_columns
+MEMBERS = Query(
+    with_last_operation(
+        joined_with_node(members, members.c.node_id).with_only_columns(
+            *members.c, _NODES.node_name, _NODES.address, _NODES.region, _NODES.sku, _NODES.facts
+        ),
+        members.c.last_operation_id,
+    ),
+    MemberRow,
 )
-_MEMBER = _MEMBERS.where(members.c.id == bindparam("member"))
-_MANIFESTS: WeakKeyDictionary[Engine, dict[tuple[str, str], dict[str, Any]]] = WeakKeyDictionary()
+_OF_INSTANCE = MEMBERS.where(members.c.instance_id == bindparam("instance"))
+_PRESENT = _OF_INSTANCE.where(members.c.state != "removed")
+_PAST = _OF_INSTANCE.where(members.c.state == "removed")
+_ORDERED_PRESENT = _PRESENT.order_by(members.c.id)
+_ORDERED_PAST = _PAST.order_by(members.c.id)
+_FIRST_PRESENT = _ORDERED_PRESENT.limit(bindparam("most"))
+_FIRST_PAST = _ORDERED_PAST.limit(bindparam("most"))
+_MEMBER = _OF_INSTANCE.where(members.c.id == bindparam("member"))
+_MEMBERS_BY_ID = _OF_INSTANCE.where(members.c.id.in_(bindparam("members", expanding=True)))
+_ANY_MEMBER = MEMBERS.where(members.c.id == bindparam("member"))
+_ANY_BY_ID = MEMBERS.where(members.c.id.in_(bindparam("members", expanding=True)))
+_STAYING = Query(
+    select(members.c.component_key, members.c.allocation_id).where(
+        members.c.instance_id == bindparam("instance"), members.c.state.not_in(LEAVING)
+    ),
+    PlacedRow,
+)
+_HIGHEST_ORDINAL = select(func.max(members.c.ordinal)).where(
+    members.c.instance_id == bindparam("instance"), members.c.component_key == bindparam("component")
+)
+# Of an instance that exists, the members it has; of a deleted one, those it had.
+_SHOWN = or_(
+    and_(members.c.instance_id.in_(bindparam("existing", expanding=True)), members.c.state != "removed"),
+    and_(members.c.instance_id.in_(bindparam("deleted", expanding=True)), members.c.state == "removed"),
+)
+_NUMBERED = (
+    select(
+        members.c.id,
+        members.c.instance_id,
+        members.c.state,
+        func.row_number().over(partition_by=members.c.instance_id, order_by=members.c.id).label("number"),
+    )
+    .where(_SHOWN)
+    .subquery("numbered")
+)
+_FIRST = (
+    select(_NUMBERED.c.instance_id, _NUMBERED.c.id, _NUMBERED.c.state)
+    .where(_NUMBERED.c.number <= bindparam("most"))
+    .order_by(_NUMBERED.c.instance_id, _NUMBERED.c.id)
+)
+_FIRST_MEMBERS = MEMBERS.where(
+    members.c.id.in_(select(_NUMBERED.c.id).where(_NUMBERED.c.number <= bindparam("most")))
+).order_by(members.c.instance_id, members.c.id)
+_COUNTS = (
+    select(members.c.instance_id, members.c.component_key, members.c.state, func.count().label("count"))
+    .where(_SHOWN)
+    .group_by(members.c.instance_id, members.c.component_key, members.c.state)
+    .order_by(members.c.instance_id, members.c.component_key, members.c.state)
+)
+_MANIFESTS: WeakKeyDictionary[Engine, dict[tuple[str, str], Manifest]] = WeakKeyDictionary()
 
 
-def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> Row[Any]:
-    """`lock`: to change the instance, its members or its operations. Whoever changes one of them holds this row."""
-    wanted = {"project": project_id, "instance": instance_id}
-    row = tx.execute(_LOCKED_INSTANCE if lock else _INSTANCE, wanted).first()
+def instance_row(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> InstanceRow:
+    """Return the instance, or raise 404. `lock`: required before changing the instance, its members or its
+    operations."""
+    row = find_instance(tx, project_id, instance_id, lock=lock)
     if row is None:
         raise NotFound("There is no such instance in this project.")
     return row
 
 
-def try_instance_row(tx: Connection, project_id: str, instance_id: str) -> Row[Any] | None:
-    """Locked, without waiting; none: another transaction has it."""
-    return tx.execute(_UNLOCKED_INSTANCE, {"project": project_id, "instance": instance_id}).first()
+def shown_instance(tx: Connection, project_id: str, instance_id: str) -> InstanceAndLastRow:
+    """Return the instance with its newest operation, to be shown."""
+    row = _SHOWN_INSTANCE.first(tx, project=project_id, instance=instance_id)
+    if row is None:
+        raise NotFound("There is no such instance in this project.")
+    return row
+
+
+def find_instance(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> InstanceRow | None:
+    return (_LOCKED_INSTANCE if lock else _INSTANCE).first(tx, project=project_id, instance=instance_id)
+
+
+def try_instance_row(tx: Connection, project_id: str, instance_id: str) -> InstanceRow | None:
+    """Lock and return the instance without waiting; None if another transaction has locked it."""
+    return _UNLOCKED_INSTANCE.first(tx, project=project_id, instance=instance_id)
+
+
+def known_instance(tx: Connection, instance_id: str) -> InstanceRow:
+    """Return the instance by its id alone, which must come from an existing row such as an operation."""
+    return _BY_ID.one(tx, instance=instance_id)
+
+
+def known_instances(tx: Connection, instance_ids: Collection[str]) -> dict[InstanceId, InstanceRow]:
+    if len(instance_ids) > 1:
+        return {row.id: row for row in _BY_IDS.all(tx, instances=list(instance_ids))}
+    return {row.id: row for instance_id in instance_ids for row in _BY_ID.all(tx, instance=instance_id)}
+
+
+def instance_names(tx: Connection, instance_ids: Sequence[str]) -> list[tuple[InstanceId, str]]:
+    """Return id and name of the instances, sorted by name."""
+    return [(InstanceId(row.id), row.name) for row in tx.execute(_NAMES, {"instances": list(instance_ids)})]
+
+
+def running_names(tx: Connection, project_id: str, app_slug: str) -> list[str]:
+    """Return the names of the app's instances in a project that are not deleted."""
+    return list(tx.execute(_RUNNING_NAMES, {"project": project_id, "app": app_slug}).scalars())
+
+
+def instances_of(project_id: str, *, deleted: bool) -> Query[InstanceRow]:
+    query = INSTANCES.where(instances.c.project_id == project_id)
+    return query if deleted else query.where(instances.c.state != "deleted")
 
 
 def work_row(tx: Connection, project_id: str, operation_id: str) -> Work:
     return work_of(operation_row(tx, project_id, operation_id))
 
 
-def instances_of(project_id: str, *, deleted: bool) -> Select[Any]:
-    query = select(instances).where(instances.c.project_id == project_id)
-    return query if deleted else query.where(instances.c.state != "deleted")
+def members_query(instance_id: str, *, removed: bool = False) -> Query[MemberRow]:
+    """Build the query for the current members of the instance, or with `removed` for its former members."""
+    return (_PAST if removed else _PRESENT).bound(instance=instance_id)
 
 
-def operations_of(
-    project_id: str,
-    *,
-    instance_id: str | None = None,
-    member_id: str | None = None,
-    batch_id: str | None = None,
-    status: str | None = None,
-    history: bool | None = None,
-) -> Select[Any]:
-    """`history`: only those that ended (True) or are under way (False)."""
-    o = operations.c
-    wanted = [o.lock_key == instance_id] if instance_id else []
-    wanted += [o.target_kind == OF_MEMBER, o.target_id == member_id] if member_id else []
-    wanted += [o.batch_id == batch_id] if batch_id else []
-    wanted += [o.status == status] if status else []
-    return operations_in(project_id, *wanted, history=history)
+def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[MemberRow]:
+    return (_ORDERED_PAST if removed else _ORDERED_PRESENT).all(tx, instance=instance_id)
 
 
-def members_query(instance_id: str, *, removed: bool = False) -> Select[Any]:
-    """Those that are there; with `removed` only those that were."""
-    return (_PAST if removed else _PRESENT).params(instance=instance_id)
+def some_members(tx: Connection, instance: InstanceRow, most: int) -> list[MemberRow]:
+    """Return the first members of the instance; for a deleted instance, its first former members."""
+    first = _FIRST_PAST if instance.state == "deleted" else _FIRST_PRESENT
+    return first.all(tx, instance=instance.id, most=most)
 
 
-def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[Row[Any]]:
-    query = (_PAST if removed else _PRESENT).order_by(members.c.id)
-    return list(tx.execute(query, {"instance": instance_id}))
-
-
-def members_by_id(tx: Connection, instance_id: str, member_ids: Sequence[str]) -> dict[str, Row[Any]]:
-    """Of the present and the past."""
+def members_by_id(tx: Connection, instance_id: str, member_ids: Collection[str]) -> dict[str, MemberRow]:
+    """Return the members with these ids, current and former ones."""
     if not member_ids:
         return {}
-    rows = tx.execute(_MEMBERS.where(members.c.id.in_(member_ids)), {"instance": instance_id})
-    return {row.id: row for row in rows}
+    return {row.id: row for row in _MEMBERS_BY_ID.all(tx, instance=instance_id, members=list(member_ids))}
 
 
-@dataclass(frozen=True)
-class Staying:
-    """Members that are not on their way out: how many of each component, and how many on each machine."""
-
-    components: Counter[str]
-    machines: Counter[str]
-
-    @classmethod
-    def of(cls, there: Iterable[Row[Any]]) -> "Staying":
-        return cls.counted([(one.component_key, one.allocation_id) for one in there if one.state not in LEAVING])
-
-    @classmethod
-    def counted(cls, placed: Sequence[tuple[str, str]]) -> "Staying":
-        return cls(Counter(component for component, _ in placed), Counter(machine for _, machine in placed))
+def known_members(tx: Connection, member_ids: Collection[str]) -> dict[MemberId, MemberRow]:
+    if len(member_ids) > 1:
+        return {row.id: row for row in _ANY_BY_ID.all(tx, members=list(member_ids))}
+    return {row.id: row for member_id in member_ids for row in _ANY_MEMBER.all(tx, member=member_id)}
 
 
-def staying_in(tx: Connection, instance_id: str) -> Staying:
-    return Staying.counted(
-        [(component, machine) for component, machine in tx.execute(_STAYING, {"instance": instance_id})]
-    )
-
-
-def member_row(tx: Connection, instance_id: str, member_id: str) -> Row[Any]:
-    """Of the present or the past."""
-    row = tx.execute(_MEMBER, {"instance": instance_id, "member": member_id}).first()
+def member_row(tx: Connection, instance_id: str, member_id: str) -> MemberRow:
+    """Return a current or former member, or raise 404."""
+    row = _MEMBER.first(tx, instance=instance_id, member=member_id)
     if row is None:
         raise NotFound("There is no such member in this instance.")
     return row
 
 
-def member_of(tx: Connection, operation: Work) -> Row[Any] | None:
-    return member_row(tx, operation.instance_id, operation.member_id) if operation.member_id else None
+def next_ordinal(tx: Connection, instance_id: str, component: str) -> int:
+    """Return the next number for a member of this component. Numbers are never reused: host names may contain them."""
+    highest = tx.execute(_HIGHEST_ORDINAL, {"instance": instance_id, "component": component}).scalar()
+    return 0 if highest is None else highest + 1
+
+
+@dataclass(frozen=True)
+class MemberTotal:
+    component_key: str
+    state: str
+    count: int
+
+
+def _shown(rows: Iterable[InstanceRow]) -> dict[str, list[str]]:
+    shown: dict[str, list[str]] = {"existing": [], "deleted": []}
+    for row in rows:
+        shown["deleted" if row.state == "deleted" else "existing"].append(row.id)
+    return shown
+
+
+def first_members(tx: Connection, rows: Iterable[InstanceRow], most: int) -> dict[InstanceId, list[MemberRow]]:
+    """Return the first members of each instance, with one statement."""
+    found: dict[InstanceId, list[MemberRow]] = {}
+    for member in _FIRST_MEMBERS.all(tx, **_shown(rows), most=most):
+        found.setdefault(member.instance_id, []).append(member)
+    return found
+
+
+def first_states(tx: Connection, rows: Iterable[InstanceRow], most: int) -> dict[InstanceId, list[tuple[str, str]]]:
+    """Return id and state of the first members of each instance, with one statement."""
+    found: dict[InstanceId, list[tuple[str, str]]] = {}
+    for row in tx.execute(_FIRST, {**_shown(rows), "most": most}):
+        found.setdefault(row.instance_id, []).append((row.id, row.state))
+    return found
+
+
+def member_totals(tx: Connection, rows: Iterable[InstanceRow]) -> dict[InstanceId, list[MemberTotal]]:
+    found: dict[InstanceId, list[MemberTotal]] = {}
+    for instance_id, component_key, state, count in tx.execute(_COUNTS, _shown(rows)):
+        found.setdefault(instance_id, []).append(MemberTotal(component_key, state, count))
+    return found
+
+
+K = TypeVar("K")
+
+
+def counts(things: Iterable[K]) -> Mapping[K, int]:
+    """Count equal things; what does not occur counts 0. (`Counter` takes ten times as long for a few.)"""
+    found: defaultdict[K, int] = defaultdict(int)
+    for thing in things:
+        found[thing] += 1
+    return found
+
+
+@dataclass(frozen=True)
+class Staying:
+    """Counts of the members that are not being removed, per component and per machine."""
+
+    components: Mapping[str, int]
+    machines: Mapping[str, int]
+
+    @classmethod
+    def of(cls, there: Iterable[MemberRow]) -> "Staying":
+        return cls.counted([(one.component_key, one.allocation_id) for one in there if one.state not in LEAVING])
+
+    @classmethod
+    def counted(cls, placed: Sequence[tuple[str, str]]) -> "Staying":
+        return cls(counts(component for component, _ in placed), counts(machine for _, machine in placed))
+
+
+def staying_in(tx: Connection, instance_id: str) -> Staying:
+    rows = _STAYING.all(tx, instance=instance_id)
+    return Staying.counted([(row.component_key, row.allocation_id) for row in rows])
 
 
 def live_operations(tx: Connection, instance_id: str) -> list[Work]:
     return [work_of(one) for one in live_of_lock(tx, instance_id)]
 
 
-def last_operation(tx: Connection, instance: Row[Any]) -> Work | None:
-    """The newest of the instance itself; members have their own."""
+def live_of_instances(tx: Connection, instance_ids: Collection[str]) -> Mapping[str, list[Work]]:
+    return {key: [work_of(one) for one in live] for key, live in live_of_locks(tx, instance_ids).items()}
+
+
+def last_operation(tx: Connection, instance: InstanceRow) -> Work | None:
+    """Return the newest operation of the instance itself, not of its members."""
     found = find_operation(tx, instance.last_operation_id)
     return None if found is None else work_of(found)
 
 
-def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:
-    """Read once per store: a version never changes, and that of an instance was there before it."""
+def newest_operations(tx: Connection, rows: Iterable[InstanceRow]) -> dict[InstanceId, OutcomeRow]:
+    """The newest operation of each instance: its kind and how it ended."""
+    newest: dict[InstanceId, OutcomeRow] = {}
+    names: dict[InstanceId, OperationId] = {}
+    for row in rows:
+        if isinstance(row, InstanceAndLastRow):
+            if row.last_operation_id and row.last_kind and row.last_status:
+                newest[row.id] = OutcomeRow(row.last_operation_id, row.last_kind, row.last_status)
+        elif row.last_operation_id is not None:
+            names[row.id] = row.last_operation_id
+    found = find_outcomes(tx, set(names.values()))
+    return newest | {of: found[last] for of, last in names.items() if last in found}
+
+
+def manifest_of(tx: Connection, instance: InstanceRow) -> Manifest:
+    """Return the manifest of the instance's version. Cached per database, because a published version never changes."""
     known = _MANIFESTS.setdefault(tx.engine, {})
     key = (instance.app_slug, instance.version)
     if key not in known:
@@ -159,24 +328,9 @@ def manifest_of(tx: Connection, instance: Row[Any]) -> dict[str, Any]:
     return known[key]
 
 
-def used_by(tx: Connection, allocation_ids: list[str]) -> dict[str, UsedBy]:
-    query = (
-        select(allocation_holds.c.allocation_id, instances.c.id, instances.c.name)
-        .join(instances, instances.c.id == allocation_holds.c.instance_id)
-        .where(allocation_holds.c.allocation_id.in_(allocation_ids))
-    )
-    return {row.allocation_id: UsedBy(instance_id=row.id, instance_name=row.name) for row in tx.execute(query)}
-
-
-def orphans_of(project_id: str, *, resolved: bool) -> Select[Any]:
-    at = orphans.c.resolved_at
-    query = joined_with_node(orphans, orphans.c.node_id).where(orphans.c.project_id == project_id)
-    return query.where(at.is_not(None) if resolved else at.is_(None))
-
-
-def orphan_row(tx: Connection, project_id: str, orphan_id: str) -> Row[Any]:
-    query = joined_with_node(orphans, orphans.c.node_id)
-    row = tx.execute(query.where(orphans.c.project_id == project_id, orphans.c.id == orphan_id)).first()
-    if row is None:
-        raise NotFound("There is no such orphan record in this project.")
-    return row
+def shown_holders(tx: Connection, instance_ids: Collection[str]) -> dict[str, UsedBy]:
+    """Return id and name of the instances that use allocations, for the views of capacity."""
+    if not instance_ids:
+        return {}
+    named = select(instances.c.id, instances.c.name).where(instances.c.id.in_(instance_ids))
+    return {row.id: UsedBy(instance_id=row.id, instance_name=row.name) for row in tx.execute(named)}

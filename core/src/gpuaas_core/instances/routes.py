@@ -1,24 +1,25 @@
-"""HTTP in, HTTP out: instances as people ask for them, and the list of operations of a project."""
+"""HTTP routes for instances, and the list of operations of a project."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 
 from ..authz.context import Context
 from ..http.call import Caller, needs
-from ..http.etags import tagged
-from ..http.lists import Cursor, Limit, as_response, page
+from ..http.lists import Cursor, Limit, as_response, page_together
+from ..http.routing import Reader, Route
 from ..kit.wire import Page
-from ..operations.rows import OperationRow
-from ..operations.schemas import Because, Justified, OperationView
-from ..operations.tables import operations
-from ..operations.views import operation_view
-from . import abandonment, day2, departures, reads, schemas, service, views
-from .departure_schemas import DepartureCertificateView
-from .tables import departure_certificates, instances, orphans
+from ..machine_access.schemas import AskKeyAccess, GrantView
+from ..operations.reads import OPERATION_ID, operations_in
+from ..operations.schemas import Because, OperationView
+from ..operations.views import operation_views
+from . import observations, reads, schemas, service, views
+from .schemas import Observation, ObservedView
+from .states import OF_MEMBER
+from .tables import instances
 
-router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"])
+router = APIRouter(prefix="/v1/projects/{project_id}", tags=["instances"], route_class=Route)
 Embedded = Annotated[
     int, Query(ge=0, le=views.MOST_MEMBERS, description="members inside an instance; their own list has them in pages")
 ]
@@ -34,7 +35,7 @@ _ACCEPTED: dict[str, Any] = {"status_code": 202, "response_model": schemas.Accep
     **needs("apps.instance.create", "project"),
 )
 async def create_instance(call: Caller, project_id: str, body: schemas.CreateInstance) -> Response:
-    """Deploys an app on allocations the caller chose; with `validate_only` the same checks, nothing written."""
+    """Deploy an app on allocations chosen by the caller. With `validate_only` the request is only checked."""
     if body.validate_only:
         planned = await call.read(lambda ctx: service.plan(ctx, project_id, body))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -50,25 +51,32 @@ async def list_instances(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[schemas.InstanceView]:
-    """Current instances; with `deleted` the history too."""
+    """List the current instances; with `deleted` also deleted ones."""
     query = reads.instances_of(project_id, deleted=deleted)
 
     def read(ctx: Context) -> Page[schemas.InstanceView]:
-        return page(ctx, query, instances.c.id, limit, cursor, partial(views.instance_view, ctx.tx, most=members))
+        return page_together(
+            ctx,
+            query,
+            instances.c.id,
+            limit,
+            cursor,
+            lambda rows: views.instance_views(ctx.tx, rows, most=members),
+        )
 
     return await call.read(read)
 
 
 @router.get("/instances/{instance_id}", response_model=schemas.InstanceView, **needs("apps.instance.read", "project"))
 async def get_instance(
-    call: Caller, project_id: str, instance_id: str, members: Embedded = views.MOST_MEMBERS
+    call: Reader, project_id: str, instance_id: str, members: Embedded = views.MOST_MEMBERS
 ) -> Response:
-    """With a strong ETag, which an update sends back as If-Match."""
+    """Get an instance with a strong ETag, to be sent as If-Match by an update."""
 
-    def read(ctx: Context) -> schemas.InstanceView:
-        return views.instance_view(ctx.tx, reads.instance_row(ctx.tx, project_id, instance_id), most=members)
+    def read(ctx: Context) -> Response:
+        return views.instance_response(ctx.tx, reads.shown_instance(ctx.tx, project_id, instance_id), members)
 
-    return tagged(await call.read(read))
+    return await call.read(read)
 
 
 @router.post(
@@ -81,7 +89,7 @@ async def get_instance(
 async def decommission_instance(
     call: Caller, project_id: str, instance_id: str, body: schemas.Decommission | None = None
 ) -> Response:
-    """Tears the instance down on its hosts; `deleted` only with evidence."""
+    """Tear the instance down on its machines. It becomes `deleted` only with evidence that they are clean."""
     if body and body.validate_only:
         planned = await call.read(lambda ctx: service.plan_decommission(ctx, project_id, instance_id))
         return Response(planned.model_dump_json(), media_type="application/json")
@@ -116,7 +124,7 @@ async def rotate_instance_keys(
 async def _ask(call: Caller, project_id: str, instance_id: str, kind: str, body: Because | None) -> Response:
     reason = body.reason if body else None
     return await call.write(
-        lambda ctx: day2.ask(ctx, project_id, instance_id, kind, reason=reason),
+        lambda ctx: service.ask(ctx, project_id, instance_id, kind, reason=reason),
         status=202,
         location=_where(project_id),
     )
@@ -135,14 +143,15 @@ async def update_instance(
     body: schemas.UpdateInstance,
     if_match: Annotated[str | None, Header(max_length=200, description="the ETag the change is based on")] = None,
 ) -> Response:
-    """All inputs anew: a new generation. 428 without If-Match, 412 if the instance has changed since.
+    """Replace all inputs, as a new generation. 428 without If-Match, 412 if the instance has changed since it was read.
 
-    With `validate_only`: each changed input with its effect; nothing is written, and If-Match may be left out."""
+    With `validate_only`: each changed input with its effect; nothing is written, and If-Match may be left out.
+    """
     if body.validate_only:
-        planned = await call.read(lambda ctx: day2.plan_update(ctx, project_id, instance_id, body, if_match))
+        planned = await call.read(lambda ctx: service.plan_update(ctx, project_id, instance_id, body, if_match))
         return Response(planned.model_dump_json(), media_type="application/json")
     return await call.write(
-        lambda ctx: day2.change_inputs(ctx, project_id, instance_id, body, if_match),
+        lambda ctx: service.change_inputs(ctx, project_id, instance_id, body, if_match),
         status=202,
         location=_where(project_id),
     )
@@ -150,18 +159,19 @@ async def update_instance(
 
 @router.post("/instances/{instance_id}/upgrade", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
 async def upgrade_instance(call: Caller, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> Response:
-    """To another published version of the same app; the instance has it once the operation succeeds."""
+    """Upgrade to another published version of the same app. The instance has the new version once the operation
+    succeeds."""
     return await call.write(
-        lambda ctx: day2.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
+        lambda ctx: service.upgrade(ctx, project_id, instance_id, body), status=202, location=_where(project_id)
     )
 
 
 @router.post("/instances/{instance_id}/rollback", **_ACCEPTED, **needs("apps.instance.upgrade", "project"))
 async def roll_back_instance(call: Caller, project_id: str, instance_id: str, body: Because | None = None) -> Response:
-    """To the version before the last upgrade, or out of an upgrade that failed."""
+    """Return to the version before the last upgrade, or to the version before an upgrade that failed."""
     reason = body.reason if body else None
     return await call.write(
-        lambda ctx: day2.roll_back(ctx, project_id, instance_id, reason=reason),
+        lambda ctx: service.roll_back(ctx, project_id, instance_id, reason=reason),
         status=202,
         location=_where(project_id),
     )
@@ -180,59 +190,57 @@ async def list_operations(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    wanted: dict[str, Any] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
-    query = reads.operations_of(project_id, **wanted, status=status, history=history)
+    target = (OF_MEMBER, member_id) if member_id else None
+    query = operations_in(
+        project_id, lock_key=instance_id, target=target, batch_id=batch_id, status=status, history=history
+    )
 
     def read(ctx: Context) -> Page[OperationView]:
-        return page(
+        return page_together(
             ctx,
             query,
-            operations.c.id,
+            OPERATION_ID,
             limit,
             cursor,
-            lambda row: operation_view(ctx.tx, OperationRow.of(row)),
+            lambda rows: operation_views(ctx.tx, rows),
             newest_first=newest_first,
         )
 
     return as_response(await call.read(read))
 
 
-@router.get("/departure-certificates", **needs("apps.instance.read", "project"))
-async def list_departure_certificates(
-    call: Caller,
-    project_id: str,
-    instance_id: Annotated[str | None, Query(max_length=40)] = None,
-    operation_id: Annotated[str | None, Query(max_length=40)] = None,
-    allocation_id: Annotated[str | None, Query(max_length=40)] = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Page[DepartureCertificateView]:
-    """What was proven of machines when instances and members left them."""
-    wanted = {"instance_id": instance_id, "operation_id": operation_id, "allocation_id": allocation_id}
-    query = departures.certificates_of(project_id, **wanted)
-    return await call.read(
-        lambda ctx: page(
-            ctx, query, departure_certificates.c.id, limit, cursor, lambda row: departures.view(ctx.tx, row, ctx.now)
-        )
-    )
-
-
-@router.get("/orphans", **needs("apps.orphan.read", "project"))
-async def list_orphans(
-    call: Caller, project_id: str, resolved: bool = False, limit: Limit = 50, cursor: Cursor = None
-) -> Page[schemas.OrphanView]:
-    """What was given up without evidence and nobody has looked at; with `resolved` the others."""
-    query = reads.orphans_of(project_id, resolved=resolved)
-    return await call.read(lambda ctx: page(ctx, query, orphans.c.id, limit, cursor, schemas.OrphanView.model_validate))
-
-
-@router.post(
-    "/orphans/{orphan_id}/resolve", response_model=schemas.OrphanView, **needs("apps.orphan.resolve", "project")
-)
-async def resolve_orphan(call: Caller, project_id: str, orphan_id: str, body: Justified) -> Response:
-    """Somebody has looked at the machine; until then nothing new is placed on it."""
-    return await call.write(lambda ctx: abandonment.resolve_orphan(ctx, project_id, orphan_id, body.reason))
-
-
-def _where(project_id: str):
+def _where(project_id: str) -> Callable[[schemas.AcceptedView], str]:
     return lambda view: f"/v1/projects/{project_id}/operations/{view.operation.id}"
+
+
+observing = APIRouter(prefix="/v1/projects/{project_id}/instances/{instance_id}/observation", tags=["controllers"])
+
+
+@observing.post(
+    "",
+    response_model=ObservedView,
+    responses={204: {"description": "nothing new: nothing was written"}},
+    **needs("apps.operation.work", "project"),
+)
+async def observe_instance(call: Caller, project_id: str, instance_id: str, body: Observation) -> Response:
+    """Report what the app's controller observes of a running instance. Refused while an operation changes the whole
+    instance."""
+    if not await call.read(lambda ctx: observations.anything_new(ctx, project_id, instance_id, body)):
+        return Response(status_code=204)
+    return await call.write(lambda ctx: observations.observe(ctx, project_id, instance_id, body), repeats=False)
+
+
+@observing.post(
+    "/access-grants",
+    status_code=201,
+    response_model=GrantView,
+    **needs("apps.access.grant", "project"),
+)
+async def grant_observation_access(call: Caller, project_id: str, instance_id: str, body: AskKeyAccess) -> Response:
+    """Issue an SSH certificate of one hour to observe one machine of a running instance; it ends when an operation
+    begins."""
+
+    def grant(ctx: Context) -> GrantView:
+        return observations.grant_access(ctx, call.vault, project_id, instance_id, body)
+
+    return await call.write(grant, status=201, repeats=False, audited=False)

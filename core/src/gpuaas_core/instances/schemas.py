@@ -1,34 +1,30 @@
-"""What instances, members and their operations look like on the wire."""
+"""Wire models of instances, members and their operations."""
 
-from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, model_validator
 
+from ..kit.json_types import Json
 from ..kit.wire import (
     ActionView,
     Id,
     Input,
     Keepable,
+    Key,
     Moment,
     Sentence,
     Slug,
     View,
     Whole,
     YesNo,
-    canonical,
-    describe_pattern,
 )
+from ..machine_access import schemas as machine_access
 from ..operations import schemas as operations
-from ..operations.schemas import ClaimReport, Detail
+from ..operations.schemas import Detail
 from ..policy.schemas import BoundaryMode, ControlPlaneScope, Mode
+from .states import OF_MEMBER
 
-MOST_INTEGRATION = 4 * 1024
-
-_KEY = describe_pattern(
-    r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter"
-)
-Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Short = Annotated[str, StringConstraints(max_length=120), Keepable]
 HealthStatus = Literal["healthy", "progressing", "degraded", "drained", "failed", "unhealthy", "unknown"]
 MemberState = Literal["provisioning", "ready", "draining", "drained", "removing", "removed", "failed"]
@@ -156,7 +152,7 @@ class InstanceView(View):
 
 
 class OperationView(operations.OperationView):
-    """Of an instance or one of its members."""
+    """An operation on an instance or on one of its members."""
 
     instance_id: str
     member_id: str | None
@@ -171,7 +167,7 @@ class AcceptedView(View):
 
 
 class BatchView(View):
-    """One operation per member, all of one request."""
+    """The operations that one request queued, one per member."""
 
     batch_id: str
     instance: InstanceView
@@ -182,23 +178,6 @@ class MemberRemovedView(View):
     member_id: str
     state: str
     orphan_id: str
-
-
-class OrphanView(View):
-    id: str
-    instance_id: str
-    member_id: str
-    operation_id: str | None
-    allocation_id: str
-    node_id: str
-    node_name: str
-    address: str
-    reason: str
-    created_by: str
-    created_at: Moment
-    resolved_by: str | None
-    resolved_at: Moment | None
-    resolution: str | None
 
 
 class PlannedHost(View):
@@ -214,7 +193,7 @@ class PlannedHost(View):
 
 
 class ChangeView(View):
-    """One input that an update would change, and what the app says changing it does."""
+    """One input that an update would change, and the effect that the app declares for it."""
 
     field: str = Field(description="JSON Pointer into the inputs")
     old: Any = None
@@ -231,7 +210,7 @@ class PlanView(View):
     hosts: list[PlannedHost]
     inputs: Detail
     warnings: list[str] = Field(default_factory=list)
-    changes: list[ChangeView] = Field(default_factory=list, description="of an update")
+    changes: list[ChangeView] = Field(default_factory=list[ChangeView], description="of an update")
     charged_to: str
 
 
@@ -253,16 +232,17 @@ class MemberReport(Input):
 
 
 class Progress(operations.Progress):
-    """Of many members, send several reports."""
+    """A progress report of an operation on an instance. Split it into several reports if it has more than 500
+    members."""
 
-    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+    members: list[MemberReport] = Field(default_factory=list[MemberReport], max_length=500)
     health: Health | None = None
-    conditions: list[Condition] = Field(default_factory=list, max_length=50)
+    conditions: list[Condition] = Field(default_factory=list[Condition], max_length=50)
 
 
 class Complete(operations.Complete):
     health: Health | None = None
-    conditions: list[Condition] = Field(default_factory=list, max_length=50)
+    conditions: list[Condition] = Field(default_factory=list[Condition], max_length=50)
     observed_generation: Whole | None = Field(None, ge=1, description="of the inputs that were applied")
     access: Detail | None = None
     runtime_version: Short | None = None
@@ -271,7 +251,7 @@ class Complete(operations.Complete):
         description="required for a decommission, a remove and a replace: per allocation an object with `checks`,"
         " rows of `check`, `ok` and `detail`",
     )
-    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+    members: list[MemberReport] = Field(default_factory=list[MemberReport], max_length=500)
 
 
 class Fail(operations.Fail):
@@ -279,103 +259,138 @@ class Fail(operations.Fail):
         False,
         description="not for a deploy or decommission: nothing was changed, the instance or member is as it was before",
     )
-    members: list[MemberReport] = Field(default_factory=list, max_length=500)
+    members: list[MemberReport] = Field(default_factory=list[MemberReport], max_length=500)
 
 
-class AskCertificate(Input):
-    ssh_public_key: Annotated[str, StringConstraints(max_length=1000)]
-    source_addresses: list[Annotated[str, StringConstraints(max_length=60)]] = Field(
-        default_factory=list,
-        max_length=16,
-        description="the certificate works only from these addresses or networks, as hosts see them; any if left out",
+class AddMembers(Input):
+    component_key: Key
+    allocation_ids: Annotated[list[Id], Field(min_length=1, max_length=100)]
+    validate_only: YesNo = False
+
+
+class Emptying(Input):
+    """What happens to running work before a member is drained, removed or replaced."""
+
+    reason: Sentence | None = None
+    deadline_s: Whole | None = Field(default=None, ge=0, le=7 * 24 * 3600, description="how long work may go on")
+    at_deadline: Literal["give_back", "requeue"] | None = Field(
+        default=None,
+        description="what happens to work that still goes on then: the member is given back to it (the default), or the"
+        " work goes back to where it waited and starts again elsewhere",
     )
 
-    @field_validator("source_addresses")
-    @classmethod
-    def _networks(cls, value: list[str]) -> list[str]:
-        try:
-            return [str(ip_network(one)) for one in value]
-        except ValueError as error:
-            raise ValueError("an address or a network, e.g. 10.1.2.3 or 10.1.2.0/24") from error
+    @model_validator(mode="after")
+    def _needs_a_deadline(self) -> Self:
+        if self.at_deadline and self.deadline_s is None:
+            raise ValueError("at_deadline needs deadline_s (0: at once)")
+        return self
 
 
-class AskKeyAccess(AskCertificate):
-    allocation_id: Id
-
-
-class AskAccess(ClaimReport, AskKeyAccess):
+class DrainMember(Emptying):
     pass
 
 
-class NoteIntegration(ClaimReport):
+class Leaving(Emptying):
+    """Removal of a member. `host_is_gone` needs a reason, because a lost machine cannot be cleaned."""
+
+    host_is_gone: YesNo = Field(
+        default=False, description="the machine does not come back: fence it, and record that it was not cleaned"
+    )
+
+    @model_validator(mode="after")
+    def _justified(self) -> Self:
+        if self.host_is_gone and len(self.reason or "") < 3:
+            raise ValueError("host_is_gone needs a reason of at least 3 characters")
+        return self
+
+    @property
+    def params(self) -> Json:
+        return {
+            "reason": self.reason,
+            "deadline_s": self.deadline_s,
+            "at_deadline": self.at_deadline,
+            "host_is_gone": self.host_is_gone or None,
+        }
+
+
+class RemoveMember(Leaving):
+    validate_only: YesNo = False
+
+
+class NamedMembers(Input):
+    member_ids: Annotated[list[Id], Field(min_length=1, max_length=100)]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        if len(set(self.member_ids)) != len(self.member_ids):
+            raise ValueError("a member is named twice")
+        return self
+
+    @property
+    def params(self) -> Json:
+        return self.model_dump(exclude={"member_ids"})
+
+
+class AskMembers(NamedMembers):
+    reason: Sentence | None = None
+
+
+class EmptyMembers(NamedMembers, Emptying):
+    """Several members to drain or remove."""
+
+
+class ReplaceMember(Leaving):
     allocation_id: Id
-    integration: dict[str, Any] = Field(description=f"opaque; at most {MOST_INTEGRATION} bytes as JSON, no secrets")
 
-    @field_validator("integration")
+
+class MemberObservation(Input):
+    member_id: Id
+    runtime_state: Short | None = None
+    runtime_version: Short | None = None
+    adapter_detail: Detail | None = None
+
+
+class Observation(Input):
+    """What a controller observed. `last_operation_id` and `observed_generation`: as read before the observation
+    began."""
+
+    last_operation_id: Id
+    observed_generation: Whole = Field(ge=1)
+    health: Health
+    conditions: list[Condition] = Field(
+        default_factory=list[Condition], max_length=50, description="those of other types stay as they are"
+    )
+    members: list[MemberObservation] = Field(
+        default_factory=list[MemberObservation],
+        max_length=500,
+        description="those that an operation works on are passed over",
+    )
+    access: Detail | None = Field(None, description="the whole access bundle; left out, it stays as it is")
+    runtime_version: Short | None = None
+    adapter_detail: Detail | None = Field(
+        None, description="keys named here take the place of the same ones; null: gone"
+    )
+
+
+class ObservedView(View):
+    instance_id: str
+    changed: list[str] = Field(description="what changed: health, conditions, access, members …")
+
+
+class AccessGrantView(machine_access.AccessGrantView):
+    member_id: str | None = Field(description="of a person's: whose machine was asked for")
+
+    @model_validator(mode="before")
     @classmethod
-    def _small(cls, value: dict[str, Any]) -> dict[str, Any]:
-        if len(canonical(value).encode()) > MOST_INTEGRATION:
-            raise ValueError(f"more than {MOST_INTEGRATION} bytes as JSON")
-        return value
+    def _member(cls, facts: Mapping[str, object]) -> Mapping[str, object]:
+        entered = facts.get("purpose") == "person" and facts.get("subject_kind") == OF_MEMBER
+        return {"member_id": facts.get("subject_id") if entered else None, **facts}
 
 
-class GrantView(View):
-    id: str
-    allocation_id: str
-    principal: str
-    certificate: str
-    expires_in_s: int
-    address: str
-    port: int
-    login_user: str
-    host_ca_public_key: str = Field(description="the authority that signs host certificates now")
-    host_ca_public_keys: list[str] = Field(
-        description="every authority to accept: while one takes over from another, hosts show certificates of both"
-    )
-    host_principal: str
+class OpenSshSession(machine_access.AskCertificate):
+    """The public part of an SSH key that was generated for this connection."""
 
 
-class NameSecret(Input):
-    name: Key
-
-
-class GenerateSecret(NameSecret):
-    length: Whole = Field(32, ge=16, le=256)
-    alphabet: Literal["alphanumeric", "hex", "digits"] = "alphanumeric"
-
-
-class IssueSecret(GenerateSecret):
-    value: Annotated[str, StringConstraints(min_length=1, max_length=16_384)] | None = Field(
-        None, description="instead of a generated one; it is sealed and never shown again"
-    )
-
-
-class ClaimSecret(ClaimReport, GenerateSecret):
-    pass
-
-
-class AskSecret(ClaimReport, NameSecret):
-    version: Whole | None = Field(None, ge=1, le=1_000_000, description="the newest one by default")
-
-
-class SecretView(View):
-    """What may be known of a secret: not its value."""
-
-    id: str
-    name: str
-    version: int
-    origin: str
-    created_by: str
-    created_at: Moment
-
-
-class SecretGoneView(View):
-    name: str
-    versions: int
-
-
-class SealedSecretView(View):
-    name: str
-    version: int
-    sealed: Annotated[str, Field(description="a JWE for the caller's registered key; inside, a JWS of the platform")]
-    expires_in_s: int
+class SshSessionView(machine_access.GrantView):
+    member_id: str
+    ends_at: Moment = Field(description="the machine ends the session by then")

@@ -1,53 +1,83 @@
-"""The beginning and the end of an instance: plan, deploy, decommission. What lies between is in `changes`."""
+"""Requests for instances: deploy, stop, start, restart, rotate keys, change inputs, upgrade, roll back,
+decommission. Each queues one operation; a plan (`validate_only`) makes the same checks and writes nothing."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
-from sqlalchemy import Row, insert, select
+from sqlalchemy import bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
-from ..catalog.admission import admit
+from ..catalog.admission import admit, modes_for
 from ..catalog.manifest import check_inputs
+from ..catalog.manifest_types import Manifest
 from ..catalog.reads import deployable, warnings_of
+from ..catalog.rows import AppVersionRow
+from ..http.etags import Preconditions, of_what_was_asked
 from ..kit.ids import new_id
+from ..kit.json_types import Json
+from ..kit.rows import Scalar, WriteQuery
 from ..kit.wire import counted
 from ..operations.recovery import supersede
 from ..operations.targets import target_of
 from ..policy.modes import Modes
-from . import actions, assignment, modes, schemas
-from .errors import NameTaken
-from .holds import hold
+from . import actions, schemas
+from .errors import NameTaken, OperatingModeRefused, VersionUnchanged
 from .membership import add_member
-from .placement import Placement, check_allocations, check_kept_for, place
-from .plans import hosts_of, hosts_of_members, planned
-from .reads import instance_row, live_operations, manifest_of, members_of
-from .states import DECOMMISSION, DEPLOY
-from .tables import instances
+from .observations import check_usable
+from .placement import Found, Placement, check_allocations, check_kept_for, hold, place
+from .plans import REFUSED, changes, check_changes, hosts_of, hosts_of_members, planned, planned_for
+from .reads import instance_row, last_operation, live_operations, manifest_of, members_of
+from .rows import InstanceId, InstanceRow
+from .states import DECOMMISSION, DEPLOY, KINDS
+from .tables import GONE, instances
 from .targets import queue_operation
-from .transitions import instance_facts, move_instance, move_member
-from .views import accepted_view
+from .transitions import instance_facts, move_instance, move_member, write_instance
+from .views import accepted_view, instance_view
+
+NOT_APPLIED = "The last change of inputs was not applied. What is compared here is what was asked for, not what runs."
+_TAKEN = Scalar[str](
+    select(instances.c.id).where(
+        instances.c.project_id == bindparam("project"),
+        instances.c.name == bindparam("name"),
+        instances.c.state != GONE,
+    )
+)
+
+
+@cache
+def _new(columns: tuple[str, ...]) -> WriteQuery[InstanceRow]:
+    return WriteQuery(insert(instances), instances, InstanceRow, columns)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a deploy was found to be, before anything is written."""
+    """The result of the checks of a deploy, before anything is written."""
 
-    version: Row[Any]
+    version: AppVersionRow
     placement: Placement
-    found: dict[str, Row[Any]]
+    found: Found
     requested: dict[str, str]
     modes: Modes
 
 
 def plan(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.PlannedView:
-    """The same checks as a deploy; nothing is written."""
+    """Make the checks of a deploy and return its plan; nothing is written."""
     checked = _check(ctx, project_id, body)
     version = checked.version.version
     hosts = hosts_of(checked.placement, checked.found)
     summary = f"Deploy {body.app_slug} {version} as {body.name!r} on {counted(len(hosts), 'machine')}."
-    said = {"app_slug": body.app_slug, "version": version, "topology": body.topology, "inputs": body.inputs}
-    return planned(ctx.tx, summary, hosts, project_id, warnings=warnings_of(checked.version), **said)
+    return planned(
+        ctx.tx,
+        summary,
+        hosts,
+        project_id,
+        app_slug=body.app_slug,
+        version=version,
+        topology=body.topology,
+        inputs=body.inputs,
+        warnings=warnings_of(checked.version),
+    )
 
 
 def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schemas.AcceptedView:
@@ -58,7 +88,7 @@ def deploy(ctx: Context, project_id: str, body: schemas.CreateInstance) -> schem
         for ordinal, allocation in enumerate(chosen):
             add_member(ctx, instance, component, ordinal, checked.found[allocation])
     operation = queue_operation(ctx, instance, DEPLOY)
-    facts = instance_facts(instance) | {"operation_id": operation.id, "state": "requested"}
+    facts = {**instance_facts(instance), "operation_id": operation.id, "state": "requested"}
     ctx.emit("apps.instance.requested", instance.id, facts)
     return accepted_view(ctx.tx, operation)
 
@@ -70,13 +100,13 @@ def plan_decommission(ctx: Context, project_id: str, instance_id: str) -> schema
     hosts = hosts_of_members(members_of(ctx.tx, instance_id))
     gives_way = f" {counted(len(live), 'operation')} under way would give way to it." if live else ""
     summary = f"Tear {instance.name!r} down on {counted(len(hosts), 'machine')}.{gives_way}"
-    return planned(ctx.tx, summary, hosts, project_id, instance=instance)
+    return planned_for(ctx.tx, instance, summary, hosts)
 
 
 def decommission(
     ctx: Context, project_id: str, instance_id: str, body: schemas.Decommission | None = None
 ) -> schemas.AcceptedView:
-    """From any state that is not final; operations under way give way, and their controllers' claims are dead."""
+    """Queue a decommission. Operations under way are superseded, and the claims of their controllers end."""
     instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
     ctx.resource_id = instance_id
     live = live_operations(ctx.tx, instance_id)
@@ -87,37 +117,34 @@ def decommission(
     params = {"reason": body.reason} if body and body.reason else None
     operation = queue_operation(ctx, instance, DECOMMISSION, params=params)
     health = {"health_status": "progressing", "health_sentence": "Being torn down"}
-    move_instance(ctx, instance, "delete", operation_id=operation.id, **health)
+    move_instance(ctx, instance, "delete", health, operation_id=operation.id)
     for member in members_of(ctx.tx, instance_id):
         move_member(ctx, instance, member, "remove", operation_id=operation.id)
     return accepted_view(ctx.tx, operation)
 
 
-def _check_decommission(ctx: Context, instance: Row[Any], live: actions.Live) -> None:
+def _check_decommission(ctx: Context, instance: InstanceRow, live: actions.Live) -> None:
     if refusal := actions.of_instance(DECOMMISSION, instance, manifest_of(ctx.tx, instance), live, None):
         raise refusal
 
 
 def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock: bool = False) -> Checked:
-    requested = modes.requested(body)
+    requested = _requested(body)
     version = deployable(ctx.tx, project_id, body.app_slug, body.version)
     check_inputs(version.manifest, body.inputs)
-    assignment.check_usable(ctx, project_id, body.operator_id)
+    check_usable(ctx, project_id, body.operator_id)
     placement = place(version.manifest, body.topology, body.placement_intent)
-    taken = select(instances.c.id).where(
-        instances.c.project_id == project_id, instances.c.name == body.name, instances.c.state != "deleted"
-    )
-    if ctx.tx.execute(taken).first():
+    if _TAKEN.first(ctx.tx, project=project_id, name=body.name) is not None:
         raise NameTaken(f"The project has an instance named {body.name!r}.")
     found = check_allocations(ctx.tx, project_id, placement, lock=lock)
     check_kept_for(version, found)
     admit(ctx, version, found.values())
-    return Checked(version, placement, found, requested, modes.effective(ctx, requested, version))
+    return Checked(version, placement, found, requested, _effective(ctx, requested, version))
 
 
-def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, checked: Checked) -> Row[Any]:
-    instance_id = ctx.resource_id = new_id("inst")
-    values = {
+def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, checked: Checked) -> InstanceRow:
+    instance_id = ctx.resource_id = InstanceId(new_id("inst"))
+    values: dict[str, object] = {
         "id": instance_id,
         "project_id": project_id,
         "tenant_id": ctx.scope.tenant_id,
@@ -139,10 +166,114 @@ def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, c
         "created_by": ctx.principal.id,
         "created_at": ctx.now,
         "updated_at": ctx.now,
+        **checked.modes.columns(),
     }
     try:
         with ctx.tx.begin_nested():
-            ctx.tx.execute(insert(instances).values(**values, **checked.modes.columns()))
+            return _new(tuple(values)).one(ctx.tx, **values)
     except IntegrityError as error:
         raise NameTaken(f"The project has an instance named {body.name!r}.") from error
-    return ctx.tx.execute(select(instances).where(instances.c.id == instance_id)).one()
+
+
+def _requested(body: schemas.CreateInstance) -> dict[str, str]:
+    """Return the modes that the request names. Policy decides which modes apply."""
+    hints = {
+        "operating_mode": body.operating_mode,
+        "control_plane_scope": body.control_plane_scope,
+        "runtime_backend": body.runtime_backend,
+        "tenant_boundary_mode": body.tenant_boundary_mode,
+    }
+    return {name: hint for name, hint in hints.items() if hint is not None}
+
+
+def _effective(ctx: Context, asked: dict[str, str], version: AppVersionRow) -> Modes:
+    decided = modes_for(ctx, version, asked)
+    if decided.refused:
+        raise OperatingModeRefused(decided.refused)
+    return decided
+
+
+def ask(
+    ctx: Context, project_id: str, instance_id: str, kind: str, *, reason: str | None = None
+) -> schemas.AcceptedView:
+    """Queue a stop, start, restart or rotation of keys."""
+    instance, _ = _allowed(ctx, project_id, instance_id, kind)
+    return _queue(ctx, instance, kind, params={"reason": reason} if reason else None)
+
+
+def change_inputs(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
+) -> schemas.AcceptedView:
+    """Store the new inputs as a new generation and queue the operation that applies them."""
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=True)
+    now = instance_view(ctx.tx, instance).etag
+    Preconditions(of_what_was_asked(if_match, now)).check(now)
+    _, manifest = _allowed(ctx, project_id, instance_id, "reconfigure")
+    check_inputs(manifest, body.inputs)
+    check_changes(changes(manifest, instance.inputs, body.inputs))
+    generation = instance.generation + 1
+    write_instance(ctx, instance, {"inputs": body.inputs, "generation": generation})
+    return _queue(ctx, instance, "reconfigure", params={"generation": generation})
+
+
+def plan_update(
+    ctx: Context, project_id: str, instance_id: str, body: schemas.UpdateInstance, if_match: str | None
+) -> schemas.PlannedView:
+    """Return every changed input with its effect, including refused changes; nothing is written."""
+    instance, manifest = _allowed(ctx, project_id, instance_id, "reconfigure", lock=False)
+    if if_match is not None:
+        Preconditions(if_match).check(instance_view(ctx.tx, instance).etag)
+    check_inputs(manifest, body.inputs)
+    found = changes(manifest, instance.inputs, body.inputs)
+    refused = sum(one.effect == REFUSED for one in found)
+    summary = f"Change {counted(len(found), 'input')} of {instance.name!r}."
+    if refused:
+        summary += f" The update would be refused: {counted(refused, 'input')} cannot change."
+    behind = instance.observed_generation < instance.generation
+    hosts = hosts_of_members(members_of(ctx.tx, instance_id))
+    warnings = [NOT_APPLIED] if behind else []
+    return planned_for(ctx.tx, instance, summary, hosts, inputs=body.inputs, changes=found, warnings=warnings)
+
+
+def upgrade(ctx: Context, project_id: str, instance_id: str, body: schemas.UpgradeInstance) -> schemas.AcceptedView:
+    instance, _ = _allowed(ctx, project_id, instance_id, "upgrade")
+    if body.version == instance.version:
+        raise VersionUnchanged(f"{instance.name!r} has {instance.app_slug} {instance.version}.")
+    wanted = deployable(ctx.tx, project_id, instance.app_slug, body.version)
+    check_inputs(wanted.manifest, instance.inputs)
+    admit(ctx, wanted, members_of(ctx.tx, instance_id))
+    versions = {"from_version": instance.version, "to_version": wanted.version}
+    return _queue(ctx, instance, "upgrade", details=versions)
+
+
+def roll_back(ctx: Context, project_id: str, instance_id: str, *, reason: str | None = None) -> schemas.AcceptedView:
+    """Queue a rollback to the version before the last upgrade or, if that upgrade failed, to the version it started
+    from."""
+    instance, _ = _allowed(ctx, project_id, instance_id, "rollback")
+    versions = {"from_version": instance.version, "to_version": instance.previous_version}
+    last = last_operation(ctx.tx, instance)
+    if last is not None and actions.half_upgraded(instance, last):
+        versions = {"from_version": last.to_version, "to_version": last.from_version}
+    params = {"reason": reason} if reason else None
+    return _queue(ctx, instance, "rollback", params=params, details=versions)
+
+
+def _allowed(
+    ctx: Context, project_id: str, instance_id: str, kind: str, *, lock: bool = True
+) -> tuple[InstanceRow, Manifest]:
+    instance = instance_row(ctx.tx, project_id, instance_id, lock=lock)
+    ctx.resource_id = instance_id
+    manifest = manifest_of(ctx.tx, instance)
+    live, last = live_operations(ctx.tx, instance_id), last_operation(ctx.tx, instance)
+    if refusal := actions.of_instance(kind, instance, manifest, live, last):
+        raise refusal
+    return instance, manifest
+
+
+def _queue(
+    ctx: Context, instance: InstanceRow, kind: str, *, params: Json | None = None, details: Json | None = None
+) -> schemas.AcceptedView:
+    operation = queue_operation(ctx, instance, kind, params=params, details=details)
+    health = {"health_status": "progressing", "health_sentence": f"Waiting for the app's controller: {kind}"}
+    move_instance(ctx, instance, KINDS[kind].ask or "", health, operation_id=operation.id)
+    return accepted_view(ctx.tx, operation)

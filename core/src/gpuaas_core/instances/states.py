@@ -1,4 +1,4 @@
-"""The lifecycles of an instance and a member, and what each kind of operation does to its target."""
+"""The lifecycles of an instance and a member, and the transitions that each kind of operation causes."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from ..operations.targets import OperationKind
 
 
 def _on_the_way(to: str, at: str, *undone: str) -> dict[str, str]:
-    """A state in which an operation works: it ends well, badly, or is undone to where it came from."""
+    """Return the transitions of a state during an operation: it succeeds, fails, or returns to the state before."""
     moves = {"claim": at, "succeed": to, "fail": "failed", "delete": "deleting"}
     return moves | {f"back_to_{state}": state for state in undone}
 
@@ -152,7 +152,7 @@ OF_INSTANCE, OF_MEMBER = "instance", "member"
 
 @dataclass(frozen=True)
 class Kind(OperationKind):
-    """The moves of the target when the operation is asked for, claimed, done, undone, and asked for again."""
+    """A kind of operation, with the target's transitions when it is requested, claimed, done, undone and retried."""
 
     target: str
     key: str  # what an app's manifest calls it; empty: every app does it
@@ -219,9 +219,9 @@ assert all(kind.target in (OF_INSTANCE, OF_MEMBER) for kind in KINDS.values())
 
 
 def undone(kind: str, from_state: str | None) -> str:
-    """The move of the target when nothing was done, or all of it was taken back.
+    """Return the target's transition after an operation that did nothing or was undone completely.
 
-    A second try that is called off leaves what the first try left: that is not gone, whatever the kind says.
+    A canceled retry leaves the member failed, as the first attempt did, even if the kind would otherwise remove it.
     """
     known = KINDS[kind]
     second_try = known.target == OF_MEMBER and from_state == "failed"

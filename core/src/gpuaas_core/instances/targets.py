@@ -1,38 +1,51 @@
-"""Instances and members as targets of operations: what the engine's moves mean for them.
+"""Instances and members as targets of operations: what the engine's transitions mean for them.
 
-A member's operation shares the instance's lock key, so that members are worked on side by side; one of the instance, or
-one that takes out a member whose machine is gone, has the key for itself. The lock behind the key is the instance's row
-in both cases.
+Operations of members share the instance's lock key, so they run in parallel. An operation of the instance, or one that
+removes a member whose machine is lost, has the key exclusively. In both cases the lock itself is the instance's row.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, exists, update
+from sqlalchemy import ColumnElement, Connection, exists
 
 from ..authz.context import Context
+from ..kit.json_types import Json
 from ..kit.problems import Problem
 from ..operations import queue as engine
-from ..operations.rows import Json, OperationRow
-from ..operations.targets import Order, Target, Wire
+from ..operations import schemas as engine_schemas
+from ..operations.rows import OperationId, OperationRow
+from ..operations.targets import Order, Subject, SubjectId, SubjectReader, Target, Wire
+from ..teardown.certificates import leave_machines
 from . import actions, schemas, views
-from .abandonment import give_instance_up, give_member_up
-from .departures import leave_machines
-from .outcomes import finish_instance, finish_member, leave_failed, leave_undone
+from .access import fenced_by
+from .outcomes import (
+    abandon_instance,
+    abandon_member,
+    finish_instance,
+    finish_member,
+    leave_failed,
+    leave_undone,
+    observed_of_instance,
+    report_members,
+    seen_of_instance,
+)
 from .reads import (
+    find_instance,
+    instance_names,
     instance_row,
-    live_operations,
+    known_instances,
+    known_members,
     manifest_of,
     member_row,
     members_of,
     try_instance_row,
 )
-from .reporting import observed_of_instance, report_members, seen_of_instance
+from .rows import InstanceId, InstanceRow, MemberId, MemberRow, Work, work_of
 from .states import DECOMMISSION, DEPLOY, KINDS, OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
 from .tables import instances, members
-from .transitions import instance_facts, move_instance, move_member
-from .work import Work, work_of
+from .transitions import instance_facts, move_instance, move_member, subject_of, write_instance, write_member
 
 LEAVES = (DECOMMISSION, REMOVE, REPLACE)
 HEALTH_OF_UNDONE = {"not_begun": "unknown", "canceled": "unhealthy", "refused": "degraded"}
@@ -47,7 +60,12 @@ _WIRE = Wire(
 
 
 def _order(
-    tx: Connection, instance: Row[Any], target: Row[Any], kind: str, params: Json | None, details: Json | None
+    tx: Connection,
+    instance: InstanceRow,
+    target: InstanceRow | MemberRow,
+    kind: str,
+    params: Json | None,
+    details: Json | None,
 ) -> Order:
     deadline_s, phase_s = actions.timing(manifest_of(tx, instance), kind)
     return Order(
@@ -58,7 +76,7 @@ def _order(
         tenant_id=instance.tenant_id,
         payer_id=instance.project_id,
         app_slug=instance.app_slug,
-        version=(details or {}).get("to_version") or instance.version,
+        version=str((details or {}).get("to_version") or instance.version),
         from_state=target.state,
         assigned_to=instance.operator_id,
         deadline_s=deadline_s,
@@ -67,118 +85,159 @@ def _order(
     )
 
 
-def _details(operation: OperationRow) -> dict[str, Any]:
+def _details(operation: OperationRow) -> dict[str, str | None]:
     work = work_of(operation)
-    names = ("instance_id", "member_id", "old_member_id", "from_version", "to_version")
-    return {name: getattr(work, name) for name in names}
+    return {
+        "instance_id": work.instance_id,
+        "member_id": work.member_id,
+        "old_member_id": work.old_member_id,
+        "from_version": work.from_version,
+        "to_version": work.to_version,
+    }
 
 
-def _claimed_view(tx: Connection, instance: Row[Any]) -> dict[str, Any]:
-    """With the first members; `members_total` says whether the list of members has more."""
+def _claimed_view(tx: Connection, instance: InstanceRow) -> dict[str, object]:
+    """Return the instance for a controller, with its first members. `members_total` shows whether there are more."""
     return {"instance": views.instance_view(tx, instance)}
 
 
-def _last_report(ctx: Context, instance: Row[Any], work: Work, report: schemas.Complete | schemas.Fail) -> None:
+def _last_report(
+    ctx: Context, instance: InstanceRow, work: Work, report: engine_schemas.Complete | engine_schemas.Fail
+) -> None:
     if work.kind in LEAVES and isinstance(report, schemas.Complete):
-        leave_machines(ctx, work)
+        leave_machines(ctx, work.id)
+    if isinstance(report, schemas.Complete | schemas.Fail):
+        report_members(ctx, instance, work, report.members)
+
+
+def _progress(report: engine_schemas.Progress) -> schemas.Progress:
+    """Convert a report from the combined model of all targets (`operations.wire`) to that of instances."""
+    if not isinstance(report, schemas.Progress):
+        raise TypeError(f"{type(report).__name__} is no progress of an instance.")
+    return report
+
+
+def _complete(report: engine_schemas.Complete) -> schemas.Complete:
+    if not isinstance(report, schemas.Complete):
+        raise TypeError(f"{type(report).__name__} is no end of an operation on an instance.")
+    return report
+
+
+def _changes(report: schemas.Progress) -> bool:
+    return bool(report.members or report.health or report.conditions)
+
+
+def _progressed(ctx: Context, instance: InstanceRow, work: Work, report: schemas.Progress) -> None:
     report_members(ctx, instance, work, report.members)
+    write_instance(ctx, instance, seen_of_instance(ctx, instance, work, report))
 
 
-def _write(ctx: Context, instance: Row[Any], change: dict[str, Any]) -> None:
-    ctx.tx.execute(update(instances).where(instances.c.id == instance.id).values(**change, updated_at=ctx.now))
-
-
-class InstanceTarget(Target[Row[Any]]):
+class InstanceTarget(Target[InstanceRow]):
     kind = OF_INSTANCE
     operation_kinds = MappingProxyType({name: one for name, one in KINDS.items() if one.target == OF_INSTANCE})
     wire = _WIRE
 
-    def read(self, tx: Connection, operation: OperationRow) -> Row[Any]:
+    def read(self, tx: Connection, operation: OperationRow) -> InstanceRow:
         return instance_row(tx, operation.scope_id, operation.target_id)
 
-    def lock(self, tx: Connection, operation: OperationRow) -> Row[Any]:
+    def read_many(self, tx: Connection, operations: Sequence[OperationRow]) -> Mapping[OperationId, InstanceRow]:
+        found = known_instances(tx, {operation.target_id for operation in operations})
+        return {operation.id: found[InstanceId(operation.target_id)] for operation in operations}
+
+    def lock(self, tx: Connection, operation: OperationRow) -> InstanceRow:
         return instance_row(tx, operation.scope_id, operation.target_id, lock=True)
 
-    def try_lock(self, tx: Connection, operation: OperationRow) -> Row[Any] | None:
+    def try_lock(self, tx: Connection, operation: OperationRow) -> InstanceRow | None:
         return try_instance_row(tx, operation.scope_id, operation.target_id)
 
-    def order(self, tx: Connection, row: Row[Any], kind: str, params: Json | None, details: Json | None) -> Order:
+    def order(self, tx: Connection, row: InstanceRow, kind: str, params: Json | None, details: Json | None) -> Order:
         return _order(tx, row, row, kind, params, details)
 
-    def facts(self, row: Row[Any], operation: OperationRow) -> dict[str, Any]:
+    def facts(self, row: InstanceRow, operation: OperationRow) -> Json:
         return instance_facts(row)
 
-    def allocations(self, tx: Connection, row: Row[Any]) -> set[str]:
+    def allocations(self, tx: Connection, row: InstanceRow) -> set[str]:
         return {member.allocation_id for member in members_of(tx, row.id)}
+
+    def fenced(self, tx: Connection, row: InstanceRow, operation: OperationRow) -> set[str]:
+        return fenced_by(tx, work_of(operation))
 
     def refers_to(self, operation_id: ColumnElement[str]) -> ColumnElement[bool]:
         return exists().where(instances.c.last_operation_id == operation_id, instances.c.state != "deleted")
 
-    def operation_details(self, operation: OperationRow) -> dict[str, Any]:
+    def operation_details(self, operation: OperationRow) -> Mapping[str, object]:
         return _details(operation)
 
-    def controller_view(self, tx: Connection, row: Row[Any], operation: OperationRow) -> dict[str, Any]:
+    def controller_view(self, tx: Connection, row: InstanceRow, operation: OperationRow) -> Mapping[str, object]:
         return _claimed_view(tx, row)
 
     def accepted_view(self, tx: Connection, operation: OperationRow) -> schemas.AcceptedView:
         return views.accepted_view(tx, operation)
 
-    def on_queued(self, ctx: Context, row: Row[Any], operation: OperationRow) -> None:
-        _write(ctx, row, {"last_operation_id": operation.id})
+    def on_queued(self, ctx: Context, row: InstanceRow, operation: OperationRow) -> None:
+        write_instance(ctx, row, {"last_operation_id": operation.id})
 
-    def on_claimed(self, ctx: Context, row: Row[Any], operation: OperationRow) -> Row[Any]:
+    def on_claimed(self, ctx: Context, row: InstanceRow, operation: OperationRow) -> InstanceRow:
         return move_instance(ctx, row, "claim", operation_id=operation.id)
 
-    def changed_by(self, operation: OperationRow, report: Any) -> bool:
-        """A new message is the instance's health sentence while it is worked on."""
-        return bool(report.members or report.health or report.conditions) or report.message != operation.message
+    def changed_by(self, operation: OperationRow, report: engine_schemas.Progress) -> bool:
+        """Whether the report changes the instance: each new message becomes its health sentence."""
+        return _changes(_progress(report)) or report.message != operation.message
 
-    def on_progress(self, ctx: Context, row: Row[Any], operation: OperationRow, report: Any) -> None:
-        work = work_of(operation)
-        report_members(ctx, row, work, report.members)
-        _write(ctx, row, seen_of_instance(ctx, row, work, report))
+    def on_progress(
+        self, ctx: Context, row: InstanceRow, operation: OperationRow, report: engine_schemas.Progress
+    ) -> None:
+        _progressed(ctx, row, work_of(operation), _progress(report))
 
-    def on_last_report(self, ctx: Context, row: Row[Any], operation: OperationRow, report: Any) -> None:
+    def on_last_report(
+        self,
+        ctx: Context,
+        row: InstanceRow,
+        operation: OperationRow,
+        report: engine_schemas.Complete | engine_schemas.Fail,
+    ) -> None:
         _last_report(ctx, row, work_of(operation), report)
 
-    def on_succeeded(self, ctx: Context, row: Row[Any], operation: OperationRow, report: Any) -> None:
+    def on_succeeded(
+        self, ctx: Context, row: InstanceRow, operation: OperationRow, report: engine_schemas.Complete
+    ) -> None:
         work = work_of(operation)
-        observed = observed_of_instance(ctx, row, work, report)
-        finish_instance(ctx, row, work, report.evidence, **observed)
+        observed = observed_of_instance(ctx, row, work, _complete(report))
+        finish_instance(ctx, row, work, report.evidence, observed)
 
-    def on_failed(self, ctx: Context, row: Row[Any], operation: OperationRow, message: str, *, known: bool) -> None:
+    def on_failed(self, ctx: Context, row: InstanceRow, operation: OperationRow, message: str, *, known: bool) -> None:
         leave_failed(ctx, row, work_of(operation), "unhealthy" if known else "unknown", message)
 
-    def on_undone(self, ctx: Context, row: Row[Any], operation: OperationRow, message: str, *, why: str) -> None:
+    def on_undone(self, ctx: Context, row: InstanceRow, operation: OperationRow, message: str, *, why: str) -> None:
         leave_undone(ctx, row, work_of(operation), HEALTH_OF_UNDONE[why], message)
 
-    def on_retried(self, ctx: Context, row: Row[Any], old: OperationRow, new: OperationRow) -> None:
+    def on_retried(self, ctx: Context, row: InstanceRow, old: OperationRow, new: OperationRow) -> None:
         health = {"health_status": "progressing", "health_sentence": "Trying again"}
-        move_instance(ctx, row, actions.again(old.kind, row.state) or "", operation_id=new.id, **health)
+        move_instance(ctx, row, actions.again(old.kind, row.state) or "", health, operation_id=new.id)
         for one in members_of(ctx.tx, row.id):
             if one.state == "failed" and old.kind == DEPLOY:
                 move_member(ctx, row, one, "retry", operation_id=new.id)
 
-    def on_abandoned(self, ctx: Context, row: Row[Any], operation: OperationRow, reason: str) -> None:
+    def on_abandoned(self, ctx: Context, row: InstanceRow, operation: OperationRow, reason: str) -> None:
         if operation.kind == DECOMMISSION:
-            give_instance_up(ctx, row, work_of(operation), reason)
+            abandon_instance(ctx, row, work_of(operation), reason)
         else:
             message = f"The {operation.kind} was abandoned: {reason}"
             leave_failed(ctx, row, work_of(operation), "unknown", message)
 
-    def refuse_retry(self, tx: Connection, row: Row[Any], operation: OperationRow) -> Problem | None:
-        return actions.retry(work_of(operation), row, None, live_operations(tx, row.id))
+    def refuse_retry(self, row: InstanceRow, operation: OperationRow, live: Sequence[OperationRow]) -> Problem | None:
+        return actions.retry(work_of(operation), row, None, [work_of(one) for one in live])
 
-    def refuse_abandon(self, tx: Connection, row: Row[Any], operation: OperationRow) -> Problem | None:
+    def refuse_abandon(self, row: InstanceRow, operation: OperationRow) -> Problem | None:
         return actions.abandon(work_of(operation), row, None)
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A member with the instance it is part of."""
+    """A member and its instance."""
 
-    instance: Row[Any]
-    member: Row[Any]
+    instance: InstanceRow
+    member: MemberRow
 
 
 class MemberTarget(Target[Placed]):
@@ -189,6 +248,14 @@ class MemberTarget(Target[Placed]):
     def read(self, tx: Connection, operation: OperationRow) -> Placed:
         return self._placed(tx, operation, instance_row(tx, operation.scope_id, operation.lock_key))
 
+    def read_many(self, tx: Connection, operations: Sequence[OperationRow]) -> Mapping[OperationId, Placed]:
+        instances_of = known_instances(tx, {operation.lock_key for operation in operations})
+        members_of = known_members(tx, {operation.target_id for operation in operations})
+        return {
+            one.id: Placed(instances_of[InstanceId(one.lock_key)], members_of[MemberId(one.target_id)])
+            for one in operations
+        }
+
     def lock(self, tx: Connection, operation: OperationRow) -> Placed:
         return self._placed(tx, operation, instance_row(tx, operation.scope_id, operation.lock_key, lock=True))
 
@@ -196,34 +263,37 @@ class MemberTarget(Target[Placed]):
         instance = try_instance_row(tx, operation.scope_id, operation.lock_key)
         return None if instance is None else self._placed(tx, operation, instance)
 
-    def _placed(self, tx: Connection, operation: OperationRow, instance: Row[Any]) -> Placed:
+    def _placed(self, tx: Connection, operation: OperationRow, instance: InstanceRow) -> Placed:
         return Placed(instance, member_row(tx, instance.id, operation.target_id))
 
     def order(self, tx: Connection, row: Placed, kind: str, params: Json | None, details: Json | None) -> Order:
         return _order(tx, row.instance, row.member, kind, params, details)
 
-    def facts(self, row: Placed, operation: OperationRow) -> dict[str, Any]:
-        return instance_facts(row.instance) | {"member_id": row.member.id}
+    def facts(self, row: Placed, operation: OperationRow) -> Json:
+        return {**instance_facts(row.instance), "member_id": row.member.id}
 
     def allocations(self, tx: Connection, row: Placed) -> set[str]:
-        """Of all members: work on one of them reaches the others, e.g. to tell them of a new one."""
+        """The allocations of all members, because work on one member may also change others, e.g. to add it to their
+        config."""
         return {member.allocation_id for member in members_of(tx, row.instance.id)}
+
+    def fenced(self, tx: Connection, row: Placed, operation: OperationRow) -> set[str]:
+        return fenced_by(tx, work_of(operation))
 
     def refers_to(self, operation_id: ColumnElement[str]) -> ColumnElement[bool]:
         return exists().where(members.c.last_operation_id == operation_id, members.c.state != "removed")
 
-    def operation_details(self, operation: OperationRow) -> dict[str, Any]:
+    def operation_details(self, operation: OperationRow) -> Mapping[str, object]:
         return _details(operation)
 
-    def controller_view(self, tx: Connection, row: Placed, operation: OperationRow) -> dict[str, Any]:
+    def controller_view(self, tx: Connection, row: Placed, operation: OperationRow) -> Mapping[str, object]:
         return _claimed_view(tx, row.instance)
 
     def accepted_view(self, tx: Connection, operation: OperationRow) -> schemas.AcceptedView:
         return views.accepted_view(tx, operation)
 
     def on_queued(self, ctx: Context, row: Placed, operation: OperationRow) -> None:
-        change = {"last_operation_id": operation.id, "updated_at": ctx.now}
-        ctx.tx.execute(update(members).where(members.c.id == row.member.id).values(**change))
+        write_member(ctx, row.member, {"last_operation_id": operation.id})
 
     def on_claimed(self, ctx: Context, row: Placed, operation: OperationRow) -> Placed:
         begin = KINDS[operation.kind].begin
@@ -232,23 +302,23 @@ class MemberTarget(Target[Placed]):
         move_member(ctx, row.instance, row.member, begin, operation_id=operation.id)
         return replace(row, member=member_row(ctx.tx, row.instance.id, row.member.id))
 
-    def changed_by(self, operation: OperationRow, report: Any) -> bool:
-        return bool(report.members or report.health or report.conditions)
+    def changed_by(self, operation: OperationRow, report: engine_schemas.Progress) -> bool:
+        return _changes(_progress(report))
 
-    def on_progress(self, ctx: Context, row: Placed, operation: OperationRow, report: Any) -> None:
-        work = work_of(operation)
-        report_members(ctx, row.instance, work, report.members)
-        _write(ctx, row.instance, seen_of_instance(ctx, row.instance, work, report))
+    def on_progress(self, ctx: Context, row: Placed, operation: OperationRow, report: engine_schemas.Progress) -> None:
+        _progressed(ctx, row.instance, work_of(operation), _progress(report))
 
-    def on_last_report(self, ctx: Context, row: Placed, operation: OperationRow, report: Any) -> None:
+    def on_last_report(
+        self, ctx: Context, row: Placed, operation: OperationRow, report: engine_schemas.Complete | engine_schemas.Fail
+    ) -> None:
         _last_report(ctx, row.instance, work_of(operation), report)
 
-    def on_succeeded(self, ctx: Context, row: Placed, operation: OperationRow, report: Any) -> None:
+    def on_succeeded(self, ctx: Context, row: Placed, operation: OperationRow, report: engine_schemas.Complete) -> None:
         work = work_of(operation)
-        observed = observed_of_instance(ctx, row.instance, work, report)
+        observed = observed_of_instance(ctx, row.instance, work, _complete(report))
         finish_member(ctx, row.instance, work, report.evidence)
         if observed:
-            _write(ctx, row.instance, observed)
+            write_instance(ctx, row.instance, observed)
 
     def on_failed(self, ctx: Context, row: Placed, operation: OperationRow, message: str, *, known: bool) -> None:
         leave_failed(ctx, row.instance, work_of(operation), "unhealthy" if known else "unknown", message)
@@ -262,39 +332,49 @@ class MemberTarget(Target[Placed]):
 
     def on_abandoned(self, ctx: Context, row: Placed, operation: OperationRow, reason: str) -> None:
         if operation.kind == REMOVE:
-            give_member_up(ctx, row.instance, row.member, "abandon", operation.id, reason)
+            abandon_member(ctx, row.instance, row.member, "abandon", operation.id, reason)
         else:
             message = f"The {operation.kind} was abandoned: {reason}"
             leave_failed(ctx, row.instance, work_of(operation), "unknown", message)
 
-    def refuse_retry(self, tx: Connection, row: Placed, operation: OperationRow) -> Problem | None:
-        return actions.retry(work_of(operation), row.instance, row.member, live_operations(tx, row.instance.id))
+    def refuse_retry(self, row: Placed, operation: OperationRow, live: Sequence[OperationRow]) -> Problem | None:
+        return actions.retry(work_of(operation), row.instance, row.member, [work_of(one) for one in live])
 
-    def refuse_abandon(self, tx: Connection, row: Placed, operation: OperationRow) -> Problem | None:
+    def refuse_abandon(self, row: Placed, operation: OperationRow) -> Problem | None:
         return actions.abandon(work_of(operation), row.instance, row.member)
 
 
-INSTANCE_TARGET, MEMBER_TARGET = InstanceTarget(), MemberTarget()
+class InstanceSubjects(SubjectReader):
+    """Reads instances for the rooms that store secrets, credentials and teardown records of them."""
+
+    def find(self, tx: Connection, project_id: str, subject_id: str, *, lock: bool = False) -> Subject | None:
+        row = find_instance(tx, project_id, subject_id, lock=lock)
+        return None if row is None else subject_of(row)
+
+    def names(self, tx: Connection, subject_ids: Sequence[str]) -> dict[SubjectId, str]:
+        return {SubjectId(instance_id): name for instance_id, name in instance_names(tx, subject_ids)}
+
+
+INSTANCE_TARGET, MEMBER_TARGET, INSTANCE_SUBJECTS = InstanceTarget(), MemberTarget(), InstanceSubjects()
 
 
 def queue_operation(
-    ctx: Context, instance: Row[Any], kind: str, *, params: Json | None = None, details: Json | None = None
+    ctx: Context, instance: InstanceRow, kind: str, *, params: Json | None = None, details: Json | None = None
 ) -> Work:
-    """`details`: of another version, `from_version` and `to_version`."""
+    """Queue an operation of the instance. `details`: for a change of version, `from_version` and `to_version`."""
     return work_of(engine.queue(ctx, INSTANCE_TARGET, instance, kind, params=params, details=details))
 
 
 def queue_member_operation(
     ctx: Context,
-    instance: Row[Any],
-    member: Row[Any],
+    instance: InstanceRow,
+    member: MemberRow,
     kind: str,
     *,
     params: Json | None = None,
     details: Json | None = None,
     batch_id: str | None = None,
 ) -> Work:
-    """`details`: of a replacement, `old_member_id`."""
+    """Queue an operation of a member. `details`: for a replacement, `old_member_id`."""
     row = Placed(instance, member)
-    more = {"params": params, "details": details, "batch_id": batch_id}
-    return work_of(engine.queue(ctx, MEMBER_TARGET, row, kind, **more))
+    return work_of(engine.queue(ctx, MEMBER_TARGET, row, kind, params=params, details=details, batch_id=batch_id))

@@ -1,47 +1,53 @@
-"""The moves of instances and members, each with its event, so that no move goes unrecorded."""
+"""Transitions of instances and members, each with its event. All state changes are made here."""
 
-from typing import Any
-
-from sqlalchemy import Row, insert, select, update
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ..authz.context import Context
-from ..custody import redemptions, secrets
+from ..credentials import deliveries, secret_store
 from ..events.event_log import declare
-from ..kit.ids import new_id
+from ..kit.json_types import JsonValue
+from ..kit.rows import Changes
+from ..operations.targets import Subject, SubjectId
+from ..teardown.rows import Leaver
+from .rows import InstanceRow, MemberRow
 from .states import INSTANCE, MEMBER
-from .tables import instances, members, orphans
+from .tables import instances, members
 
 declare(
     {
-        "apps.instance.requested": "An instance is asked for; its operation waits for the app's controller.",
-        "apps.instance.provisioning": "The app's controller is bringing the instance up.",
-        "apps.instance.running": "The instance runs and was proven usable by its app.",
+        "apps.instance.requested": "An instance was requested; its operation is queued.",
+        "apps.instance.provisioning": "The app's controller started to provision the instance.",
+        "apps.instance.running": "The instance is running; its app has verified that it can be used.",
         "apps.instance.stopping": "The instance is being stopped.",
-        "apps.instance.stopped": "The instance is stopped; its machines stay held for it.",
-        "apps.instance.starting": "The instance is being started, or started again.",
+        "apps.instance.stopped": "The instance was stopped. It keeps its allocations.",
+        "apps.instance.starting": "The instance is being started or restarted.",
         "apps.instance.updating": "New inputs or new keys are being applied to the instance.",
-        "apps.instance.upgrading": "The instance is going to another version of its app.",
-        "apps.instance.failed": "The instance could not be brought up, or broke; `operation_id` says why.",
+        "apps.instance.upgrading": "The instance is being upgraded, or rolled back, to another version of its app.",
+        "apps.instance.failed": (
+            "The instance failed to deploy or to change. The operation `operation_id` has the cause."
+        ),
         "apps.instance.deleting": "The instance is being torn down.",
-        "apps.instance.deleted": "The instance is gone from its hosts, with evidence, or was abandoned.",
-        "apps.instance.abandoned": "Somebody gave the teardown up: `deleted` without evidence, see its orphan records.",
-        "apps.instance.updated": "What is known of the instance changed (health, access, detail).",
-        "apps.member.added": "A member of an instance is planned on an allocation.",
-        "apps.member.changed": "A member changed its state.",
-        "apps.member.removed": "A member is gone from its host.",
-        "apps.member.abandoned": "Somebody gave a member up without evidence; see its orphan record.",
-        "apps.departure.certified": "It was proven that nothing is left on a machine; `digest` is of what was proven.",
-        "apps.member.fenced": "A member's machine was declared gone: nobody gets onto it any more.",
-        "apps.orphan.recorded": "Something may be left on a machine: nobody has proven that it is gone.",
-        "apps.orphan.resolved": "Somebody has looked at what was left on a machine.",
-        "apps.access.granted": "A controller got a short-lived certificate for one allocation.",
-        "apps.access.opened": "A person got a short-lived certificate for the machine of a member.",
+        "apps.instance.deleted": "The instance was deleted: removed from its machines with evidence, or abandoned.",
+        "apps.instance.abandoned": (
+            "The teardown was abandoned: the instance counts as deleted without evidence. See its orphan records."
+        ),
+        "apps.instance.updated": "The observed state of the instance changed (health, access or detail).",
+        "apps.member.added": "A member was added to an instance; it will be provisioned on an allocation.",
+        "apps.member.changed": "The state of a member changed.",
+        "apps.member.removed": "A member was removed from its machine.",
+        "apps.member.abandoned": "A member was abandoned without evidence; see its orphan record.",
+        "apps.member.fenced": "A member was fenced: its machine was declared lost, and all access to it is blocked.",
+        "apps.access.opened": "A short-lived certificate for a member's machine was issued to a person.",
     }
 )
 
+NOTHING: Mapping[str, object] = MappingProxyType({})
+_INSTANCE_CHANGES, _MEMBER_CHANGES = Changes(instances), Changes(members)
 
-def instance_facts(row: Row[Any]) -> dict[str, Any]:
-    """The identifiers every app event carries."""
+
+def instance_facts(row: InstanceRow) -> dict[str, JsonValue]:
+    """Return the fields that identify the instance in each of its events."""
     return {
         "app_slug": row.app_slug,
         "app_instance_id": row.id,
@@ -52,50 +58,71 @@ def instance_facts(row: Row[Any]) -> dict[str, Any]:
     }
 
 
-def move_instance(ctx: Context, row: Row[Any], action: str, *, operation_id: str, **more: Any) -> Row[Any]:
+def subject_of(row: InstanceRow) -> Subject:
+    """Return the instance as a `Subject`, for rooms below that store rows about it."""
+    return Subject(
+        id=SubjectId(row.id),
+        tenant_id=row.tenant_id,
+        project_id=row.project_id,
+        name=row.name,
+        app_slug=row.app_slug,
+        version=row.version,
+        ended=row.state == "deleted",
+        facts=instance_facts(row),
+    )
+
+
+def leaver_of(member: MemberRow) -> Leaver:
+    return Leaver(
+        id=member.id,
+        component_key=member.component_key,
+        ordinal=member.ordinal,
+        allocation_id=member.allocation_id,
+        node_id=member.node_id,
+        node_name=member.node_name,
+        address=member.address,
+    )
+
+
+def move_instance(
+    ctx: Context, row: InstanceRow, action: str, observed: Mapping[str, object] = NOTHING, *, operation_id: str
+) -> InstanceRow:
+    """Apply a transition to the instance and emit its event. `observed`: other columns to change."""
     state = INSTANCE.after(row.state, action)
-    change = {"state": state, "updated_at": ctx.now} | more
-    ctx.tx.execute(update(instances).where(instances.c.id == row.id).values(**change))
+    moved = write_instance(ctx, row, {"state": state, **observed})
     facts = instance_facts(row) | {"operation_id": operation_id, "state": state}
     if state == "deleted":
-        secrets.forget(ctx.tx, row.id)
-        redemptions.forget_instance(ctx.tx, row.id)
+        secret_store.forget(ctx.tx, row.id)
+        deliveries.forget_instance(ctx.tx, row.id)
     if state != row.state:
         ctx.emit(f"apps.instance.{state}", row.id, facts)
-    elif more:
+    elif observed:
         ctx.emit("apps.instance.updated", row.id, facts)
-    return ctx.tx.execute(select(instances).where(instances.c.id == row.id)).one()
+    return moved
+
+
+def write_instance(ctx: Context, row: InstanceRow, change: Mapping[str, object]) -> InstanceRow:
+    return _INSTANCE_CHANGES.one(ctx.tx, row.id, {**change, "updated_at": ctx.now}, InstanceRow)
+
+
+def write_member(ctx: Context, row: MemberRow, change: Mapping[str, object]) -> None:
+    _MEMBER_CHANGES.run(ctx.tx, row.id, {**change, "updated_at": ctx.now})
 
 
 def move_member(
-    ctx: Context, instance: Row[Any], row: Row[Any], action: str, *, operation_id: str, **more: Any
+    ctx: Context,
+    instance: InstanceRow,
+    row: MemberRow,
+    action: str,
+    observed: Mapping[str, object] = NOTHING,
+    *,
+    operation_id: str | None,
 ) -> None:
+    """Apply a transition to the member and emit its event. `observed`: other columns to change."""
     state = MEMBER.after(row.state, action)
-    change = {"state": state, "updated_at": ctx.now, "last_operation_id": operation_id}
-    ids = {"correlation_id": ctx.correlation.correlation_id}
-    ctx.tx.execute(update(members).where(members.c.id == row.id).values(**change, **ids, **more))
+    ids = {"last_operation_id": operation_id, "correlation_id": ctx.correlation.correlation_id}
+    write_member(ctx, row, {"state": state, **ids, **observed})
     if state != row.state:
         facts = {"member_id": row.id, "component_key": row.component_key, "state": state, "operation_id": operation_id}
         kind = "removed" if state == "removed" else "changed"
-        ctx.emit(f"apps.member.{kind}", row.id, instance_facts(instance) | facts)
-
-
-def record_orphan(ctx: Context, instance: Row[Any], member: Row[Any], operation_id: str | None, reason: str) -> str:
-    """Something may be left on the member's machine: nothing new is placed there until somebody has looked."""
-    values = {
-        "id": new_id("orph"),
-        "tenant_id": instance.tenant_id,
-        "project_id": instance.project_id,
-        "instance_id": instance.id,
-        "member_id": member.id,
-        "operation_id": operation_id,
-        "allocation_id": member.allocation_id,
-        "node_id": member.node_id,
-        "reason": reason,
-        "created_by": ctx.principal.id,
-        "created_at": ctx.now,
-    }
-    ctx.tx.execute(insert(orphans).values(**values))
-    facts = {"orphan_id": values["id"], "member_id": member.id, "allocation_id": member.allocation_id}
-    ctx.emit("apps.orphan.recorded", values["id"], instance_facts(instance) | facts | {"node_id": member.node_id})
-    return values["id"]
+        ctx.emit(f"apps.member.{kind}", row.id, {**instance_facts(instance), **facts})

@@ -1,191 +1,315 @@
-"""What is shown of instances and members, with what can be done about them now."""
+"""Views of instances and members, with the actions that are possible now."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Row, func, select
+import msgspec
+from fastapi import Response
+from pydantic_core import to_json
+from sqlalchemy import Connection, Engine
 
-from ..http.etags import in_halves
+from ..catalog.manifest_types import Manifest
+from ..http.etags import in_halves, tagged_json
+from ..kit.clock import rfc3339
+from ..kit.json_types import Json, JsonValue
+from ..kit.wire import view_of
 from ..operations.errors import NotRetryable
 from ..operations.rows import OperationRow
 from ..operations.states import STUCK
-from ..operations.views import action_views, operation_view
+from ..operations.views import action_views, operation_views
 from . import actions, schemas
 from .placement import rules_of
 from .reads import (
-    MEMBER_COLUMNS,
     Staying,
-    last_operation,
+    counts,
+    first_members,
+    first_states,
+    known_instance,
+    live_of_instances,
     live_operations,
     manifest_of,
-    members_query,
+    member_totals,
+    members_by_id,
+    newest_operations,
+    some_members,
     staying_in,
 )
+from .rows import InstanceId, InstanceRow, MemberRow, Work, work_of
 from .states import KINDS, OF_INSTANCE, OF_MEMBER
-from .tables import instances, members
-from .work import Work, work_of
 
 MOST_MEMBERS = 200  # inside an instance; the list of members has them all
 IN_ANSWERS = 50  # inside an instance that is part of an answer to an action
 _OF_INSTANCE = [kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask]
-_MEMBER_FIELDS = sorted(schemas.MemberView.model_fields.keys() - {"current_operation_id", "available_actions"})
-# By position: a page of members looks up a thousand fields, and by name each is a search.
-_FIELDS_OF = itemgetter(*(MEMBER_COLUMNS.index(name) for name in _MEMBER_FIELDS))
 _OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
+States: TypeAlias = Sequence[tuple[str, str]]  # id and state of members
 
 
 def instance_view(
-    tx: Connection, row: Row[Any], *, most: int | None = MOST_MEMBERS, only: list[str] | None = None
+    tx: Connection, row: InstanceRow, *, most: int = MOST_MEMBERS, only: Sequence[str] | None = None
 ) -> schemas.InstanceView:
-    """`most=None`: with every member, for the controller that works on it. `most=0`: with none, for long lists.
-    `only`: with these."""
-    live = live_operations(tx, row.id)
-    manifest = manifest_of(tx, row)
-    shown = _members(tx, row, most, only)
-    all_shown = only is None and (most is None or len(shown) < most)
-    counts = _counted(shown) if all_shown else _counts(tx, row)
-    seen = Members(row, manifest, live, Staying.of(shown))
-    facts = dict(row._mapping) | {
-        "org_id": row.tenant_id,
-        "health": {"status": row.health_status, "sentence": row.health_sentence},
-        "conditions": [*row.conditions, *_stuck_condition(row, live)],
-        "requested": row.requested or {},
-        "members": [seen.view(one) for one in shown],
-        "members_total": sum(one.count for one in counts),
-        "member_counts": counts,
-        "current_operation_id": live[0].id if live else None,
-        "available_actions": _instance_actions(tx, row, manifest, live),
-    }
-    view = schemas.InstanceView.model_validate(facts)
-    first = shown[:MOST_MEMBERS] if all_shown or (only is None and most == MOST_MEMBERS) else _first(tx, row)
-    view.etag = in_halves(_asked(row, live, first), view)
-    return view
+    """Build the view of an instance. `most`: how many members to include (0 for long lists); `only`: these members."""
+    if only is None:
+        return _one_view(tx, row, most).tagged()
+    named = members_by_id(tx, row.id, only).values()
+    shown = sorted((one for one in named if one.state != "removed"), key=lambda one: one.id)
+    return _views(tx, [row], {row.id: shown}, complete=frozenset())[0].tagged()
 
 
-def _asked(row: Row[Any], live: actions.Live, first: Iterable[Any]) -> list[Any]:
-    """What people and operations do to it, without what is only seen of it between operations; the same however many
-    members are shown."""
-    parts = [[one.id, one.state] for one in first]
+def instance_response(tx: Connection, row: InstanceRow, most: int) -> Response:
+    """Return the view as an answer, with its ETag; it is serialized once."""
+    return _one_view(tx, row, most).response()
+
+
+def _one_view(tx: Connection, row: InstanceRow, most: int) -> "_Untagged":
+    shown = some_members(tx, row, most) if most else []
+    complete = frozenset([row.id] if len(shown) < most else ())
+    return _views(tx, [row], {row.id: shown}, complete=complete, most=most)[0]
+
+
+def instance_views(
+    tx: Connection, rows: Sequence[InstanceRow], *, most: int = MOST_MEMBERS
+) -> list[schemas.InstanceView]:
+    """Build the views of a page of instances with one query for each kind of related row."""
+    shown = first_members(tx, rows, most) if most and rows else {}
+    complete = frozenset(row.id for row in rows if len(shown.get(row.id, ())) < most)
+    return [one.tagged() for one in _views(tx, rows, shown, complete=complete, most=most)]
+
+
+@dataclass(frozen=True)
+class _Untagged:
+    """A view whose ETag is not computed yet, and what people and operations did to the instance (`_asked`)."""
+
+    view: schemas.InstanceView
+    asked: list[object]
+
+    def tagged(self) -> schemas.InstanceView:
+        self.view.etag = in_halves(self.asked, self.view.model_dump_json())
+        return self.view
+
+    def response(self) -> Response:
+        shown = self.view.model_dump_json()
+        return tagged_json(in_halves(self.asked, shown), shown)
+
+
+def _views(
+    tx: Connection,
+    rows: Sequence[InstanceRow],
+    shown: Mapping[InstanceId, Sequence[MemberRow]],
+    *,
+    complete: frozenset[InstanceId],
+    most: int | None = None,
+) -> list[_Untagged]:
+    """Build views of instances with the given members. `complete`: instances whose members are all included."""
+    partly = [row for row in rows if row.id not in complete]
+    live = live_of_instances(tx, [row.id for row in rows])
+    last = newest_operations(tx, rows)
+    totals = member_totals(tx, partly) if partly else {}
+    first = first_states(tx, partly, MOST_MEMBERS) if partly and most != MOST_MEMBERS else {}
+    views: list[_Untagged] = []
+    for row in rows:
+        there = shown.get(row.id, ())
+        if row.id in complete:
+            by_state = _counted(there)
+        else:
+            by_state = [schemas.MemberCount.model_validate(one) for one in totals.get(row.id, ())]
+        seen = first[row.id] if row.id in first else [(one.id, one.state) for one in there[:MOST_MEMBERS]]
+        stands = _Standing.of(tx, row, live[row.id])
+        view = _view(stands, last.get(row.id), there, by_state)
+        views.append(_Untagged(view, _asked(row, live[row.id], seen)))
+    return views
+
+
+def _view(
+    stands: "_Standing",
+    last: actions.NewestOperation | None,
+    shown: Sequence[MemberRow],
+    totals: list[schemas.MemberCount],
+) -> schemas.InstanceView:
+    row, live, seen = stands.instance, stands.live, Members(stands, Staying.of(shown))
+    return schemas.InstanceView.model_validate(
+        vars(row)
+        | {
+            "org_id": row.tenant_id,
+            "health": {"status": row.health_status, "sentence": row.health_sentence},
+            "conditions": [*row.conditions, *_stuck_condition(row, live)],
+            "requested": row.requested or {},
+            "members": [seen.view(one) for one in shown],
+            "members_total": sum(one.count for one in totals),
+            "member_counts": totals,
+            "current_operation_id": live[0].id if live else None,
+            "available_actions": _instance_actions(stands, last),
+        }
+    )
+
+
+def _asked(row: InstanceRow, live: actions.Live, first: States) -> list[object]:
+    """Return the fields for the first half of the ETag: those changed by requests and operations, not by
+    observations."""
+    parts = [list(one) for one in first]
     return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
 
-def _members(tx: Connection, row: Row[Any], most: int | None, only: list[str] | None) -> list[Row[Any]]:
-    if most == 0:
-        return []
-    query = members_query(row.id, removed=row.state == "deleted").order_by(members.c.id)
-    if only is not None:
-        query = query.where(members.c.id.in_(only))
-    return list(tx.execute(query.limit(most) if most else query))
-
-
-def _first(tx: Connection, row: Row[Any]) -> list[Row[Any]]:
-    m = members.c
-    return list(tx.execute(_those_of(row, m.id, m.state).order_by(m.id).limit(MOST_MEMBERS)))
-
-
-def _counts(tx: Connection, row: Row[Any]) -> list[schemas.MemberCount]:
-    m = members.c
-    found = _those_of(row, m.component_key, m.state, func.count().label("count")).group_by(m.component_key, m.state)
-    return [schemas.MemberCount.model_validate(one) for one in tx.execute(found.order_by(m.component_key, m.state))]
-
-
-def _counted(shown: list[Row[Any]]) -> list[schemas.MemberCount]:
-    found = Counter((one.component_key, one.state) for one in shown)
+def _counted(shown: Sequence[MemberRow]) -> list[schemas.MemberCount]:
+    found = counts((one.component_key, one.state) for one in shown)
     return [schemas.MemberCount(component_key=key, state=at, count=n) for (key, at), n in sorted(found.items())]
 
 
-def _those_of(row: Row[Any], *columns: Any) -> Any:
-    """Members that are there; of an instance that is gone, those it had."""
-    gone = members.c.state == "removed" if row.state == "deleted" else members.c.state != "removed"
-    return select(*columns).where(members.c.instance_id == row.id, gone)
+def member_view(tx: Connection, instance: InstanceRow, row: MemberRow) -> schemas.MemberView:
+    return _members(tx, instance).view(row)
 
 
-def member_views(tx: Connection, instance: Row[Any]) -> Callable[[Row[Any]], schemas.MemberView]:
-    """For a page of members: what they have in common is looked up once."""
-    manifest, live = manifest_of(tx, instance), live_operations(tx, instance.id)
-    return Members(instance, manifest, live, staying_in(tx, instance.id)).view
+def member_facts(tx: Connection, instance: InstanceRow, rows: Sequence[MemberRow], *, all_of_them: bool) -> list[Json]:
+    """Build the fields of `MemberView` for a list, with the actions already encoded. `all_of_them`: the instance has
+    no other members."""
+    members = _members(tx, instance, rows if all_of_them else None)
+    return [members.facts(row) for row in rows]
 
 
-@dataclass
-class Members:
-    """Members of one instance in one state can do the same, as long as no operation of their own is under way."""
+def _members(tx: Connection, instance: InstanceRow, every: Sequence[MemberRow] | None = None) -> "Members":
+    staying = staying_in(tx, instance.id) if every is None else Staying.of(every)
+    return Members(_Standing.of(tx, instance, live_operations(tx, instance.id)), staying)
 
-    instance: Row[Any]
-    manifest: actions.Manifest
+
+# What can be done, by the facts that decide it (`actions.InstanceFacts`, `actions.MemberFacts`), in one store.
+_Fact: TypeAlias = str | int | bool | None
+_Known: TypeAlias = "dict[tuple[_Fact, ...], Possible]"
+_KNOWN: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
+MOST_KNOWN = 10_000
+_MEMBER_FIELDS = tuple(schemas.MemberView.model_fields)
+_IN_ORDER: Callable[[Mapping[str, object]], Sequence[JsonValue]] = itemgetter(*_MEMBER_FIELDS)  # pyright: ignore[reportUnknownVariableType] # of names known only here
+
+
+@dataclass(frozen=True)
+class Possible:
+    """The actions of an instance or a member, and the same as JSON."""
+
+    views: list[schemas.ActionView]
+
+    @cached_property
+    def encoded(self) -> msgspec.Raw:
+        return msgspec.Raw(to_json(self.views))
+
+
+def _known(tx: Connection) -> _Known:
+    known = _KNOWN.setdefault(tx.engine, {})
+    if len(known) > MOST_KNOWN:
+        known.clear()
+    return known
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Builds member views, and computes actions once for all members in the same state that have no operation."""
+
+    instance: InstanceRow
+    manifest: Manifest
     live: actions.Live
+    known: _Known
+    facts: tuple[_Fact, ...]
+
+    @classmethod
+    def of(cls, tx: Connection, row: InstanceRow, live: actions.Live) -> "_Standing":
+        deployed = row.observed_generation > 0
+        facts = (row.app_slug, row.version, row.topology, row.state, row.previous_version, deployed)
+        return cls(row, manifest_of(tx, row), live, _known(tx), facts)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Members with the same facts have the same actions, as long as no operation is under way."""
+
+    stands: _Standing
     staying: Staying
-    _alike: dict[tuple[str | bool | None, ...], list[schemas.ActionView]] = field(default_factory=dict)
 
-    def view(self, row: Row[Any]) -> schemas.MemberView:
-        own = next((one.id for one in self.live if row.id in (one.member_id, one.old_member_id)), None)
-        facts = {"current_operation_id": own, "available_actions": self._actions(row, own)}
-        own_facts = dict(zip(_MEMBER_FIELDS, _FIELDS_OF(row), strict=True))
-        return schemas.MemberView.model_construct(**own_facts, **facts)  # from our own columns: nothing to check
+    def view(self, row: MemberRow) -> schemas.MemberView:
+        own = {"current_operation_id": self._own(row), "available_actions": self._actions(row).views}
+        return view_of(schemas.MemberView, vars(row) | own)
 
-    def _actions(self, row: Row[Any], own: str | None) -> list[schemas.ActionView]:
-        last = (row.last_target_kind, row.last_kind, row.last_status, bool((row.last_params or {}).get("host_is_gone")))
-        alike = (row.state, row.component_key, self.staying.machines[row.allocation_id] > 1, *last)
-        if own is not None:
-            return self._asked(row)
-        if alike not in self._alike:
-            self._alike[alike] = self._asked(row)
-        return self._alike[alike]
+    def facts(self, row: MemberRow) -> Json:
+        own = {"current_operation_id": self._own(row), "available_actions": self._actions(row).encoded}
+        return dict(zip(_MEMBER_FIELDS, _IN_ORDER(vars(row) | own), strict=True))
 
-    def _asked(self, row: Row[Any]) -> list[schemas.ActionView]:
-        where = (row, self.instance, self.manifest, self.live, self.staying)
+    def _own(self, row: MemberRow) -> str | None:
+        """Return the live operation of the member."""
+        return next((one.id for one in self.stands.live if row.id in (one.member_id, one.old_member_id)), None)
+
+    def _actions(self, row: MemberRow) -> Possible:
+        if self.stands.live:
+            return Possible(self._asked(row))
+        shared_on = row.node_name if self.staying.machines[row.allocation_id] > 1 else None
+        gone = bool((row.last_params or {}).get("host_is_gone"))
+        last = (row.last_target_kind, row.last_kind, row.last_status, gone)
+        key, count = row.component_key, self.staying.components[row.component_key]
+        alike = (*self.stands.facts, row.state, key, count, shared_on, *last)
+        known = self.stands.known
+        if alike not in known:
+            known[alike] = Possible(self._asked(row))
+        return known[alike]
+
+    def _asked(self, row: MemberRow) -> list[schemas.ActionView]:
+        stands = self.stands
+        where = (row, stands.instance, stands.manifest, stands.live, self.staying)
         possible = {KINDS[kind].key: actions.of_member(kind, *where) for kind in _OF_MEMBER}
-        possible["retry"] = actions.retry_of_member(row, self.instance, self.live)
-        possible["tombstone"] = actions.tombstone(row, self.instance, self.live)
+        possible["retry"] = actions.retry_of_member(row, stands.instance, stands.live)
+        possible["tombstone"] = actions.tombstone(row, stands.instance, stands.live)
         return action_views(possible.items())
 
 
-def _stuck_condition(row: Row[Any], live: actions.Live) -> list[dict[str, Any]]:
-    """Worked out from the operations under way; absent while all of them move."""
+def _stuck_condition(row: InstanceRow, live: actions.Live) -> list[schemas.ConditionView]:
+    """Return the `Stuck` condition if an operation under way is stuck."""
     for one in live:
         if one.stuck_reason is not None:
             return [
-                {
-                    "type": "Stuck",
-                    "status": "True",
-                    "reason": one.stuck_reason,
-                    "message": f"The {one.kind} {one.id} stands still. {STUCK[one.stuck_reason]}",
-                    "observed_generation": row.generation,
-                    "last_transition_at": one.stuck_since,
-                }
+                schemas.ConditionView(
+                    type="Stuck",
+                    status="True",
+                    reason=one.stuck_reason,
+                    message=f"The {one.kind} {one.id} stands still. {STUCK[one.stuck_reason]}",
+                    observed_generation=row.generation,
+                    last_transition_at=rfc3339(one.stuck_since or one.created_at) or "",
+                )
             ]
     return []
 
 
-def _instance_actions(
-    tx: Connection, row: Row[Any], manifest: actions.Manifest, live: actions.Live
-) -> list[schemas.ActionView]:
-    last = last_operation(tx, row)
+def _instance_actions(stands: _Standing, last: actions.NewestOperation | None) -> list[schemas.ActionView]:
+    """`last`: the newest operation of the instance. Its id and status decide about a retry."""
+    if stands.live:
+        return _asked_of_instance(stands, last)
+    alike = (*stands.facts, stands.instance.last_operation_id, last.status if last else None)
+    if alike not in stands.known:
+        stands.known[alike] = Possible(_asked_of_instance(stands, last))
+    return stands.known[alike].views
+
+
+def _asked_of_instance(stands: _Standing, last: actions.NewestOperation | None) -> list[schemas.ActionView]:
+    row, manifest, live = stands.instance, stands.manifest, stands.live
     possible = {KINDS[k].key or k: actions.of_instance(k, row, manifest, live, last) for k in _OF_INSTANCE}
     for component in rules_of(manifest, row.topology):
         possible[f"add_{component}"] = actions.adding(component, row, manifest, live)
     possible["retry"] = NotRetryable("It has no operation that could be retried.")
     if last is not None:
-        possible["retry"] = actions.retry(last, row, None, live)
+        possible["retry"] = actions.retry_of_instance(last, row, live)
     return action_views(possible.items())
 
 
 def accepted_view(tx: Connection, operation: OperationRow) -> schemas.AcceptedView:
-    instance = tx.execute(select(instances).where(instances.c.id == work_of(operation).instance_id)).one()
-    view = instance_view(tx, instance, most=IN_ANSWERS)
-    return schemas.AcceptedView(instance=view, operation=_shown_operation(tx, operation))
+    view = instance_view(tx, known_instance(tx, work_of(operation).instance_id), most=IN_ANSWERS)
+    return schemas.AcceptedView(instance=view, operation=shown_operations(tx, [operation])[0])
 
 
 def batch_view(tx: Connection, batch_id: str, queued: Sequence[Work]) -> schemas.BatchView:
-    instance = tx.execute(select(instances).where(instances.c.id == queued[0].instance_id)).one()
+    instance = known_instance(tx, queued[0].instance_id)
     return schemas.BatchView(
         batch_id=batch_id,
         instance=instance_view(tx, instance, only=[one.target_id for one in queued]),
-        operations=[_shown_operation(tx, one) for one in queued],
+        operations=shown_operations(tx, queued),
     )
 
 
-def _shown_operation(tx: Connection, operation: OperationRow) -> schemas.OperationView:
-    return schemas.OperationView.model_validate(operation_view(tx, operation))
+def shown_operations(tx: Connection, operations: Sequence[OperationRow]) -> list[schemas.OperationView]:
+    return [schemas.OperationView.model_validate(view) for view in operation_views(tx, operations)]

@@ -1,1 +1,1 @@
-"""Boring helpers without product words: ids, clock, transactions, paging, lifecycles, wake-ups."""
+"""Generic helpers without product terms: ids, clock, transactions, paging, lifecycles, wake-ups."""

@@ -1,8 +1,10 @@
-"""Time as integer milliseconds inside, RFC 3339 outside. Tests move the clock instead of waiting."""
+"""Time: integer milliseconds inside the core, RFC 3339 on the wire. Tests move the clock instead of waiting."""
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 Clock = Callable[[], int]
 
@@ -11,8 +13,21 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
+@lru_cache(10_000)
 def rfc3339(milliseconds: int | None) -> str | None:
     if milliseconds is None:
         return None
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Durations that an operator of the platform can configure; read by `settings.py`, part of every request
+    context."""
+
+    lease_s: int = 30  # how long a controller holds an operation without a heartbeat
+    node_key_s: int = 24 * 3600  # lifetime of a node's key; renewed after two thirds
+
+
+DEFAULTS = Durations()

@@ -1,12 +1,22 @@
-"""Correlation and trace ids: accepted if well formed, otherwise generated; on every log line, row and answer."""
+"""Correlation and trace ids of a request: taken from its headers if well formed, otherwise generated. Log lines,
+rows and answers carry them."""
 
 import re
 import secrets
+from collections.abc import MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import TypedDict
 
 _CORRELATION = re.compile(r"^[A-Za-z0-9._:-]{8,128}$")
 _TRACEPARENT = re.compile(r"^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$")
+
+
+class Ids(TypedDict):
+    """Correlation and trace id as keyword arguments for the functions that store them."""
+
+    correlation_id: str
+    trace_id: str
 
 
 @dataclass(frozen=True)
@@ -25,3 +35,11 @@ def correlate(header: str | None, traceparent: str | None) -> Correlation:
     trace_id, parent_id = real.groups() if real else (secrets.token_hex(16), None)
     good = header is not None and _CORRELATION.match(header)
     return Correlation(header if good and header else f"cor-{secrets.token_hex(12)}", trace_id, parent_id)
+
+
+def correlated(_logger: object, _level: str, line: MutableMapping[str, object]) -> MutableMapping[str, object]:
+    """Add the ids of the current request to a log line (a processor of structlog)."""
+    ids = current.get()
+    if ids is not None:
+        line["correlation_id"], line["trace_id"] = ids.correlation_id, ids.trace_id
+    return line

@@ -13,11 +13,13 @@ import hashlib
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
+import psycopg
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -38,6 +40,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from .ids import Issuer, drop_number, issued_by
 from .numbers import take_number
+from .prepared import direct
 from .problems import Invalid, Unavailable
 
 metadata = MetaData(
@@ -51,6 +54,7 @@ metadata = MetaData(
 )
 
 T = TypeVar("T")
+Insert: TypeAlias = postgresql.Insert | sqlite.Insert  # both have ON CONFLICT
 WRITERS, READERS = 8, 4  # threads and connections of one core on PostgreSQL
 ATTEMPTS = 6
 AT_ONCE = 500  # rows that one transaction of a background duty changes or deletes
@@ -65,8 +69,9 @@ class Database:
         keep_private(self.url)
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, thread_name_prefix="db-write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="db-read")  # starts none on SQLite
-        self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _postgresql(self.url)
-        self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self._write_engine)
+        self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _writing(self.url)
+        self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self.url)
+        self._kept = _KeptReader(self._read_engine) if self.is_sqlite else None
         self.on_write: Callable[[float], object] = _ignore  # called with the seconds a transaction took
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
@@ -75,7 +80,7 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
-        """One transaction: committed when fn returns, rolled back when it raises."""
+        """Run `fn` in one transaction: committed when it returns, rolled back when it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, self.write_now, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
@@ -89,8 +94,14 @@ class Database:
             self.on_write(time.perf_counter() - started)
 
     def _read_once(self, fn: Callable[[Connection], T]) -> T:
+        kept = self._kept.take() if self._kept else None
+        if self._kept and kept:
+            return self._kept.read(kept, fn)
         with self._read_engine.connect() as connection:
-            return fn(connection)
+            try:
+                return fn(connection)
+            finally:
+                _end_read(connection)
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
         with self._write_engine.connect() as connection:
@@ -125,18 +136,67 @@ class Database:
     def close(self) -> None:
         self._writers.shutdown(wait=True)
         self._readers.shutdown(wait=True)
+        if self._kept:
+            self._kept.close()
         self._read_engine.dispose()
         self._write_engine.dispose()
 
 
+class _KeptReader:
+    """One connection for reads of a SQLite database, kept open for the thread that reads first: the event loop's.
+
+    A connection from the pool and a transaction of SQLAlchemy cost several times as much as the statements of a small
+    read. Another thread, and a read inside a read, get a connection from the pool.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._connection: Connection | None = None
+        self._thread: int | None = None
+        self._busy = False
+
+    def take(self) -> Connection | None:
+        if self._busy or (self._thread is not None and self._thread != threading.get_ident()):
+            return None
+        if self._connection is None:
+            self._thread, self._connection = threading.get_ident(), self._engine.connect()
+        self._busy = True
+        return self._connection
+
+    def read(self, connection: Connection, fn: Callable[[Connection], T]) -> T:
+        driver, known = _sqlite_driver(connection), direct(connection)
+        known.hear(connection)  # a tool may have begun to listen to statements
+        driver.execute("BEGIN")
+        known.open = True
+        try:
+            return fn(connection)
+        finally:
+            known.open = self._busy = False
+            if connection.in_transaction():  # a statement was sent through SQLAlchemy, which joined the transaction
+                connection.rollback()
+            elif driver.in_transaction:
+                driver.rollback()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _sqlite_driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
 def full_url(url: str) -> str:
-    """Map `postgresql://…` and `postgres://…` to the driver that we ship."""
+    """Complete a `postgresql://…` or `postgres://…` URL with the driver that the core ships."""
     scheme, separator, rest = url.partition("://")
     return f"postgresql+psycopg://{rest}" if separator and scheme in ("postgresql", "postgres") else url
 
 
 def keep_private(url: str) -> None:
-    """Make the files of a SQLite database readable by this user only, also in a folder that others can read.
+    """Make the files of a SQLite database accessible to this user only, even in a folder that others can read.
 
     SQLite copies the file mode to the write-ahead log, so the file is created with the right mode before it is opened.
     """
@@ -150,37 +210,38 @@ def keep_private(url: str) -> None:
 
 
 def hold_name(tx: Connection, name: str) -> None:
-    """An advisory lock until the transaction ends. SQLite has only one writer anyway."""
+    """Take the advisory lock with this name until the transaction ends. SQLite needs none: it has one writer."""
     if tx.dialect.name == "postgresql":
         tx.execute(select(func.pg_advisory_xact_lock(_number(name))))
 
 
 def try_name(tx: Connection, name: str) -> bool:
-    """As `hold_name`, but returns False instead of waiting."""
+    """Try to take the advisory lock with this name; return False instead of waiting."""
     if tx.dialect.name != "postgresql":
         return True
     return bool(tx.execute(select(func.pg_try_advisory_xact_lock(_number(name)))).scalar())
 
 
-def insert_into(tx: Connection, table: Any) -> Any:
-    """An insert with ON CONFLICT in this database's dialect."""
+def insert_into(tx: Connection, table: Table) -> Insert:
+    """Return an INSERT in this database's dialect that supports ON CONFLICT."""
     return insert_of(tx.dialect.name, table)
 
 
-def insert_new(tx: Connection, table: Any, **values: Any) -> bool:
-    """False: a key of the table conflicted, and nothing was written. (PostgreSQL's driver counts no inserted rows.)"""
+def insert_new(tx: Connection, table: Table, **values: object) -> bool:
+    """Insert a row and return whether it was new; on a conflict with an existing key nothing is written."""
     new = insert_into(tx, table).values(**values).on_conflict_do_nothing().returning(*table.primary_key)
     return tx.execute(new).first() is not None
 
 
 def delete_some(tx: Connection, table: Table, old: ColumnElement[bool]) -> int:
-    """Delete at most `AT_ONCE` of the rows, so that no cleanup holds locks for long; returns how many were deleted."""
+    """Delete at most `AT_ONCE` of the rows, so that a cleanup does not hold locks for long; return how many were
+    deleted."""
     key = tuple_(*table.primary_key)
     some = select(*table.primary_key).where(old).limit(AT_ONCE)
     return tx.execute(delete(table).where(key.in_(some))).rowcount
 
 
-def insert_of(dialect: str, table: Any) -> Any:
+def insert_of(dialect: str, table: Table) -> Insert:
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
 
@@ -193,7 +254,8 @@ def _number(name: str) -> int:
 
 
 def _worth_repeating(error: DBAPIError | PoolTimeout) -> bool:
-    """Rolled back for certain: a deadlock victim, or a connection lost before the commit was sent."""
+    """Whether the transaction was certainly rolled back: a deadlock victim, or a connection lost before the commit
+    was sent."""
     if isinstance(error, PoolTimeout):
         return False
     return error.connection_invalidated or sqlstate(error) in (SERIALIZATION, DEADLOCK)
@@ -207,29 +269,47 @@ def _problem(error: DBAPIError | PoolTimeout) -> Exception:
     return error
 
 
-def _postgresql(url: str) -> Engine:
+def _postgresql(url: str, connections: int, isolation_level: str) -> Engine:
     arguments = {"options": SESSION, "application_name": "gpuaas-core", "connect_timeout": 5}
     return create_engine(
         url,
-        pool_size=READERS + WRITERS,
+        pool_size=connections,
         max_overflow=0,
         pool_timeout=10,
-        isolation_level="READ COMMITTED",
+        isolation_level=isolation_level,
         connect_args=arguments,
     )
 
 
-def _reading(engine: Engine) -> Engine:
-    """The same connections; every read sees one snapshot, and cannot lock or change anything."""
-    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+def _writing(url: str) -> Engine:
+    return _postgresql(url, WRITERS, "READ COMMITTED")
+
+
+def _reading(url: str) -> Engine:
+    """Return the engine for reads: every transaction sees one snapshot and can neither lock nor change rows."""
+    engine = _postgresql(url, READERS, "REPEATABLE READ")
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: psycopg.Connection[object], _record: object) -> None:
+        connection.read_only = True
+
+    return engine
+
+
+def _end_read(connection: Connection) -> None:
+    """Commit, although nothing was written: after a rollback the driver drops its prepared statements, and PostgreSQL
+    would parse and plan every statement of every read again."""
+    if not connection.invalidated:
+        connection.commit()
 
 
 def _ignore(_seconds: float) -> None:
     pass
 
 
-def _use_wal(connection: Any) -> None:
-    """Switching to WAL needs an exclusive lock without busy timeout, so retry: two cores may start at once."""
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch SQLite to WAL. Retry, because the switch needs an exclusive lock and two core processes may start at
+    once."""
     for _ in range(300):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
@@ -243,7 +323,7 @@ def _sqlite(url: str, *, begin: str) -> Engine:
     engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 15})
 
     @event.listens_for(engine, "connect")
-    def configure(connection: Any, _record: Any) -> None:
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # the driver must not send BEGIN implicitly
         for pragma in ("busy_timeout=15000", "synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
@@ -251,7 +331,9 @@ def _sqlite(url: str, *, begin: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
+        driver = _sqlite_driver(connection)
+        if not driver.in_transaction:  # `_KeptReader` begins before SQLAlchemy does
+            driver.execute(begin)  # through SQLAlchemy it would cost 80 µs
 
     @event.listens_for(engine, "rollback_savepoint")
     def renumber(_connection: Connection, _name: str, _context: None) -> None:

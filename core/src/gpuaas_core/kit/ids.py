@@ -2,21 +2,22 @@
 
 An id is a prefix, `_` and 26 characters (Crockford base32) for 128 bits:
 
-64 bits  number of the write transaction, from a sequence of the store (numbers.py) 16 bits  count inside that
-transaction 48 bits  random
+    64 bits  number of the write transaction, from a sequence of the database (numbers.py)
+    16 bits  count inside that transaction
+    48 bits  random
 
 Guaranteed: ids of one kind sort by creation. Inside a transaction that is the order of the calls. Between transactions
-it holds if one committed before the other began, also in two core processes and with a clock that stands or steps
-back. Transactions that overlap have some order, the same for every reader.
+it holds if one committed before the other began, also in two core processes and with a clock that stands or steps back.
+Transactions that overlap have some order, the same for every reader.
 
-Not guaranteed: an id is not secret (its first half can be guessed), has no timestamp, and leaves gaps. Permission to
-use resource never rests on knowing its id; tokens take their secret bits from `secrets`.
+Not guaranteed: an id is not secret (its first half can be guessed), has no timestamp, and leaves gaps. Knowing the id
+of a resource gives no permission to use it; tokens take their secret bits from `secrets`.
 """
 
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -26,19 +27,22 @@ COUNT_BITS, RANDOM_BITS = 16, 48
 
 
 def new_id(prefix: str) -> str:
-    """Inside `Database.write` ordered by the database's sequence; elsewhere by this process only."""
+    """Create an id with this prefix. Inside `Database.write` ids sort across processes, elsewhere only within this
+    process."""
     issuer = _issuer.get()
     place = issuer.next() if issuer else _unnumbered()
     return f"{prefix}_{_base32(place << RANDOM_BITS | secrets.randbits(RANDOM_BITS))}"
 
 
 def first_number(now_ms: int) -> int:
-    """The first number: above every id until now, unless a database took more than 65,536 numbers a millisecond."""
+    """Return a first number above all existing ids, provided that there were at most 65,536 transactions a
+    millisecond."""
     return (now_ms + 1) << COUNT_BITS
 
 
 class Issuer:
-    """The ids of one write transaction. Its number is taken from the database with the first id."""
+    """Numbers the ids of one write transaction; reads the transaction's number from the database when the first id
+    is created."""
 
     def __init__(self, take_number: Callable[[], int]) -> None:
         self._take_number = take_number
@@ -59,7 +63,7 @@ _issuer: ContextVar[Issuer | None] = ContextVar("issuer", default=None)
 
 
 @contextmanager
-def issued_by(issuer: Issuer) -> Iterator[None]:
+def issued_by(issuer: Issuer) -> Generator[None]:
     token = _issuer.set(issuer)
     try:
         yield
@@ -68,13 +72,13 @@ def issued_by(issuer: Issuer) -> Iterator[None]:
 
 
 def drop_number() -> None:
-    """The next id of the current write transaction takes a new number."""
+    """Make the next id of the current write transaction read a new transaction number from the database."""
     if issuer := _issuer.get():
         issuer.drop()
 
 
 class _ProcessOrder:
-    """Places by this process's clock, each above the previous."""
+    """Rising numbers from this process's clock, for ids that are created outside a write transaction."""
 
     def __init__(self) -> None:
         self._lock, self._last = threading.Lock(), 0
@@ -89,7 +93,7 @@ _unnumbered = _ProcessOrder()
 
 
 def _base32(value: int) -> str:
-    letters = []
+    letters: list[str] = []
     for _ in range(26):
         letters.append(_ALPHABET[value & 31])
         value >>= 5

@@ -1,17 +1,22 @@
-"""JSON Schema with ECMA-262 patterns, as its specification requires.
+"""JSON Schema validation with ECMA-262 patterns, as its specification requires.
 
-Python's `re` differs in ways that accept values which a browser rejects: `$` also matches before a final newline,
-`\\d` and `\\w` match digits and letters of every script, `.` matches a carriage return. So a schema is translated
-before Python's validator uses it, wherever the core validates against a schema of a manifest or of a task kind.
+Python's `re` differs in ways that accept values which a browser rejects: `$` also matches before a final newline, `\\d`
+and `\\w` match digits and letters of every script, `.` matches a carriage return. So a schema is translated before
+Python's validator uses it, wherever the core validates against a schema of a manifest or of a task kind.
 """
 
 import copy
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeAlias
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
+from referencing import Registry
 
+from .json_types import Json, JsonValue, is_array, is_object
+
+References: TypeAlias = Registry[Any]  # of schemas: the library gives its documents no type
 _LINE_ENDS = r"\n\r\u2028\u2029"
 _SPACES = r"\t\n\v\f\r \u00a0\ufeff\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _ALONE = {"s": f"[{_SPACES}]", "S": f"[^{_SPACES}]"}
@@ -22,15 +27,22 @@ _TOKEN = re.compile(r"\\k<(?P<again>\w+)>|\(\?<(?P<group>[A-Za-z_]\w*)>|\\(?P<es
 
 
 class PatternInvalid(ValueError):
-    """The pattern cannot be compiled; `str()` says why."""
+    """The pattern cannot be compiled; the exception's text is the reason."""
 
 
-def validator(schema: dict[str, Any], **more: Any) -> Draft202012Validator:
-    return Draft202012Validator(translated(schema), **more)
+class Validator(Protocol):
+    def iter_errors(self, instance: JsonValue) -> Iterable[ValidationError]: ...
+
+
+def validator(schema: Json, registry: References | None = None) -> Validator:
+    """Build a validator for the schema. `registry`: resolve references only there."""
+    if registry is None:
+        return Draft202012Validator(translated(schema))
+    return Draft202012Validator(translated(schema), registry=registry)
 
 
 def message(error: ValidationError) -> str:
-    """The validator's message, with the pattern as its author wrote it."""
+    """Return the validator's error message, with the original pattern instead of the translated one."""
     rules: dict[str, Any] = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "pattern" and _WRITTEN in rules:
         return f"{error.instance!r} does not match {rules[_WRITTEN]!r}"
@@ -39,30 +51,34 @@ def message(error: ValidationError) -> str:
     return error.message
 
 
-def translated(schema: Any) -> Any:
-    """The same schema with patterns translated from ECMA-262 to Python. A reference still finds its target,
-    unless its path contains a pattern that was changed."""
-    if isinstance(schema, list):
-        return [translated(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    result: dict[str, Any] = {}
+def translated(schema: Json) -> dict[str, JsonValue]:
+    """Copy the schema with its patterns translated from ECMA-262 to Python.
+
+    References keep working, except those whose path contains a translated pattern.
+    """
+    result: dict[str, JsonValue] = {}
     for keyword, value in schema.items():
         if keyword == "pattern" and isinstance(value, str):
             result[keyword], result[_WRITTEN] = to_python(value), value
-        elif keyword == "patternProperties" and isinstance(value, dict):
-            result[keyword] = {to_python(pattern): translated(inside) for pattern, inside in value.items()}
+        elif keyword == "patternProperties" and is_object(value):
+            result[keyword] = {to_python(pattern): _translated(inside) for pattern, inside in value.items()}
             result[_ALL_WRITTEN] = [*value]
-        elif keyword in _NAMES and isinstance(value, dict):
-            result[keyword] = {name: translated(inside) for name, inside in value.items()}
+        elif keyword in _NAMES and is_object(value):
+            result[keyword] = {name: _translated(inside) for name, inside in value.items()}
         else:
-            result[keyword] = copy.deepcopy(value) if keyword in _VALUES else translated(value)
+            result[keyword] = copy.deepcopy(value) if keyword in _VALUES else _translated(value)
     return result
 
 
-def pattern_errors(schema: Any) -> list[str]:
+def _translated(value: JsonValue) -> JsonValue:
+    if is_array(value):
+        return [_translated(item) for item in value]
+    return translated(value) if is_object(value) else value
+
+
+def pattern_errors(schema: Json) -> list[str]:
     """One sentence for each pattern of the schema that cannot be compiled."""
-    result = []
+    result: list[str] = []
     for pattern in sorted(set(_patterns(schema))):
         try:
             to_python(pattern)
@@ -72,7 +88,7 @@ def pattern_errors(schema: Any) -> list[str]:
 
 
 def to_python(pattern: str) -> str:
-    """The expression of Python's `re` that matches what ECMA-262 says this pattern matches."""
+    """Translate an ECMA-262 pattern into an equivalent expression for Python's `re`."""
     written = f"(?a:{''.join(_pieces(pattern))})"
     try:
         re.compile(written)
@@ -109,24 +125,25 @@ def _outside(token: re.Match[str]) -> str:
 
 
 def _in_class(token: re.Match[str]) -> str:
-    """`\\S` stays ASCII here: Python cannot subtract a set within a class."""
+    """Translate an escape inside a character class. `\\S` stays ASCII there: Python cannot subtract a set within a
+    class."""
     if token["escape"] == "s":
         return _SPACES
     return r"\[" if token[0] == "[" else token[0]
 
 
-def _patterns(schema: Any) -> list[str]:
-    if isinstance(schema, list):
+def _patterns(schema: JsonValue) -> list[str]:
+    if is_array(schema):
         return [pattern for item in schema for pattern in _patterns(item)]
-    if not isinstance(schema, dict):
+    if not is_object(schema):
         return []
     result: list[str] = []
     for keyword, value in schema.items():
         if keyword == "pattern" and isinstance(value, str):
             result.append(value)
-        elif keyword == "patternProperties" and isinstance(value, dict):
+        elif keyword == "patternProperties" and is_object(value):
             result += [*value, *_patterns([*value.values()])]
-        elif keyword in _NAMES and isinstance(value, dict):
+        elif keyword in _NAMES and is_object(value):
             result += _patterns([*value.values()])
         elif keyword not in _VALUES:
             result += _patterns(value)

@@ -1,7 +1,7 @@
-"""A lifecycle as a table: state, action, next state. The table is the only place that knows the transitions.
+"""A lifecycle as a table: state, action, next state. All transitions are defined in that table.
 
-From it come the check, the text of the 409, the actions shown to readers, the diagrams in `docs/reference/`,
-and a test for every state and action.
+The check, the text of the 409, the actions shown to clients, the diagrams in `docs/reference/` and a test for every
+state and action are derived from it.
 """
 
 from collections.abc import Collection
@@ -16,9 +16,7 @@ class WrongMoment(Problem):
 
 class Lifecycle:
     def __init__(self, noun: str, moves: dict[str, dict[str, str]], asked: Collection[str] | None = None) -> None:
-        """`asked`: actions that people can request, where other transitions happen by themselves; errors offer only
-        those.
-        """
+        """Define the transitions. `asked`: the actions that people can request; error messages offer only those."""
         self.noun = noun
         self.moves = moves
         self.asked = asked

@@ -1,11 +1,11 @@
-"""The background loop: run the work, log a failure, sleep, repeat, until the core stops.
+"""The background loop: runs its work, logs a failure, sleeps and repeats until the core stops.
 
-Loops are level-triggered: they read rows and do not ask what woke them, so a round that failed costs one interval.
+Loops are level-triggered: each round reads the rows that need work, so a failed round is made up for by the next one.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import structlog
 
@@ -13,7 +13,7 @@ log = structlog.get_logger("gpuaas.loop")
 
 
 @contextlib.asynccontextmanager
-async def every(seconds: float, work: Callable[[], Awaitable[object]], *, name: str) -> AsyncIterator[None]:
+async def every(seconds: float, work: Callable[[], Awaitable[object]], *, name: str) -> AsyncGenerator[None]:
     """Run `work` every `seconds` while the context is open. The first round starts after one interval."""
     task = asyncio.create_task(_run(seconds, work, name), name=name)
     try:

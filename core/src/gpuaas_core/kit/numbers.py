@@ -1,7 +1,7 @@
-"""Numbers of write transactions: what ids sort by. One sequence per store, shared by all its processes.
+"""Numbers of write transactions, by which ids sort: one sequence per database, shared by all core processes.
 
 PostgreSQL uses a sequence, which no writer waits for. SQLite has one writer at a time anyway: there the number is a row
-of `store_facts`. A number taken by a rolled back transaction is lost on PostgreSQL and reused on SQLite.
+of `store_facts`. The number of a rolled back transaction is lost on PostgreSQL and reused on SQLite.
 """
 
 from sqlalchemy import Connection, text
@@ -29,10 +29,11 @@ def take_number(tx: Connection) -> int:
 
 
 def read_number(tx: Connection) -> int:
-    """The last number taken, or a later one."""
+    """Return a number that is at least the last one used."""
     return int(tx.exec_driver_sql(_READ[tx.dialect.name]).scalar_one())
 
 
 def raise_number(tx: Connection, least: int) -> None:
-    """Every number taken from now on is above `least` and all earlier ones. Only while no core serves the database."""
+    """Raise the sequence so that all later numbers are larger than `least`. Only while no core process uses the
+    database."""
     tx.execute(_RAISE[tx.dialect.name], {"least": least})

@@ -5,13 +5,15 @@ page that was read already: lists carry the event sequence they were read at, an
 One more row than the limit is read, to know whether there is a next page.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar, overload
 
-from sqlalchemy import Connection, Row, Select
+from sqlalchemy import Column, Connection
 
 from .problems import Problem
+from .rows import Dataclass, Query, RawRow, Statement
 from .wire import decode_cursor, encode_cursor
+
+R = TypeVar("R", bound=Dataclass)
 
 
 class BadCursor(Problem):
@@ -19,19 +21,52 @@ class BadCursor(Problem):
     way_out = "Start again without `cursor`."
 
 
+@overload
 def page_of(
-    tx: Connection, query: Select[Any], id_column: Any, *, limit: int, cursor: str | None, newest_first: bool = False
-) -> tuple[Sequence[Row[Any]], str | None]:
+    tx: Connection,
+    query: Query[R],
+    id_column: Column[str],
+    *,
+    limit: int,
+    cursor: str | None,
+    newest_first: bool = False,
+) -> tuple[list[R], str | None]: ...
+
+
+@overload
+def page_of(
+    tx: Connection,
+    query: Statement,
+    id_column: Column[str],
+    *,
+    limit: int,
+    cursor: str | None,
+    newest_first: bool = False,
+) -> tuple[list[RawRow], str | None]: ...
+
+
+def page_of(
+    tx: Connection,
+    query: Query[R] | Statement,
+    id_column: Column[str],
+    *,
+    limit: int,
+    cursor: str | None,
+    newest_first: bool = False,
+) -> tuple[list[R] | list[RawRow], str | None]:
+    """Read one page and the cursor of the next one. The query must select the id column."""
     kind = id_column.table.name
-    if cursor:
-        after = _decode(cursor, kind)
-        query = query.where(id_column < after if newest_first else id_column > after)
-    order = id_column.desc() if newest_first else id_column
-    rows = tx.execute(query.order_by(order).limit(limit + 1)).all()
+    after = _decode(cursor, kind) if cursor else None
+    if isinstance(query, Query):
+        rows = query.page(id_column, limit + 1, after, newest_first=newest_first).all(tx)
+    else:
+        if after is not None:
+            query = query.where(id_column < after if newest_first else id_column > after)
+        query = query.order_by(id_column.desc() if newest_first else id_column).limit(limit + 1)
+        rows = list(tx.execute(query))
     if len(rows) <= limit:
         return rows, None
-    last = rows[limit - 1]._mapping[id_column]
-    return rows[:limit], _encode(kind, str(last))
+    return rows[:limit], _encode(kind, str(getattr(rows[limit - 1], id_column.key)))
 
 
 def _encode(kind: str, last: str) -> str:
@@ -39,9 +74,9 @@ def _encode(kind: str, last: str) -> str:
 
 
 def _decode(cursor: str, kind: str) -> str:
-    """Where the previous page ended.
+    """Return the id at which the previous page ended.
 
-    A cursor of another list is rejected, since it would silently return a wrong page.
+    The cursor of another list is rejected, since it would silently return a wrong page.
     """
     try:
         made_for, _, last = decode_cursor(cursor).partition(" ")

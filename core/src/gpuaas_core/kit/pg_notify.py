@@ -1,4 +1,4 @@
-"""Carries wake-ups between core processes on one PostgreSQL, with LISTEN and NOTIFY.
+"""Sends wake-ups between the core processes that share one PostgreSQL, with LISTEN and NOTIFY.
 
 Only topic names are sent, after the commit and outside the transaction (a NOTIFY inside it would serialize all commits
 of the server). A lost notification only delays a waiter: the rows are the record. Started with the application.
@@ -7,7 +7,7 @@ of the server). A lost notification only delays a waiter: the rows are the recor
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 import psycopg
 import structlog
@@ -24,7 +24,7 @@ RECONNECT_S = 1.0
 
 
 @contextlib.asynccontextmanager
-async def share_wakeups(db: Database, wakeups: Wakeups) -> AsyncIterator[None]:
+async def share_wakeups(db: Database, wakeups: Wakeups) -> AsyncGenerator[None]:
     """Send this process's notifications to the other processes, and deliver theirs here."""
     if db.is_sqlite:
         yield
@@ -55,7 +55,7 @@ class WakeupChannel:
         self._has_queued.set()
 
     async def send(self) -> None:
-        """Send queued topics; those queued while a notification is being sent are combined in the next one."""
+        """Send the queued topics. Topics queued while a notification is being sent are combined into the next one."""
         async with await self._connect("gpuaas-core wake-up sender") as connection:
             while True:
                 await self._has_queued.wait()

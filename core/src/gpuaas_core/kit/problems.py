@@ -1,9 +1,11 @@
-"""The error format (RFC 9457). A room's errors are small subclasses; the base class has no default status to forget.
+"""The error format (RFC 9457). Errors of a room are small subclasses of `Problem`, which has no default status.
 
 Every subclass registers itself: the error catalogue in `contracts/errors.json` is generated from that list.
 """
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from .json_types import Json, JsonValue
 
 CATALOGUE: dict[str, type["Problem"]] = {}
 
@@ -17,7 +19,7 @@ class Problem(Exception):
     way_out: ClassVar[str]
     retryable: ClassVar[bool] = False
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         known = CATALOGUE.setdefault(cls.code, cls)
         if known.__qualname__ != cls.__qualname__:
@@ -30,7 +32,7 @@ class Problem(Exception):
         way_out: str | None = None,
         errors: list[dict[str, str]] | None = None,
         retry_after_s: int | None = None,
-        extra: dict[str, Any] | None = None,
+        extra: Json | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
@@ -39,8 +41,8 @@ class Problem(Exception):
         self.retry_after_s = retry_after_s
         self.extra = extra or {}
 
-    def document(self, correlation_id: str, trace_id: str) -> dict[str, Any]:
-        document: dict[str, Any] = {
+    def document(self, correlation_id: str, trace_id: str) -> dict[str, JsonValue]:
+        document: dict[str, JsonValue] = {
             "type": f"urn:gpuaas:error:{self.code}",
             "title": self.title,
             "status": self.status,
@@ -54,7 +56,7 @@ class Problem(Exception):
         }
         if self.retry_after_s is not None:
             document["retry_after_s"] = self.retry_after_s
-        return document | self.extra
+        return {**document, **self.extra}
 
 
 UNSEEN = "The resource does not exist, or you may not see it."  # indistinguishable on purpose

@@ -1,4 +1,4 @@
-"""Small facts of the database itself: its epoch, the next id number."""
+"""The table of facts about the database itself: its epoch and the next id number."""
 
 from sqlalchemy import Column, String, Table, Text
 

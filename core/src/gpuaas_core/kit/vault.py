@@ -1,17 +1,45 @@
-"""What rooms below custody need of the vault. The implementation is `custody/vault.py`, which they cannot import."""
+"""The interface of the vault, for rooms that may not import its implementation (`custody/vault.py`).
 
-from typing import Protocol
+Rooms also register their columns with sealed values here, so that a new data key reseals all of them.
+"""
 
-from sqlalchemy import Connection
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlalchemy import Column, Connection, Table
+
+from .rows import RawRow
 
 
 class Vault(Protocol):
     def mac(self, message: str) -> str:
-        """A keyed fingerprint of the message, under the platform's root key."""
+        """Compute a keyed fingerprint of the message with the platform's root key."""
         ...
 
     def seal(self, tx: Connection, tenant_id: str, plain: bytes, bound_to: str) -> bytes:
-        """Encrypts under the tenant's data key; the result opens only for the same tenant and purpose."""
+        """Encrypt with the tenant's data key. Only the same tenant and purpose can decrypt the result."""
         ...
 
     def unseal(self, tx: Connection, tenant_id: str, sealed: bytes, bound_to: str) -> bytes: ...
+
+    def sign(self, purpose: str, message: bytes) -> bytes:
+        """Sign the message with the Ed25519 key of this purpose."""
+        ...
+
+    def public_key(self, purpose: str) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class SealedColumn:
+    table: Table
+    column: Column[Any]
+    tenant: Column[Any]
+    bound_to: Callable[[RawRow], str]
+
+
+SEALED: list[SealedColumn] = []
+
+
+def declare_sealed(table: Table, column: str, *, tenant: str, bound_to: Callable[[RawRow], str]) -> None:
+    SEALED.append(SealedColumn(table, table.c[column], table.c[tenant], bound_to))

@@ -1,7 +1,7 @@
-"""Wake-ups for long polls and streams: a waiter sleeps until its topic is notified, so waiting costs nothing.
+"""Wake-ups for long polls and streams: a waiter sleeps until its topic is notified, so it reads nothing meanwhile.
 
-A lost wake-up delays a waiter but loses no data: every waiter reads again after `SAFETY_S`. `bell.py` carries wake-ups
-between core processes on one PostgreSQL, and wakes every waiter after its listening connection was lost.
+A lost wake-up delays a waiter but loses no data: every waiter reads again after `SAFETY_S`. `pg_notify.py` carries
+wake-ups between core processes on one PostgreSQL, and wakes every waiter after its listening connection was lost.
 """
 
 import asyncio

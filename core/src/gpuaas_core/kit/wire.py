@@ -1,15 +1,18 @@
-"""Wire formats: strict inputs (unknown fields are rejected), plain outputs, cursor pages."""
+"""Base classes of wire models: strict inputs (unknown fields are rejected), plain outputs, cursor pages."""
 
 import base64
 import json
-from typing import Annotated, Any, Generic, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, StringConstraints
 
 from .clock import rfc3339
+from .json_types import JsonValue, is_array, is_object
 from .problems import MalformedBody
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 MOST_LEVELS = 60
 TOO_DEEP = f"The body is nested more than {MOST_LEVELS} levels deep."
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -28,8 +31,12 @@ _SLUG = describe_pattern(
     r"^[a-z][a-z0-9-]{1,38}[a-z0-9]$",
     "3 to 40 lower-case letters, digits and dashes, starting with a letter and not ending with a dash",
 )
+_KEY = describe_pattern(
+    r"^[a-z][a-z0-9_]{0,39}$", "1 to 40 lower-case letters, digits and underscores, starting with a letter"
+)
 _TITLE = describe_pattern(r"^[^\x00-\x1f\x7f]+$", "1 to 120 characters, none of them a control character")
 Slug = Annotated[str, StringConstraints(pattern=_SLUG)]
+Key = Annotated[str, StringConstraints(pattern=_KEY)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=120, pattern=_TITLE)]
 Whole = Annotated[int, Strict()]  # neither true nor "7" is accepted
 YesNo = Annotated[bool, Strict()]
@@ -48,8 +55,18 @@ class View(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
+def view_of(model: type[M], values: Mapping[str, object]) -> M:
+    """Build a view of values that need no check: they come from columns of our own, and every field has one."""
+    view, names = model.__new__(model), model.model_fields
+    object.__setattr__(view, "__dict__", {name: values[name] for name in names})
+    object.__setattr__(view, "__pydantic_fields_set__", set(names))
+    object.__setattr__(view, "__pydantic_extra__", None)
+    object.__setattr__(view, "__pydantic_private__", None)
+    return view
+
+
 class ActionView(View):
-    """Whether an action is possible now, and why not."""
+    """Whether an action is possible now and, if not, the reason."""
 
     action: str
     allowed: bool
@@ -62,8 +79,8 @@ class Page(View, Generic[T]):
     event_sequence: Annotated[int | None, Field(description="the tenant's event sequence this list was read at")] = None
 
 
-def read_json(body: bytes) -> Any:
-    """JSON that can be stored and repeated: no NaN, no lone surrogates, no duplicate names, bounded nesting."""
+def read_json(body: bytes) -> JsonValue:
+    """Parse JSON that can be stored and repeated: no NaN, lone surrogates or duplicate names, and bounded nesting."""
     if not body:
         return None
     try:
@@ -83,7 +100,7 @@ def read_json(body: bytes) -> Any:
     return value
 
 
-def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_doubles(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
@@ -92,19 +109,18 @@ def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    inside = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_deeper(item, levels - 1) for item in inside)
+def _deeper(value: JsonValue, levels: int) -> bool:
+    if is_object(value):
+        return levels == 0 or any(_deeper(item, levels - 1) for item in value.values())
+    return is_array(value) and (levels == 0 or any(_deeper(item, levels - 1) for item in value))
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 machine`, `3 machines`."""
+    """Format a number with its noun: `1 machine`, `3 machines`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     return _CANONICAL.encode(value)
 
 

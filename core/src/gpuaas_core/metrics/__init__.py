@@ -1,1 +1,1 @@
-"""Prometheus metrics, served on an address of their own."""
+"""Prometheus metrics, served on a separate address."""

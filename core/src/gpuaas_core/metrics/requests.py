@@ -1,4 +1,4 @@
-"""Counters of this process: requests by route, and the duration of commits."""
+"""Metrics of this process: requests by route, and the duration of commits."""
 
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -10,7 +10,8 @@ WRITE_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 
 
 class RequestMetrics:
-    """One histogram: `_count` is the number of requests. The route is the template, never the path."""
+    """One histogram of request durations, whose `_count` is the number of requests. Routes are templates, never
+    paths."""
 
     def __init__(self, registry: CollectorRegistry, db: Database) -> None:
         labels = ("method", "route", "status")

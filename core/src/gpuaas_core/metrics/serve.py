@@ -1,12 +1,24 @@
-"""`GET /metrics` on an address of its own: metrics of all tenants are for the operator, not for the API's callers."""
+"""Serves `GET /metrics` on a separate address: metrics of all tenants are for the operator, not for callers of the
+API."""
 
-from typing import Any
+from typing import Protocol
 
-from prometheus_client import CollectorRegistry, make_asgi_app
+import prometheus_client
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..http.call import Platform
 from .requests import RequestMetrics
 from .store import StoreMetrics
+
+
+class _Library(Protocol):
+    """The function of `prometheus_client` in use; the library leaves its result untyped."""
+
+    def make_asgi_app(self, registry: CollectorRegistry) -> ASGIApp: ...
+
+
+_LIBRARY: _Library = prometheus_client
 
 
 class Metrics:
@@ -14,9 +26,9 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.requests = RequestMetrics(self.registry, platform.db)
         self.registry.register(StoreMetrics(platform.db, platform.clock))
-        self._pages = make_asgi_app(self.registry)
+        self._pages = _LIBRARY.make_asgi_app(self.registry)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == "/metrics" and scope["method"] in ("GET", "HEAD"):
             await self._pages(scope, receive, send)
         elif scope["type"] == "http":

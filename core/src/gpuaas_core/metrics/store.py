@@ -1,20 +1,19 @@
 """Metrics read from the database at scrape time, so they are correct after a restart."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
+from ..capacity.numbers import nodes_by_state
 from ..capacity.states import NODE
-from ..capacity.tables import nodes
+from ..counters.reads import all_counters
 from ..events.fanout import lag
-from ..events.tables import event_heads
 from ..kit.clock import Clock
 from ..kit.db import Database
-from ..operations.states import LIVE, OPERATION, STUCK
-from ..operations.tables import operations
+from ..operations import numbers
+from ..operations.states import OPERATION, STUCK
 
 
 class StoreMetrics(Collector):
@@ -28,32 +27,27 @@ class StoreMetrics(Collector):
         return []  # called at registration, when the database may not exist yet
 
     def _read(self, tx: Connection) -> list[Metric]:
-        now, o = self._clock(), operations.c
-        oldest = tx.execute(select(func.min(o.created_at)).where(o.status == "queued", o.not_before <= now)).scalar()
-        live = select(func.count()).where(o.status == "running", o.lease_expires_at > now)
+        now = self._clock()
+        age_s = numbers.queue_age_ms(tx, now) / 1000
         return [
-            _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, _count_by(tx, o.status)),
-            _single("gpuaas_queue_age_seconds", "Age of the oldest queued operation", (now - (oldest or now)) / 1000),
-            _by("gpuaas_stuck_operations", "Operations marked as stuck, by reason", "reason", STUCK, _stuck(tx)),
-            _single("gpuaas_live_claims", "Operations claimed by a controller", tx.execute(live).scalar_one()),
-            _by("gpuaas_nodes", "Nodes by state", "state", NODE.moves, _count_by(tx, nodes.c.state)),
+            _by("gpuaas_operations", "Operations by status", "status", OPERATION.moves, numbers.by_status(tx)),
+            _single("gpuaas_queue_age_seconds", "Age of the oldest queued operation", age_s),
+            _by(
+                "gpuaas_stuck_operations",
+                "Operations marked as stuck, by reason",
+                "reason",
+                STUCK,
+                numbers.stuck_by_reason(tx),
+            ),
+            _single("gpuaas_live_claims", "Operations claimed by a controller", numbers.live_claims(tx, now)),
+            _by("gpuaas_nodes", "Nodes by state", "state", NODE.moves, nodes_by_state(tx)),
             _heads(tx),
             _single("gpuaas_fanout_waiting_events", "Events not yet sent to the broker", lag(tx, now)),
         ]
 
 
-def _stuck(tx: Connection) -> dict[str, int]:
-    reason = operations.c.stuck_reason
-    live = select(reason, func.count()).where(reason.is_not(None), operations.c.status.in_(LIVE)).group_by(reason)
-    return {row[0]: row[1] for row in tx.execute(live)}
-
-
-def _count_by(tx: Connection, column: Any) -> dict[str, int]:
-    return {row[0]: row[1] for row in tx.execute(select(column, func.count()).group_by(column))}
-
-
-def _by(name: str, help: str, label: str, known: Any, counted: dict[str, int]) -> Metric:
-    """Every state has a series, also with 0: an alert on a missing series never fires."""
+def _by(name: str, help: str, label: str, known: Iterable[str], counted: dict[str, int]) -> Metric:
+    """Build a metric with one series per state, also for 0, because an alert on a missing series never fires."""
     family = GaugeMetricFamily(name, help, labels=[label])
     for state in known:
         family.add_metric([state], counted.get(state, 0))
@@ -66,6 +60,6 @@ def _single(name: str, help: str, value: float) -> Metric:
 
 def _heads(tx: Connection) -> Metric:
     family = GaugeMetricFamily("gpuaas_event_sequence", "The newest event sequence", labels=["tenant"])
-    for row in tx.execute(select(event_heads)):
+    for row in all_counters(tx):
         family.add_metric([row.tenant_id], row.sequence)
     return family

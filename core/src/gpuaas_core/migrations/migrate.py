@@ -4,22 +4,22 @@ SQLite: under BEGIN IMMEDIATE. PostgreSQL: under an advisory lock; a second proc
 """
 
 import contextlib
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, create_engine, event, text
 
 from ..events.event_log import ensure_store_epoch
-from ..kit.db import full_url, hold_name, keep_private
+from ..kit.db import full_url, hold_name, keep_private, metadata
 
 
 def alembic_config(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
-    config.attributes["connection"] = connection
+    config.attributes["connection"], config.attributes["metadata"] = connection, metadata
     return config
 
 
@@ -35,7 +35,7 @@ def downgrade(url: str, revision: str) -> None:
 
 
 @contextlib.contextmanager
-def _alone(url: str) -> Iterator[Connection]:
+def _alone(url: str) -> Generator[Connection]:
     keep_private(full_url(url))
     engine = create_engine(full_url(url))
     try:
@@ -62,7 +62,7 @@ def _transactional_ddl(engine: Engine) -> None:
     """SQLite can roll back a schema change if the driver does not commit implicitly."""
 
     @event.listens_for(engine, "connect")
-    def configure(connection: Any, _record: Any) -> None:
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
         connection.execute("PRAGMA busy_timeout=30000")
 

@@ -1,25 +1,22 @@
-"""Prepares a fetch task: the caller names an artifact, the node gets the delivery created for it."""
-
-from typing import Any
-
-from sqlalchemy import Row
+"""Prepares a task that fetches an artifact: the caller names the artifact, and the node gets a delivery of it."""
 
 from ..artifacts import deliveries
 from ..authz.context import Context
+from ..kit.json_types import Json
+from .rows import Node, TaskRow
 
 FETCH = "fetch_artifact"
 
 
-def resolve_fetch(
-    ctx: Context, node: Row[Any], arguments: dict[str, Any], *, project_id: str, app_slug: str, task_id: str
-) -> dict[str, Any]:
-    """Replace `artifact_id` by `delivery`, `sha256` and `size`; other arguments are kept."""
+def resolve_fetch(ctx: Context, node: Node, arguments: Json, *, project_id: str, app_slug: str, task_id: str) -> Json:
+    """Replace `artifact_id` in the arguments by `delivery`, `sha256` and `size`; other arguments are kept."""
     document = dict(arguments)
-    delivery = deliveries.create(ctx, document.pop("artifact_id"), project_id, node.id, task_id, app_slug)
+    artifact_id = str(document.pop("artifact_id"))
+    delivery = deliveries.create(ctx, artifact_id, project_id, node.id, task_id, app_slug)
     return document | {"delivery": delivery.id, "sha256": delivery.sha256, "size": delivery.size}
 
 
-def ended(ctx: Context, task: Row[Any]) -> None:
+def ended(ctx: Context, task: TaskRow) -> None:
     """Close the deliveries of a task. A successful fetch means that the node verified the digest."""
     if task.kind == FETCH:
         deliveries.end_of_task(ctx, task.id, received=task.state == "succeeded")

@@ -5,7 +5,7 @@ from ..kit.problems import Problem
 
 class TaskKindUnknown(Problem):
     status, code, title = 422, "task_kind_unknown", "Unknown task kind"
-    way_out = "Use a kind of contracts/node-tasks.json that has `asked_by: controller`."
+    way_out = "Use a kind that contracts/node-tasks.json lists with `asked_by: controller`."
 
 
 class TaskInvalid(Problem):

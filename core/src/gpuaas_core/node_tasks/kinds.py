@@ -1,13 +1,14 @@
-"""The kinds of tasks: one table. Other tasks cannot be queued, and no agent runs them.
+"""The table of task kinds. Other tasks cannot be queued, and no agent runs them.
 
 `contracts/node-tasks.json` is generated from this table; the agent ships its own copy of that file and validates every
 task against it. `arguments` is the schema of what the node receives, `asked` of what a caller sends if that differs.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ..kit.json_schema import message, validator
+from ..kit.json_types import Json
 from .errors import TaskInvalid, TaskKindUnknown
 
 CONTROLLER, PLATFORM = "controller", "platform"
@@ -35,24 +36,24 @@ WIPE_WAITS_S = 7 * 24 * 3600  # a node that was offline is wiped before it is al
 WIPE = "wipe"
 
 
-def _object(optional: dict[str, Any] | None = None, /, **required: Any) -> dict[str, Any]:
-    fields = required | (optional or {})
+def _object(optional: Json | None = None, /, **required: Json) -> Json:
+    fields = {**required, **(optional or {})}
     return {"type": "object", "properties": fields, "required": [*required], "additionalProperties": False}
 
 
-def _size(most: int) -> dict[str, Any]:
+def _size(most: int) -> Json:
     return {"type": "integer", "minimum": 0, "maximum": most}
 
 
 @dataclass(frozen=True)
 class Kind:
     says: str
-    arguments: dict[str, Any]
+    arguments: Json
     idempotent: bool  # may be repeated after an interruption
     time_limit_s: int
     output_limit: int  # bytes of evidence
     asked_by: str = CONTROLLER
-    asked: dict[str, Any] | None = None
+    asked: Json | None = None
     waits_s: int = WAITS_S
 
 
@@ -119,7 +120,7 @@ _WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**53}
 _MAYBE_ID = {"anyOf": [ID, {"type": "null"}]}
 
 # What is signed. `not_before` and `expires_at` are seconds since 1970 by the platform's clock.
-DOCUMENT: dict[str, Any] = _object(
+DOCUMENT: Json = _object(
     task_id=ID,
     node_id=ID,
     allocation_id=_MAYBE_ID,
@@ -133,7 +134,7 @@ DOCUMENT: dict[str, Any] = _object(
 )
 
 
-def contract() -> dict[str, Any]:
+def contract() -> Json:
     kinds = {
         name: {
             "says": kind.says,
@@ -149,8 +150,8 @@ def contract() -> dict[str, Any]:
     return {"document": DOCUMENT, "kinds": kinds}
 
 
-def asked_for(name: str, arguments: dict[str, Any], by: str) -> Kind:
-    """The kind, if this caller may queue it with these arguments."""
+def asked_for(name: str, arguments: Json, by: str) -> Kind:
+    """Return the kind of task, or raise an error if this caller may not queue it with these arguments."""
     kind = KINDS.get(name)
     if kind is None or kind.asked_by != by:
         known = ", ".join(sorted(known_name for known_name, kind in KINDS.items() if kind.asked_by == by))
@@ -159,12 +160,12 @@ def asked_for(name: str, arguments: dict[str, Any], by: str) -> Kind:
     return kind
 
 
-def check(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+def check(schema: Json, arguments: Json) -> None:
     errors = sorted(validator(schema).iter_errors(arguments), key=lambda error: list(error.path))
     if errors:
         details = [{"pointer": _pointer(error.path), "message": message(error)[:300]} for error in errors[:20]]
         raise TaskInvalid("The arguments do not match the schema of the task kind.", errors=details)
 
 
-def _pointer(path: Any) -> str:
+def _pointer(path: Iterable[str | int]) -> str:
     return "/arguments" + "".join(f"/{part}" for part in path)

@@ -4,18 +4,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from ..kit.json_types import Json
 from ..kit.wire import Id, Input, Keepable, Moment, Sentence, View, Whole, YesNo, canonical
 
 MOST_EVIDENCE = 64 * 1024
 LONGEST_WAIT_S = 30
 
 
-class ClaimTask(Input):
-    wait_s: Whole = Field(0, ge=0, le=LONGEST_WAIT_S)
-
-
 class SignedTask(View):
-    """The node acts only on `payload`, and only if this signature covers it."""
+    """A task with its signature. The node runs only `payload`, and only if the signature is valid for it."""
 
     payload: str
     key_id: str
@@ -46,7 +43,7 @@ class ReportTask(RenewTask):
 
     @field_validator("evidence")
     @classmethod
-    def _small(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _small(cls, value: Json) -> Json:
         if len(canonical(value).encode()) > MOST_EVIDENCE:
             raise ValueError(f"more than {MOST_EVIDENCE} bytes as JSON")
         return value
@@ -91,3 +88,12 @@ class TaskView(View):
     created_at: Moment
     started_at: Moment | None
     ended_at: Moment | None
+
+
+class AgentView(View):
+    version: str
+    path: str
+    sha256: str
+    size: int
+    installer_path: str
+    installer_sha256: str

@@ -1,30 +1,32 @@
-"""Queue tasks, lease them to their node, record how they ended.
+"""Queues tasks, leases them to their node, and records their results.
 
-A node runs one task at a time and requests the next when it holds none; so a task leased before that request was lost
-in transit. Reports carry (task, attempt, epoch): a repeated report changes nothing, one of an earlier attempt is
+A node runs one task at a time and requests the next only when it has none; so a task leased before that request was
+lost in transit. Reports carry (task, attempt, epoch): a repeated report changes nothing, one of an earlier attempt is
 rejected.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
-from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, or_, select, update
 
 from ..authz.context import Context
-from ..authz.evaluate import PLATFORM, Scope
+from ..authz.evaluate import PLATFORM, Place, Scope
 from ..capacity import allocation_service
-from ..capacity.reads import hold_leaving, node_row
-from ..capacity.tables import allocations, nodes
+from ..capacity.reads import hold_leaving, node_row, trusts_allocation
 from ..custody import task_keys
+from ..custody.vault import Vault
 from ..events.event_log import declare
 from ..kit.db import delete_some
 from ..kit.ids import new_id
+from ..kit.json_types import Json, JsonValue
 from ..kit.wire import canonical
 from . import schemas
 from .artifact_fetch import ended as ended_fetch
 from .errors import StaleTask, TooManyTasks
 from .kinds import KINDS, WIPE
-from .reads import task_of_node
+from .reads import TASKS, task_of_node
+from .rows import Allocation, Node, TaskRow
 from .states import LEASED, QUEUED, REPORTED, RUNNING, TASK, WAITING
 from .tables import node_tasks
 
@@ -49,23 +51,55 @@ KEPT_MS = 30 * 24 * 3600 * 1000
 AT_ONCE = 200
 AGAIN_MS = 1_500  # between two reads of a node that waits for a task which exists and cannot be handed out yet
 
+_t = node_tasks.c
+_LIVE = (_t.node_id == bindparam("node"), _t.ended_at.is_(None))
+_IS_WAITING = or_(*(_t.state == state for state in WAITING))
+_COUNT = select(func.count()).select_from(node_tasks).where(*_LIVE)
+_ANY = select(_t.id).where(*_LIVE).limit(1)
+# Queued; leased but not started; or started, abandoned, and idempotent. A wipe waits until the node has dropped the
+# allocation from its trust: otherwise its holder could log in after it.
+_TO_DO = and_(
+    *_LIVE,
+    _t.deadline_at > bindparam("now"),
+    or_(_t.kind != WIPE, ~trusts_allocation(_t.allocation_id)),
+    or_(_IS_WAITING, and_(_t.state == RUNNING, _t.idempotent, _t.lease_expires_at <= bindparam("now"))),
+)
+_WAITS = select(_t.id).where(_TO_DO).limit(1)
+_NEXT = TASKS.where(_TO_DO).order_by(_t.id).limit(MOST_WAITING).locked(skip_locked=True)
+_DUE = (
+    TASKS.where(_t.ended_at.is_(None), _t.deadline_at <= bindparam("now"))
+    .order_by(_t.id)
+    .limit(AT_ONCE)
+    .locked(skip_locked=True)
+)
+_UNSTARTED = TASKS.where(_t.operation_id == bindparam("operation"), _IS_WAITING).order_by(_t.id).locked()
+_UNSTARTED_BEFORE = _UNSTARTED.where(_t.epoch < bindparam("epoch"))
+
+
+class Changes(TypedDict, total=False):
+    attempt: int
+    lease_expires_at: int | None
+    message: str
+    evidence: Json
+    started_at: int
+    ended_at: int
+
 
 def queue(
     ctx: Context,
-    node: Row[Any],
+    node: Node,
     kind: str,
-    arguments: dict[str, Any],
+    arguments: Json,
     *,
-    allocation: Row[Any] | None = None,
+    allocation: Allocation | None = None,
     operation_id: str | None = None,
     epoch: int = 0,
     task_id: str | None = None,
-) -> Row[Any]:
-    """The caller has validated the request (`kinds.asked_for`)."""
-    live = select(func.count()).where(node_tasks.c.node_id == node.id, node_tasks.c.ended_at.is_(None))
-    if ctx.tx.execute(live).scalar_one() >= MOST_WAITING:
+) -> TaskRow:
+    """Queue a task for a node. The caller has validated the request (`kinds.asked_for`)."""
+    if ctx.tx.execute(_COUNT, {"node": node.id}).scalar_one() >= MOST_WAITING:
         raise TooManyTasks(f"The node {node.name!r} already has {MOST_WAITING} queued tasks.")
-    row = {
+    row: dict[str, object] = {
         "id": task_id or new_id("task"),
         "tenant_id": node.tenant_id,
         "node_id": node.id,
@@ -85,26 +119,25 @@ def queue(
         "correlation_id": ctx.correlation.correlation_id,
         "created_at": ctx.now,
     }
-    made = ctx.tx.execute(insert(node_tasks).values(**row).returning(node_tasks)).one()
+    made = TaskRow(*ctx.tx.execute(insert(node_tasks).values(**row).returning(node_tasks)).one())
     _tell(ctx, made)
-    ctx.notify(f"tasks:{node.id}")
+    ctx.notify(f"node:{node.id}")
     return made
 
 
 def waits(ctx: Context, node_id: str) -> bool:
-    return ctx.tx.execute(select(node_tasks.c.id).where(_to_do(ctx, node_id)).limit(1)).first() is not None
+    return ctx.tx.execute(_WAITS, {"node": node_id, "now": ctx.now}).first() is not None
 
 
 def next_due(ctx: Context, node_id: str) -> int | None:
-    """When to ask again although nothing rings: a task that has not ended may become free by itself."""
-    live = select(node_tasks.c.id).where(node_tasks.c.node_id == node_id, node_tasks.c.ended_at.is_(None)).limit(1)
-    return ctx.now + AGAIN_MS if ctx.tx.execute(live).first() else None
+    """Return when a waiting poll must check again without a wake-up, because the lease of a task may expire; None:
+    no task."""
+    return ctx.now + AGAIN_MS if ctx.tx.execute(_ANY, {"node": node_id}).first() else None
 
 
-def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:
+def lease(ctx: Context, vault: Vault, node_id: str) -> schemas.LeasedTask | None:
     """Lease the oldest queued task. Its document is signed for each attempt."""
-    query = select(node_tasks).where(_to_do(ctx, node_id)).order_by(node_tasks.c.id).with_for_update(skip_locked=True)
-    for row in ctx.tx.execute(query.limit(MOST_WAITING)).all():
+    for row in _NEXT.all(ctx.tx, node=node_id, now=ctx.now):
         row = row if row.state == QUEUED else _move(ctx, row, "lapse")
         if row.attempt >= MOST_ATTEMPTS:
             _end(ctx, row, "give_up", f"The task was leased {row.attempt} times without a result.")
@@ -122,16 +155,18 @@ def lease(ctx: Context, vault: Any, node_id: str) -> schemas.LeasedTask | None:
 
 
 def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> schemas.TaskLeaseView:
-    """The first renewal is the node's report that it starts."""
+    """Renew the lease of a task. The first renewal is the node's report that it starts."""
     row = _held(ctx, node_id, task_id, body)
-    change: dict[str, Any] = {"lease_expires_at": ctx.now + LEASE_S * 1000}
-    _move(ctx, row, "renew", **change | ({"started_at": ctx.now} if row.started_at is None else {}))
+    change: Changes = {"lease_expires_at": ctx.now + LEASE_S * 1000}
+    if row.started_at is None:
+        change["started_at"] = ctx.now
+    _move(ctx, row, "renew", **change)
     if row.state != RUNNING:
         ctx.note(ctx.entry("allowed", ctx.reason))  # audited at the start only, not at renewals
     return schemas.TaskLeaseView(lease_expires_in_s=LEASE_S)
 
 
-def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -> Row[Any]:
+def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -> TaskRow:
     if task_of_node(ctx.tx, node_id, task_id).kind == WIPE:
         node_row(ctx.tx, node_id, lock=True)  # lock order: a node before its tasks
     row = task_of_node(ctx.tx, node_id, task_id, lock=True)
@@ -143,23 +178,24 @@ def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -
 
 
 def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
-    """Cancel the tasks of earlier claims that no node has started; without an epoch, all of the operation."""
-    t = node_tasks.c
-    mine = [t.operation_id == operation_id, t.state.in_(WAITING)] + ([] if epoch is None else [t.epoch < epoch])
-    rows = ctx.tx.execute(select(node_tasks).where(*mine).order_by(t.id).with_for_update()).all()
+    """Cancel the tasks of earlier claims that no node has started; without an epoch, all unstarted tasks of the
+    operation."""
+    if epoch is None:
+        rows = _UNSTARTED.all(ctx.tx, operation=operation_id)
+    else:
+        rows = _UNSTARTED_BEFORE.all(ctx.tx, operation=operation_id, epoch=epoch)
     take_back(ctx, rows, "The controller that requested it no longer holds the operation.")
 
 
-def take_back(ctx: Context, rows: Sequence[Row[Any]], why: str) -> None:
+def take_back(ctx: Context, rows: Sequence[TaskRow], why: str) -> None:
     """Cancel tasks that no node has started."""
     for row in rows:
         _end(ctx, row, "cancel", why)
 
 
 def expire_due(ctx: Context) -> int:
-    """Called by housekeeping: end tasks whose time limit has passed."""
-    due = select(node_tasks).where(node_tasks.c.ended_at.is_(None), node_tasks.c.deadline_at <= ctx.now)
-    rows = ctx.tx.execute(due.order_by(node_tasks.c.id).limit(AT_ONCE).with_for_update(skip_locked=True)).all()
+    """End the tasks whose time limit has passed. Called by housekeeping."""
+    rows = _DUE.all(ctx.tx, now=ctx.now)
     for row in rows:
         begun = "It was started; its result is unknown." if row.state == RUNNING else "No node started it."
         _end(ctx, row, "expire", f"The task expired. {begun}")
@@ -171,19 +207,7 @@ def forget_old(tx: Connection, now: int) -> int:
     return delete_some(tx, node_tasks, node_tasks.c.ended_at < now - KEPT_MS)
 
 
-def _to_do(ctx: Context, node_id: str) -> Any:
-    """Queued; leased but not started; or started, abandoned, and idempotent.
-
-    A wipe waits until the node has dropped the allocation from its trust: otherwise its holder could log in after it.
-    """
-    t, a, n = node_tasks.c, allocations.c, nodes.c
-    abandoned = and_(t.state == RUNNING, t.idempotent, t.lease_expires_at <= ctx.now)
-    trusted = exists().where(a.id == t.allocation_id, n.id == a.node_id, n.trust_applied < a.trust_generation)
-    in_time = and_(t.ended_at.is_(None), t.deadline_at > ctx.now, or_(t.kind != WIPE, ~trusted))
-    return and_(t.node_id == node_id, in_time, or_(t.state.in_(WAITING), abandoned))
-
-
-def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> Row[Any]:
+def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> TaskRow:
     row = task_of_node(ctx.tx, node_id, task_id, lock=True)
     ctx.resource_id = task_id
     good = row.state in (LEASED, RUNNING) and row.deadline_at > ctx.now
@@ -192,7 +216,7 @@ def _held(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> 
     return row
 
 
-def _payload(ctx: Context, row: Row[Any]) -> str:
+def _payload(ctx: Context, row: TaskRow) -> str:
     payload = {
         "task_id": row.id,
         "node_id": row.node_id,
@@ -208,9 +232,9 @@ def _payload(ctx: Context, row: Row[Any]) -> str:
     return canonical(payload)
 
 
-def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[str, Any] | None = None) -> Row[Any]:
-    ended = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
-    ctx.notify(f"task:{row.id}")
+def _end(ctx: Context, row: TaskRow, action: str, message: str, evidence: Json | None = None) -> TaskRow:
+    ended: Changes = {"message": message, "evidence": evidence or {}, "ended_at": ctx.now, "lease_expires_at": None}
+    ctx.notify(f"task:{row.id}", f"node:{row.node_id}")
     moved = _move(ctx, row, action, **ended)
     ended_fetch(ctx, moved)
     if row.kind == WIPE and action != "cancel":
@@ -218,24 +242,24 @@ def _end(ctx: Context, row: Row[Any], action: str, message: str, evidence: dict[
     return moved
 
 
-def _wiped(ctx: Context, row: Row[Any]) -> None:
+def _wiped(ctx: Context, row: TaskRow) -> None:
     node = node_row(ctx.tx, row.node_id, lock=True)
     leaving = hold_leaving(ctx.tx, row.node_id)
     if leaving is not None and leaving.id == row.allocation_id:
         allocation_service.wiped(ctx, node, leaving, clean=row.state == "succeeded", reason=row.message)
 
 
-def _move(ctx: Context, row: Row[Any], action: str, **more: Any) -> Row[Any]:
+def _move(ctx: Context, row: TaskRow, action: str, **more: Unpack[Changes]) -> TaskRow:
     state = TASK.after(row.state, action)
     change = update(node_tasks).where(node_tasks.c.id == row.id).values(state=state, **more)
-    moved = ctx.tx.execute(change.returning(node_tasks)).one()
+    moved = TaskRow(*ctx.tx.execute(change.returning(node_tasks)).one())
     if state not in (row.state, LEASED):
         _tell(ctx, moved)
     return moved
 
 
-def _tell(ctx: Context, row: Row[Any]) -> None:
-    facts = {
+def _tell(ctx: Context, row: TaskRow) -> None:
+    facts: dict[str, JsonValue] = {
         "task_id": row.id,
         "node_id": row.node_id,
         "kind": row.kind,
@@ -250,6 +274,6 @@ def _tell(ctx: Context, row: Row[Any]) -> None:
     ctx.emit(f"capacity.task.{row.state}", row.id, facts, scope=_scope(row))
 
 
-def _scope(row: Row[Any]) -> Scope:
-    project = (("project", row.project_id),) if row.project_id else ()
+def _scope(row: TaskRow) -> Scope:
+    project: tuple[Place, ...] = (("project", row.project_id),) if row.project_id else ()
     return Scope((*project, ("tenant", row.tenant_id), PLATFORM), tenant_id=row.tenant_id, project_id=row.project_id)

@@ -1,4 +1,4 @@
-"""The table of tasks. `arguments` and `evidence` never hold a secret: nodes get secrets another way."""
+"""The table of tasks. `arguments` and `evidence` never contain a secret: nodes get secrets in another way."""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text, text
 

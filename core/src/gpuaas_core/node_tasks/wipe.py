@@ -1,32 +1,36 @@
-"""A released node is wiped before it is allocated again.
+"""Wipes a released node before it can be allocated again.
 
-Nodes whose agent never requested tasks are free as soon as they no longer trust the allocation.
-A failed wipe keeps the node held until `again` is called.
+Nodes whose agent never requested tasks are free as soon as they no longer trust the allocation. A failed wipe keeps the
+node held until `again` is called.
 """
 
-from typing import Any
-
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, bindparam
 
 from ..authz.context import Context
 from ..capacity import allocation_service
-from ..capacity.reads import allocation_row, hold_leaving, node_row
-from ..capacity.tables import nodes
+from ..capacity.reads import find_allocation, hold_leaving, node_row
 from . import schemas, service
 from .errors import NothingToWipe, WipeUnderWay
 from .kinds import WIPE
+from .reads import TASKS
+from .rows import TaskRow
 from .states import RUNNING
 from .tables import node_tasks
 
+_LIVE = TASKS.where(
+    node_tasks.c.allocation_id == bindparam("allocation"), node_tasks.c.kind == WIPE, node_tasks.c.ended_at.is_(None)
+).locked()
 
-def release(ctx: Context, project_id: str, allocation_id: str) -> Row[Any]:
-    """Release an allocation; the caller has checked that nothing uses it."""
-    row = allocation_service.release_allocation(ctx, project_id, allocation_id)
+
+def on_release(ctx: Context, allocation_id: str, generation: int) -> None:
+    """Queue the wipe when an allocation is released; the node becomes free only after it was wiped."""
+    row = find_allocation(ctx.tx, allocation_id)
+    if row is None:
+        return
     node = node_row(ctx.tx, row.node_id)
     if node.tasks_at is not None:
         allocation_service.await_wipe(ctx, allocation_id)
         service.queue(ctx, node, WIPE, {}, allocation=row)
-    return allocation_row(ctx.tx, project_id, allocation_id)
 
 
 def again(ctx: Context, node_id: str, body: schemas.WipeNode) -> schemas.WipeView:
@@ -47,15 +51,5 @@ def again(ctx: Context, node_id: str, body: schemas.WipeNode) -> schemas.WipeVie
     return schemas.WipeView(node_id=node_id, allocation_id=leaving.id, wipe="pending", task_id=task.id)
 
 
-def knows_tasks(tx: Connection, node_id: str) -> bool:
-    return tx.execute(select(nodes.c.tasks_at).where(nodes.c.id == node_id)).scalar() is not None
-
-
-def note_agent(ctx: Context, node_id: str) -> None:
-    ctx.tx.execute(update(nodes).where(nodes.c.id == node_id).values(tasks_at=ctx.now))
-
-
-def _live(tx: Connection, allocation_id: str) -> list[Row[Any]]:
-    t = node_tasks.c
-    mine = select(node_tasks).where(t.allocation_id == allocation_id, t.kind == WIPE, t.ended_at.is_(None))
-    return list(tx.execute(mine.with_for_update()))
+def _live(tx: Connection, allocation_id: str) -> list[TaskRow]:
+    return _LIVE.all(tx, allocation=allocation_id)

@@ -1,5 +1,5 @@
-"""Operations: the engine that queues, hands out, fences, reports and ends work on any target.
+"""Operations: the engine that queues, assigns, fences and ends work on any target, and receives its reports.
 
-A target is anything with a lifecycle, in a scope, worked on by an app, paid for by a payer. What it is, only its own
-room knows: it implements `targets.Target`, and `api/` registers it.
+A target is anything with a lifecycle, in a scope, worked on by an app and paid for by a payer. Its room implements
+`targets.Target`, and `api/` registers it; the engine does not depend on what it is.
 """

@@ -1,40 +1,84 @@
-"""Claims: a controller takes an operation under a rising epoch and a lease, and holds it until it ends or gives it up.
+"""Claims: a controller claims an operation with a rising epoch and a lease, until the operation ends or it returns the
+claim.
 
-Every report carries the epoch. A stale one changes nothing at all: no row, no event, no audit of an effect.
-Only the store's clock decides whether a lease is over; controllers are told a duration, never a moment.
+Every report carries the epoch. A report with a stale epoch changes nothing: no row, no event, no audit row. Only the
+platform's clock decides whether a lease has expired; controllers receive a duration, never a time.
 
-A claim looks, by index, at three places in this order: what this very holder left behind when it died, what another
-controller let lapse, and what waits, tenant by tenant (`queue`). Finished operations are in none of these indexes.
+A claim searches three indexes in this order: operations that the same holder had claimed before it crashed, operations
+of other controllers with an expired lease, and the queue, fair between tenants (`queue`). Ended operations are in none
+of them.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, exists, or_, select, update
 
 from ..authz.context import Context, Denied
 from ..iam import reach
 from ..iam.principals import with_grants
 from ..kit.problems import NotFound
+from ..kit.rows import Query, Scalar
 from . import schemas
 from .errors import StaleClaim
 from .queue import move, unstick, wake, write
-from .reads import operation_row, scope_of
+from .reads import OPERATIONS, operation_row, scope_of
 from .rows import OperationRow
 from .states import LIVE
-from .tables import operations
+from .tables import QUEUED, RUNNING, operations
 from .targets import AnyTarget, target_of
 from .views import operation_view
 
-LEASE_S = 30
 MAX_ATTEMPTS = 8  # claims in a row without a step further
 EPOCHS_LOST = 1_000_000  # more than a restored store can have forgotten
 MOST_PASSED_OVER = 12  # operations whose targets are locked, or that this caller may not have, in one claim
 WORKS = "apps.operation.work"
 
+_O = operations.c
+_IN_SCOPE = _O.scope_id == bindparam("scope")
+_OF_APP = _O.app_slug == bindparam("app")
+_OLDEST = (
+    OPERATIONS.where(
+        _OF_APP,
+        # an operation that is assigned to one service account waits for that account, as long as it is enabled
+        or_(
+            _O.assigned_to.is_(None),
+            _O.assigned_to == bindparam("caller"),
+            ~exists().where(reach.enabled(_O.assigned_to)),
+        ),
+    )
+    .order_by(_O.turn, _O.created_at, _O.id)
+    .limit(1)
+)
+_SOURCES = [
+    _OLDEST.where(
+        _O.status == RUNNING,
+        _O.claimant_id == bindparam("caller"),
+        _O.claimed_by == bindparam("holder"),
+    ),
+    _OLDEST.where(_O.status == RUNNING, _O.lease_expires_at <= bindparam("now")),
+    _OLDEST.where(_O.status == QUEUED, _O.not_before <= bindparam("now")),
+]
+_LOCKED_SOURCES = [source.locked(operations, skip_locked=True) for source in _SOURCES]
+_SOURCES_IN_SCOPE = [source.where(_IN_SCOPE) for source in _SOURCES]
+_LOCKED_IN_SCOPE = [source.where(_IN_SCOPE) for source in _LOCKED_SOURCES]
+_DELAYED = (
+    select(_O.not_before)
+    .where(_OF_APP, _O.status == QUEUED, _O.not_before > bindparam("now"))
+    .order_by(_O.not_before)
+    .limit(1)
+)
+_LEASED = (
+    select(_O.lease_expires_at)
+    .where(_OF_APP, _O.status == RUNNING, _O.lease_expires_at.is_not(None))
+    .order_by(_O.lease_expires_at)
+    .limit(1)
+)
+_DELAYED_IN_SCOPE, _LEASED_IN_SCOPE = (Scalar[int](query.where(_IN_SCOPE)) for query in (_DELAYED, _LEASED))
+
 
 def claim(ctx: Context, scope_id: str | None, body: schemas.Claim) -> schemas.ClaimView | None:
-    """`scope_id`: only work there. None: all that the caller may work on."""
+    """Claim the next operation, or return None. `scope_id`: only operations in this scope; None: wherever the caller
+    may work."""
     for operation, row in _takeable(ctx, scope_id, body):
         if _tried_enough(ctx, operation):
             give_up(ctx, target_of(operation), row, operation)
@@ -50,44 +94,55 @@ def _take(ctx: Context, row: object, operation: OperationRow, holder: str) -> sc
         "claim_epoch": operation.claim_epoch + 1,
         "claimed_by": holder,
         "claimant_id": ctx.principal.id,
-        "lease_expires_at": ctx.now + LEASE_S * 1000,
+        "lease_expires_at": ctx.now + ctx.durations.lease_s * 1000,
         "attempts": operation.attempts + 1,
         "started_at": operation.started_at or ctx.now,
         "progressed_at": ctx.now,
     }
-    operation = move(ctx, target, row, operation, "claim", event="claimed", **lease)
+    operation = move(ctx, target, row, operation, "claim", lease, event="claimed")
     row = target.on_claimed(ctx, row, operation)
     if operation.lock_shared:
         wake(ctx, operation)  # others passed over this target's neighbours while we had it locked: let them claim again
-    facts = {"operation": operation_view(ctx.tx, operation), "claim_epoch": operation.claim_epoch}
-    facts |= {"lease_expires_in_s": LEASE_S} | target.controller_view(ctx.tx, row, operation)
+    facts = {
+        "operation": operation_view(ctx.tx, operation),
+        "claim_epoch": operation.claim_epoch,
+        "lease_expires_in_s": ctx.durations.lease_s,
+        **target.controller_view(ctx.tx, row, operation),
+    }
     return target.wire.claim.model_validate(facts)
 
 
-def work_waits(ctx: Context, scope_id: str | None, body: schemas.Claim) -> bool:
-    return any(ctx.tx.execute(query).first() is not None for query in _sources(ctx, scope_id, body))
+def outlook(ctx: Context, scope_id: str | None, body: schemas.Claim) -> tuple[bool, int | None]:
+    """Return whether an operation can be claimed now and, if not, when the next one becomes claimable; in one
+    snapshot."""
+    values = _values(ctx, scope_id, body)
+    if any(source.first(ctx.tx, **values) is not None for source in _sources(ctx, scope_id, body)):
+        return True, None
+    return False, _next_due(ctx, scope_id, body)
 
 
-def next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | None:
-    """When an operation can be claimed without a new request: its delay ends, or the lease of its claim."""
-    o = operations.c
-    here = [o.app_slug == body.app_slug, o.scope_id == scope_id if scope_id is not None else _reachable(ctx)]
-    delayed = select(o.not_before).where(o.status == "queued", o.not_before > ctx.now, *here).order_by(o.not_before)
-    leased = select(o.lease_expires_at).where(o.status == "running", o.lease_expires_at.is_not(None), *here)
-    found = [ctx.tx.execute(query.limit(1)).scalar() for query in (delayed, leased.order_by(o.lease_expires_at))]
+def _next_due(ctx: Context, scope_id: str | None, body: schemas.Claim) -> int | None:
+    """Return when the next operation becomes claimable by itself: its retry delay or the lease of its claim ends."""
+    values = {"app": body.app_slug, "now": ctx.now, "scope": scope_id}
+    if scope_id is not None:
+        found = [query.first(ctx.tx, **values) for query in (_DELAYED_IN_SCOPE, _LEASED_IN_SCOPE)]
+    else:
+        reachable = _reachable(ctx)
+        found = [ctx.tx.execute(query.where(reachable), values).scalar() for query in (_DELAYED, _LEASED)]
     return min((moment for moment in found if moment is not None), default=None)
 
 
 def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterator[tuple[OperationRow, object]]:
-    """Each one locked together with its target. What another transaction has locked is passed over, not waited for."""
+    """Iterate over the claimable operations, each locked with its target. Rows locked by other transactions are
+    skipped."""
     passed: list[str] = []
-    for source in _sources(ctx, scope_id, body):
+    values = _values(ctx, scope_id, body)
+    for source in _sources(ctx, scope_id, body, lock=True):
         while len(passed) < MOST_PASSED_OVER:
-            query = source.where(operations.c.id.not_in(passed)) if passed else source
-            found = ctx.tx.execute(query.with_for_update(key_share=True, skip_locked=True, of=operations)).first()
-            if found is None:
+            query = source.where(_O.id.not_in(passed)) if passed else source
+            operation = query.first(ctx.tx, **values)
+            if operation is None:
                 break
-            operation = OperationRow.of(found)
             if not _allowed(ctx, scope_id, operation):
                 passed.append(operation.id)
                 continue
@@ -98,7 +153,7 @@ def _takeable(ctx: Context, scope_id: str | None, body: schemas.Claim) -> Iterat
 
 
 def _allowed(ctx: Context, scope_id: str | None, operation: OperationRow) -> bool:
-    """Where the address names no scope, the caller is asked for the key in the scope of what was found."""
+    """Check the permission in the scope of the operation, for requests whose path names no scope."""
     if scope_id is not None:
         return True
     scope = scope_of(ctx.tx, operation.scope_kind, operation.scope_id)
@@ -112,30 +167,24 @@ def _allowed(ctx: Context, scope_id: str | None, operation: OperationRow) -> boo
     return True
 
 
-def _sources(ctx: Context, scope_id: str | None, body: schemas.Claim) -> list[Select[Any]]:
-    o = operations.c
-    here = [o.app_slug == body.app_slug, _for_caller(ctx)]
-    here.append(o.scope_id == scope_id if scope_id is not None else _reachable(ctx))
-    mine = and_(o.claimant_id == ctx.principal.id, o.claimed_by == body.holder)
-    if body.holding:
-        mine = and_(mine, o.id.not_in(body.holding))
-    oldest = (o.turn, o.created_at, o.id)
-    return [
-        select(operations).where(o.status == "running", mine, *here).order_by(*oldest).limit(1),
-        select(operations)
-        .where(o.status == "running", o.lease_expires_at <= ctx.now, *here)
-        .order_by(*oldest)
-        .limit(1),
-        select(operations).where(o.status == "queued", o.not_before <= ctx.now, *here).order_by(*oldest).limit(1),
-    ]
+def _sources(
+    ctx: Context, scope_id: str | None, body: schemas.Claim, *, lock: bool = False
+) -> list[Query[OperationRow]]:
+    """Return the queries for claimable operations: the holder's own, those with an expired lease, those in the
+    queue."""
+    if scope_id is not None:
+        sources = _LOCKED_IN_SCOPE if lock else _SOURCES_IN_SCOPE
+    else:
+        reachable = _reachable(ctx)
+        sources = [source.where(reachable) for source in (_LOCKED_SOURCES if lock else _SOURCES)]
+    if not body.holding:
+        return sources
+    return [sources[0].where(_O.id.not_in(body.holding)), *sources[1:]]
 
 
-def _for_caller(ctx: Context) -> ColumnElement[bool]:
-    """An operation that is assigned to one service account waits for that one, as long as it is enabled."""
-    o = operations.c
-    return or_(
-        o.assigned_to.is_(None), o.assigned_to == ctx.principal.id, ~exists().where(reach.enabled(o.assigned_to))
-    )
+def _values(ctx: Context, scope_id: str | None, body: schemas.Claim) -> dict[str, object]:
+    who = {"caller": ctx.principal.id, "holder": body.holder}
+    return {"app": body.app_slug, "scope": scope_id, "now": ctx.now, **who}
 
 
 def _reachable(ctx: Context) -> ColumnElement[bool]:
@@ -149,7 +198,7 @@ def _tried_enough(ctx: Context, operation: OperationRow) -> bool:
 
 
 def give_up(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> None:
-    """No controller has it and none gets it again: how it ended is unknown, and a person must look."""
+    """End an operation that no controller will claim again: its outcome is unknown, so it needs attention."""
     code = "deadline_passed"
     message = f"It was not done in time; it got as far as step {operation.furthest_step}."
     if operation.attempts >= MAX_ATTEMPTS:
@@ -163,12 +212,12 @@ def give_up(ctx: Context, target: AnyTarget, row: object, operation: OperationRo
         "way_out": "Look at the operation's detail and the controller's log, then retry or decommission.",
         "retryable": True,
     }
-    move(ctx, target, row, operation, "lose", error=error)
+    move(ctx, target, row, operation, "lose", {"error": error})
     target.on_failed(ctx, row, operation, message, known=False)
 
 
 def fence_all(tx: Connection, now: int) -> int:
-    """After a restore: each claim is over, and no host has seen the epochs that come now."""
+    """End every claim after a restore from backup, and raise the epochs above any that a host may have seen."""
     o = operations.c
     jump = {"claim_epoch": o.claim_epoch + EPOCHS_LOST}
     fenced = tx.execute(update(operations).where(o.status.in_(LIVE)).values(**jump)).rowcount
@@ -177,7 +226,7 @@ def fence_all(tx: Connection, now: int) -> int:
 
 
 def held(ctx: Context, scope_id: str | None, operation_id: str, epoch: int) -> OperationRow:
-    """The operation, locked, if this caller holds it under this epoch; otherwise 409 and nothing changes."""
+    """Lock and return the operation if the caller holds its claim with this epoch; otherwise raise 409."""
     operation = operation_row(ctx.tx, scope_id, operation_id, lock=True)
     if operation.status != "running" or operation.claim_epoch != epoch or operation.claimant_id != ctx.principal.id:
         raise StaleClaim(
@@ -190,7 +239,8 @@ def held(ctx: Context, scope_id: str | None, operation_id: str, epoch: int) -> O
 def held_with_target(
     ctx: Context, scope_id: str | None, operation_id: str, epoch: int
 ) -> tuple[OperationRow, AnyTarget, object]:
-    """The same with its target, which is locked first: for what changes the target, too."""
+    """Lock the target first, then the operation, and check the claim as `held` does. For requests that change the
+    target."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)
     row = target.lock(ctx.tx, seen)
@@ -199,32 +249,38 @@ def held_with_target(
 
 def heartbeat(ctx: Context, scope_id: str | None, operation_id: str, body: schemas.ClaimReport) -> schemas.LeaseView:
     operation = held(ctx, scope_id, operation_id, body.claim_epoch)
-    change: dict[str, Any] = {}
+    change: dict[str, None] = {}
     if operation.stuck_reason == "heartbeats_missed":
         target = target_of(operation)
         change = unstick(ctx, target, target.read(ctx.tx, operation), operation)
     renew(ctx, operation, change)
-    return lease_view(operation)
+    return lease_view(ctx, operation)
 
 
-def renew(ctx: Context, operation: OperationRow, change: dict[str, Any]) -> OperationRow:
-    return write(ctx, operation, change | {"lease_expires_at": ctx.now + LEASE_S * 1000})
+def renew(ctx: Context, operation: OperationRow, change: Mapping[str, object]) -> OperationRow:
+    return write(ctx, operation, {**change, "lease_expires_at": ctx.now + ctx.durations.lease_s * 1000})
 
 
-def lease_view(operation: OperationRow) -> schemas.LeaseView:
-    return schemas.LeaseView(lease_expires_in_s=LEASE_S, cancel_requested=bool(operation.cancel_requested))
+def lease_view(ctx: Context, operation: OperationRow) -> schemas.LeaseView:
+    return schemas.LeaseView(
+        lease_expires_in_s=ctx.durations.lease_s, cancel_requested=bool(operation.cancel_requested)
+    )
 
 
 def return_claim(
     ctx: Context, scope_id: str | None, operation_id: str, body: schemas.ReturnClaim
 ) -> schemas.OperationView:
-    """The controller gives its claim back: the operation waits again, for `retry_in_s` seconds at least."""
+    """Return the claim: the operation is queued again and can be claimed after `retry_in_s` seconds."""
     operation = held(ctx, scope_id, operation_id, body.claim_epoch)
     target = target_of(operation)
-    change = {"not_before": ctx.now + body.retry_in_s * 1000, "lease_expires_at": None, "claimed_by": None}
+    change: dict[str, object] = {
+        "not_before": ctx.now + body.retry_in_s * 1000,
+        "lease_expires_at": None,
+        "claimed_by": None,
+    }
     if body.reason:
         change["message"] = body.reason
     row = target.read(ctx.tx, operation)
-    moved = move(ctx, target, row, operation, "release", event="released", **change)
+    moved = move(ctx, target, row, operation, "release", change, event="released")
     wake(ctx, moved)
     return operation_view(ctx.tx, moved)

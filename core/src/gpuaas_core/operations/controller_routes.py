@@ -1,9 +1,13 @@
-"""HTTP in, HTTP out: what app controllers call. Same API, same keys, same network as any outside team's controller."""
+"""HTTP routes for app controllers. Controllers of outside teams use the same routes, permissions and network."""
 
 from fastapi import APIRouter, Response
 
+from ..authz.context import Context
+from ..capacity.reads import allocation_view
+from ..capacity.schemas import AllocationView
 from ..http.call import Caller, needs
-from . import claims, reports, schemas
+from ..machine_access.schemas import GrantView
+from . import access, claims, reports, schemas
 from .places import Place, Within, takes
 from .queue import waits_at, waits_for_app
 from .wire import Models
@@ -23,17 +27,17 @@ def controller_router(place: Place, models: Models) -> APIRouter:
         **needs(WORKS, place.claims_at),
     )
     async def claim_operation(call: Caller, scope_id: Within, body: schemas.Claim) -> Response:
-        """Long poll for an operation to work on: first one that this holder claimed before it crashed, then one whose
+        """Long poll for an operation to claim: first one that this holder claimed before it crashed, then one whose
         lease expired, then the next in the queue, which is fair between tenants. Below a project only operations of
         that project; otherwise all that the caller may work on.
 
-        Nothing is claimed for a caller that has disconnected: its lease would have to expire first.
+        Nothing is claimed for a caller that has disconnected, because its lease would have to expire first.
         """
         deadline = call.now + body.wait_s * 1000
         topic = waits_at(scope_id) if scope_id is not None else waits_for_app(body.app_slug)
         while True:
-            due_at = await call.read(lambda ctx: claims.next_due(ctx, scope_id, body))
-            if await call.read(lambda ctx: claims.work_waits(ctx, scope_id, body)):
+            work_waits, due_at = await call.read(lambda ctx: claims.outlook(ctx, scope_id, body))
+            if work_waits:
                 answer = await call.write(lambda ctx: claims.claim(ctx, scope_id, body))
                 if answer.status_code != 204:
                     return answer
@@ -67,7 +71,36 @@ def controller_router(place: Place, models: Models) -> APIRouter:
 
     @router.post("/{operation_id}/return-claim", response_model=models.operation, **work)
     async def return_claim(call: Caller, scope_id: Within, operation_id: str, body: schemas.ReturnClaim) -> Response:
-        """The controller gives its claim back: the operation waits again."""
+        """Return a claim: the operation is queued again."""
         return await call.write(lambda ctx: claims.return_claim(ctx, scope_id, operation_id, body))
 
     return router
+
+
+access_router = APIRouter(prefix="/v1/projects/{project_id}/operations/{operation_id}")
+
+
+@access_router.post(
+    "/access-grants",
+    status_code=201,
+    response_model=GrantView,
+    tags=["controllers"],
+    **needs("apps.access.grant", "project"),
+)
+async def grant_access(call: Caller, project_id: str, operation_id: str, body: schemas.AskAccess) -> Response:
+    """Issue a five-minute SSH certificate for one allocation of the claimed operation."""
+
+    def grant(ctx: Context) -> GrantView:
+        return access.grant_access(ctx, call.vault, project_id, operation_id, body)
+
+    return await call.write(grant, status=201)
+
+
+@access_router.post("/integration", response_model=AllocationView, tags=["capacity"], **needs(WORKS, "project"))
+async def note_integration(call: Caller, project_id: str, operation_id: str, body: schemas.NoteIntegration) -> Response:
+    """Store notes of the app's controller about an allocation of the claimed operation's target."""
+
+    def note(ctx: Context) -> AllocationView:
+        return allocation_view(ctx.tx, access.note_integration(ctx, project_id, operation_id, body))
+
+    return await call.write(note)

@@ -25,4 +25,4 @@ class StaleClaim(Problem):
 
 class ReportNotOfTarget(Problem):
     status, code, title = 422, "report_not_of_target", "The report has fields that this kind of target does not have"
-    way_out = "Leave out the fields named in `detail`; contracts/openapi.json says which fields a report has."
+    way_out = "Leave out the fields named in `detail`; contracts/openapi.json lists the fields of a report."

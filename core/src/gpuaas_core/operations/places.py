@@ -1,20 +1,20 @@
-"""Where the routes of operations are: below the project they are in, and below `/v1/operations` for any scope.
+"""The two path prefixes of operation routes: below a project, and below `/v1/operations` for any scope.
 
-Both lead to the same functions. Below a project, the operation has to be in that project; below `/v1/operations`, the
-caller is asked for the key in the operation's own scope.
+Both prefixes lead to the same functions. Below a project, the operation must be in that project; below
+`/v1/operations`, the permission is checked in the operation's own scope.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.params import Depends as DependsParam
 from pydantic import BaseModel
 
-from ..http.call import REACHABLE, needs
+from ..http.call import REACHABLE, Marks, needs
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Place:
     claims_at: str  # of a claim
     parameters: tuple[DependsParam, ...] = ()  # that every address below the prefix has
 
-    def needs(self, key: str) -> dict[str, Any]:
+    def needs(self, key: str) -> Marks:
         return needs(key, self.scope)
 
     def router(self, tag: str) -> APIRouter:
@@ -32,7 +32,7 @@ class Place:
 
 
 def _project(project_id: str) -> None:
-    """Only so that the contract names the parameter."""
+    """Dependency without effect: it makes the OpenAPI document name the path parameter."""
 
 
 def _scope_in_address(request: Request) -> str | None:
@@ -43,7 +43,8 @@ Within = Annotated[str | None, Depends(_scope_in_address)]
 
 
 def takes(model: type[BaseModel]) -> Callable[[F], F]:
-    """The body of a route: the model with the fields of all targets, known only when these are registered."""
+    """Set the body model of a route. The model has the fields of all targets, which are known only after
+    registration."""
 
     def typed(handler: F) -> F:
         handler.__annotations__["body"] = model

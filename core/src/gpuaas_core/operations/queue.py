@@ -1,51 +1,122 @@
-"""Operations are queued and moved here, each move with its event, so that no move goes unrecorded.
+"""Queues operations and applies their transitions, each with its event. All state changes of operations are made here.
 
-The queue of an app is fair between tenants: an operation's `turn` is one more than the turn of the newest one that its
-tenant has waiting, and never less than the turn that is next. So a tenant with a thousand waiting operations and one
-with a single operation take turns, and a claim reads the head of one index.
+The queue of an app is fair between tenants: an operation's `turn` is one more than the turn of the newest waiting
+operation of its tenant, and never less than the next turn. So a tenant with a thousand waiting operations and a tenant
+with one alternate, and a claim reads the head of one index.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select
 
 from ..authz.context import Context
 from ..events.event_log import declare
 from ..kit.ids import new_id
-from ..node_tasks.service import fence
+from ..kit.json_types import Json, JsonValue
+from ..kit.rows import Changes, Query, WriteQuery
 from .errors import OperationLive
 from .reads import live_of_lock
-from .rows import Json, OperationRow
+from .rows import OperationRow
 from .states import OPERATION
-from .tables import operations
+from .tables import QUEUED, operations
 from .targets import AnyTarget, Order
 
 declare(
     {
-        "apps.operation.queued": "Work waits for the app's controller.",
-        "apps.operation.claimed": "A controller works on the operation under a new claim epoch.",
+        "apps.operation.queued": "The operation was queued for the app's controller.",
+        "apps.operation.claimed": "The operation was claimed by a controller under a new claim epoch.",
         "apps.operation.progressed": "The operation reached a step.",
-        "apps.operation.released": "The claim was given back or taken away, to be claimed again.",
-        "apps.operation.stuck": "The operation does not move: `reason` says why, its actions say what can be done.",
-        "apps.operation.unstuck": "The operation moves again, or has ended.",
-        "apps.operation.cancel_requested": "Somebody asked the operation to stop.",
-        "apps.operation.succeeded": "The operation did what was asked.",
-        "apps.operation.failed": "The operation failed; `error` says why and what to do.",
+        "apps.operation.released": "The claim was returned or released; the operation can be claimed again.",
+        "apps.operation.stuck": (
+            "The operation makes no progress. `reason` has the cause; its actions show what can be done."
+        ),
+        "apps.operation.unstuck": "The operation makes progress again, or has ended.",
+        "apps.operation.cancel_requested": "Cancellation of the operation was requested.",
+        "apps.operation.succeeded": "The operation succeeded.",
+        "apps.operation.failed": "The operation failed; `error` has the cause and a way out.",
         "apps.operation.canceled": "The operation was canceled.",
-        "apps.operation.superseded": "The operation gave way to a newer one.",
-        "apps.operation.needs_attention": "The outcome is unknown, or it was tried too often: a person must look.",
+        "apps.operation.superseded": "The operation was replaced by a newer one.",
+        "apps.operation.needs_attention": (
+            "The operation needs attention: its outcome is unknown, or it was attempted too often."
+        ),
     }
 )
 
 
+@dataclass(frozen=True)
+class Turns:
+    own: int | None  # of the newest operation that the tenant has waiting
+    first: int | None  # of the next operation of all
+
+
+_WAITING = select(operations.c.turn).where(operations.c.app_slug == bindparam("app"), operations.c.status == QUEUED)
+_NEXT = _WAITING.order_by(operations.c.turn).limit(1).scalar_subquery()
+_LATEST = _WAITING.order_by(operations.c.turn.desc()).limit(1)
+# The newest of the tenant and the next of all; two statements, because an index finds no row by `tenant_id = NULL`.
+_NEWEST_OWN = _LATEST.where(operations.c.tenant_id == bindparam("tenant")).scalar_subquery()
+_NEWEST_OF_PLATFORM = _LATEST.where(operations.c.tenant_id.is_(None)).scalar_subquery()
+_TURNS = Query(select(_NEWEST_OWN.label("own"), _NEXT.label("first")), Turns)
+_TURNS_OF_PLATFORM = Query(select(_NEWEST_OF_PLATFORM.label("own"), _NEXT.label("first")), Turns)
+NOTHING: Mapping[str, object] = MappingProxyType({})
+_COLUMNS = (
+    "id",
+    "target_kind",
+    "target_id",
+    "lock_key",
+    "lock_shared",
+    "scope_kind",
+    "scope_id",
+    "tenant_id",
+    "payer_id",
+    "assigned_to",
+    "turn",
+    "from_state",
+    "kind",
+    "app_slug",
+    "version",
+    "status",
+    "phase",
+    "step",
+    "steps",
+    "furthest_step",
+    "message",
+    "attempts",
+    "claim_epoch",
+    "not_before",
+    "cancel_requested",
+    "retry_of",
+    "batch_id",
+    "params",
+    "details",
+    "deadline_at",
+    "expected_phase_s",
+    "correlation_id",
+    "requested_by",
+    "created_at",
+)
+_NEW = WriteQuery(insert(operations), operations, OperationRow, _COLUMNS)
+_CHANGES = Changes(operations)
+
+Fence: TypeAlias = Callable[[Context, str, int | None], None]
+_FENCES: list[Fence] = []
+
+
+def register_fence(fence: Fence) -> None:
+    """Register a function that is called at each transition with the operation and the epoch of its claim (None if
+    unclaimed), to end what earlier claims were given."""
+    _FENCES.append(fence)
+
+
 def waits_at(scope_id: str) -> str:
-    """The wake-up for those who wait for work in one scope."""
+    """Return the wake-up topic of controllers that wait for operations in one scope."""
     return f"work:{scope_id}"
 
 
 def waits_for_app(app_slug: str) -> str:
-    """The wake-up for those who wait for work of an app wherever they may work on it."""
+    """Return the wake-up topic of controllers that wait for an app's operations in any scope."""
     return f"work-of:{app_slug}"
 
 
@@ -64,12 +135,13 @@ def queue(
     retry_of: str | None = None,
     batch_id: str | None = None,
 ) -> OperationRow:
-    """Called under the target's lock. The target's own checks came first; what its lock key says is checked here."""
+    """Queue an operation. Called under the target's lock and after the target's own checks; the lock key is checked
+    here."""
     order = target.order(ctx.tx, row, kind, params, details)
     _check_lock(ctx, target, order)
     known = target.operation_kinds[kind]
     operation_id = new_id("op")
-    values = {
+    values: dict[str, object] = {
         "id": operation_id,
         "target_kind": target.kind,
         "target_id": order.target_id,
@@ -105,8 +177,7 @@ def queue(
         "requested_by": ctx.principal.id,
         "created_at": ctx.now,
     }
-    made = ctx.tx.execute(insert(operations).values(**values).returning(operations)).one()
-    operation = OperationRow.of(made)
+    operation = _NEW.one(ctx.tx, **values)
     target.on_queued(ctx, row, operation)
     emit(ctx, target, row, operation, "queued")
     wake(ctx, operation)
@@ -115,7 +186,8 @@ def queue(
 
 
 def _check_lock(ctx: Context, target: AnyTarget, order: Order) -> None:
-    """An operation that has the key for itself excludes all others; those that share it only exclude their own."""
+    """Check the lock key: an exclusive operation excludes all others with the same key; shared ones exclude
+    exclusive ones."""
     for one in live_of_lock(ctx.tx, order.lock_key):
         same = (one.target_kind, one.target_id) == (target.kind, order.target_id)
         if same or not order.shares_lock or not one.lock_shared:
@@ -123,12 +195,9 @@ def _check_lock(ctx: Context, target: AnyTarget, order: Order) -> None:
 
 
 def _turn(ctx: Context, order: Order) -> int:
-    o = operations.c
-    waiting = select(o.turn).where(o.app_slug == order.app_slug, o.status == "queued")
-    newest_own = waiting.where(o.tenant_id == order.tenant_id).order_by(o.turn.desc()).limit(1).scalar_subquery()
-    next_of_all = waiting.order_by(o.turn).limit(1).scalar_subquery()
-    own, first = ctx.tx.execute(select(newest_own, next_of_all)).one()
-    return max(first or 0, 0 if own is None else own + 1)
+    statement = _TURNS_OF_PLATFORM if order.tenant_id is None else _TURNS
+    turns = statement.one(ctx.tx, app=order.app_slug, tenant=order.tenant_id)
+    return max(turns.first or 0, 0 if turns.own is None else turns.own + 1)
 
 
 def move(
@@ -137,28 +206,31 @@ def move(
     row: object,
     operation: OperationRow,
     action: str,
+    change: Mapping[str, object] = NOTHING,
     *,
     event: str | None = None,
-    **more: Any,
 ) -> OperationRow:
-    """The correlation id of the events is the request's own; the operation keeps the one it was asked under."""
+    """Apply a transition and emit its event. `change`: other columns to change.
+
+    The event has the correlation id of this request; the operation keeps that of the request that queued it.
+    """
     status = OPERATION.after(operation.status, action)
-    change = {"status": status} | unstick(ctx, target, row, operation) | more
+    written = {"status": status, **unstick(ctx, target, row, operation), **change}
     if OPERATION.terminal(status):
-        change |= {"finished_at": ctx.now, "lease_expires_at": None}
-    moved = write(ctx, operation, change)
+        written |= {"finished_at": ctx.now, "lease_expires_at": None}
+    moved = write(ctx, operation, written)
     emit(ctx, target, row, moved, event or status)
-    fence(ctx, operation.id, moved.claim_epoch if status == "running" else None)
+    for fence in _FENCES:
+        fence(ctx, operation.id, moved.claim_epoch if status == "running" else None)
     return moved
 
 
-def write(ctx: Context, operation: OperationRow, change: Mapping[str, Any]) -> OperationRow:
-    written = update(operations).where(operations.c.id == operation.id).values(**change).returning(operations)
-    return OperationRow.of(ctx.tx.execute(written).one())
+def write(ctx: Context, operation: OperationRow, change: Mapping[str, object]) -> OperationRow:
+    return _CHANGES.one(ctx.tx, operation.id, change, OperationRow)
 
 
 def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, what: str) -> None:
-    facts: dict[str, Any] = {
+    facts: dict[str, JsonValue] = {
         "operation_id": operation.id,
         "kind": operation.kind,
         "status": operation.status,
@@ -170,13 +242,13 @@ def emit(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, 
     }
     if operation.error:
         facts["error"] = operation.error
-    ctx.emit(f"apps.operation.{what}", operation.id, target.facts(row, operation) | facts)
+    ctx.emit(f"apps.operation.{what}", operation.id, {**target.facts(row, operation), **facts})
 
 
-def unstick(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> dict[str, Any]:
-    """What changes when the operation moves; nothing, if it was not stuck."""
+def unstick(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> dict[str, None]:
+    """Return the columns to clear when a stuck operation makes progress; empty if it was not stuck."""
     if operation.stuck_reason is None:
         return {}
     facts = {"operation_id": operation.id, "kind": operation.kind, "reason": operation.stuck_reason}
-    ctx.emit("apps.operation.unstuck", operation.id, target.facts(row, operation) | facts)
+    ctx.emit("apps.operation.unstuck", operation.id, {**target.facts(row, operation), **facts})
     return {"stuck_reason": None, "stuck_since": None}

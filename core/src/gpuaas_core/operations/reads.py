@@ -1,24 +1,42 @@
-"""Rows of operations, for this room and for those above it."""
+"""Queries for operations, for this room and the rooms above it."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Subquery, bindparam, select
 
 from ..authz.evaluate import PLATFORM, Scope
+from ..iam.directory import ACCOUNTS
 from ..kit.problems import UNSEEN, NotFound
+from ..kit.rows import Query, Statement
 from ..tenancy.reads import project_scope, tenant_scope
-from .rows import OperationRow
+from .rows import OperationRow, OutcomeRow
 from .states import LIVE
 from .tables import operations
 
-_BY_ID = select(operations).where(operations.c.id == bindparam("operation"))
-_LOCKED = _BY_ID.with_for_update(key_share=True)
-_LIVE_OF_LOCK = (
-    select(operations)
-    .where(operations.c.lock_key == bindparam("lock_key"), operations.c.status.in_(LIVE))
-    .order_by(operations.c.created_at, operations.c.id)
+OPERATIONS = Query(select(operations), OperationRow)
+OPERATION_ID = operations.c.id  # for lists in pages
+_BY_ID = OPERATIONS.where(operations.c.id == bindparam("operation"))
+_BY_IDS = OPERATIONS.where(operations.c.id.in_(bindparam("operations", expanding=True)))
+_KINDS = Query(select(operations.c.id, operations.c.kind, operations.c.status), OutcomeRow)
+_OUTCOME = _KINDS.where(operations.c.id == bindparam("operation"))
+_OUTCOMES = _KINDS.where(operations.c.id.in_(bindparam("operations", expanding=True)))
+_LOCKED = _BY_ID.locked()
+_LIVE = OPERATIONS.where(operations.c.status.in_(LIVE)).order_by(operations.c.created_at, operations.c.id)
+_LIVE_OF_LOCK = _LIVE.where(operations.c.lock_key == bindparam("lock_key"))
+_LIVE_OF_LOCKS = _LIVE.where(operations.c.lock_key.in_(bindparam("lock_keys", expanding=True)))
+_OF_BATCH = OPERATIONS.where(operations.c.batch_id == bindparam("batch")).order_by(
+    operations.c.created_at, operations.c.id
 )
+_WITH_CORRELATION = (
+    OPERATIONS.where(operations.c.correlation_id == bindparam("correlation"))
+    .order_by(operations.c.id.desc())
+    .limit(bindparam("most"))
+)
+_OF_APP = (operations.c.scope_id == bindparam("scope"), operations.c.app_slug == bindparam("app"))
+_CLAIMED_BY = select(operations.c.id).where(*_OF_APP, operations.c.claimant_id == bindparam("claimant")).limit(1)
+_ENABLED = select(ACCOUNTS.c.id).where(ACCOUNTS.c.kind == "service_account", ACCOUNTS.c.disabled_at.is_(None))
+_CLAIMANTS = select(operations.c.claimant_id).where(*_OF_APP, operations.c.claimant_id.in_(_ENABLED)).distinct()
+_LAST = operations.alias("last_operation")
 _SCOPE = select(operations.c.scope_kind, operations.c.scope_id).where(operations.c.id == bindparam("operation"))
 _SCOPES: dict[str, Callable[[Connection, str], Scope]] = {
     "project": project_scope,
@@ -28,37 +46,116 @@ _SCOPES: dict[str, Callable[[Connection, str], Scope]] = {
 
 
 def operation_row(tx: Connection, scope_id: str | None, operation_id: str, *, lock: bool = False) -> OperationRow:
-    """`scope_id`: it has to be there; none: the caller was let in by the operation's own scope."""
-    row = tx.execute(_LOCKED if lock else _BY_ID, {"operation": operation_id}).first()
+    """Return the operation, or raise 404. `scope_id`: it must be in this scope; None: it was authorized in its own
+    scope."""
+    row = (_LOCKED if lock else _BY_ID).first(tx, operation=operation_id)
     if row is None or scope_id not in (None, row.scope_id):
         raise NotFound("There is no such operation in this project." if scope_id else UNSEEN)
-    return OperationRow.of(row)
+    return row
 
 
 def find_operation(tx: Connection, operation_id: str | None) -> OperationRow | None:
-    row = tx.execute(_BY_ID, {"operation": operation_id}).first()
-    return None if row is None else OperationRow.of(row)
+    return _BY_ID.first(tx, operation=operation_id)
+
+
+def find_outcomes(tx: Connection, operation_ids: Collection[str]) -> dict[str, OutcomeRow]:
+    """The kind and status of these operations."""
+    if len(operation_ids) > 1:
+        return {row.id: row for row in _OUTCOMES.all(tx, operations=list(operation_ids))}
+    return {row.id: row for operation_id in operation_ids for row in _OUTCOME.all(tx, operation=operation_id)}
+
+
+def find_operations(tx: Connection, operation_ids: Collection[str]) -> dict[str, OperationRow]:
+    if len(operation_ids) > 1:
+        return {row.id: row for row in _BY_IDS.all(tx, operations=list(operation_ids))}
+    return {row.id: row for operation_id in operation_ids for row in _BY_ID.all(tx, operation=operation_id)}
+
+
+def with_correlation(tx: Connection, correlation_id: str, *, limit: int) -> list[OperationRow]:
+    """Return the newest operations with this correlation id, oldest first, of any target."""
+    return _WITH_CORRELATION.all(tx, correlation=correlation_id, most=limit)[::-1]
 
 
 def live_of_lock(tx: Connection, lock_key: str) -> list[OperationRow]:
-    """Those under way that have this lock key, for themselves or with others."""
-    return [OperationRow.of(row) for row in tx.execute(_LIVE_OF_LOCK, {"lock_key": lock_key})]
+    """Return the queued and running operations with this lock key, exclusive or shared."""
+    return _LIVE_OF_LOCK.all(tx, lock_key=lock_key)
 
 
-def operations_in(scope_id: str, *wanted: ColumnElement[bool], history: bool | None = None) -> Select[Any]:
-    """`history`: only those that ended (True) or are under way (False)."""
+def live_of_locks(tx: Connection, lock_keys: Collection[str]) -> dict[str, list[OperationRow]]:
+    """Return the queued and running operations for each of these lock keys."""
+    if len(lock_keys) < 2:
+        return {lock_key: live_of_lock(tx, lock_key) for lock_key in lock_keys}
+    found: dict[str, list[OperationRow]] = {lock_key: [] for lock_key in lock_keys}
+    for row in _LIVE_OF_LOCKS.all(tx, lock_keys=list(lock_keys)):
+        found[row.lock_key].append(row)
+    return found
+
+
+def live_targets(kind: str) -> Subquery:
+    """SQL subquery: the targets of one kind that have a queued or running operation, and the kind of the operation."""
     o = operations.c
-    query = select(operations).where(o.scope_id == scope_id, *wanted)
+    return select(o.target_id, o.kind).where(o.target_kind == kind, o.status.in_(LIVE)).subquery("live_targets")
+
+
+def operations_in(
+    scope_id: str,
+    *,
+    lock_key: str | None = None,
+    target: tuple[str, str] | None = None,
+    batch_id: str | None = None,
+    status: str | None = None,
+    history: bool | None = None,
+) -> Query[OperationRow]:
+    """Build the query for a list of operations.
+
+    `target`: kind and id. `history`: only ended (True) or only queued and running operations (False).
+    """
+    o = operations.c
+    query = OPERATIONS.where(o.scope_id == scope_id)
+    if lock_key:
+        query = query.where(o.lock_key == lock_key)
+    if target:
+        query = query.where(o.target_kind == target[0], o.target_id == target[1])
+    if batch_id:
+        query = query.where(o.batch_id == batch_id)
+    if status:
+        query = query.where(o.status == status)
     if history is None:
         return query
     return query.where(o.status.not_in(LIVE) if history else o.status.in_(LIVE))
 
 
+def with_last_outcome(statement: Statement, operation_id: ColumnElement[str]) -> Statement:
+    """Join rows of another room with the kind and status of their newest operation: `last_kind`, `last_status`."""
+    return statement.outerjoin(_LAST, _LAST.c.id == operation_id).add_columns(
+        _LAST.c.kind.label("last_kind"), _LAST.c.status.label("last_status")
+    )
+
+
+def with_last_operation(statement: Statement, operation_id: ColumnElement[str]) -> Statement:
+    """Join rows of another room with their newest operation: `last_target_kind`, `last_kind`, `last_status`,
+    `last_params`."""
+    return statement.outerjoin(_LAST, _LAST.c.id == operation_id).add_columns(
+        _LAST.c.target_kind.label("last_target_kind"),
+        _LAST.c.kind.label("last_kind"),
+        _LAST.c.status.label("last_status"),
+        _LAST.c.params.label("last_params"),
+    )
+
+
+def has_claimed(tx: Connection, scope_id: str, app_slug: str, claimant_id: str) -> bool:
+    """Whether the service account has claimed an operation of this app in this scope that is still stored."""
+    found = tx.execute(_CLAIMED_BY, {"scope": scope_id, "app": app_slug, "claimant": claimant_id})
+    return found.first() is not None
+
+
+def enabled_claimants(tx: Connection, scope_id: str, app_slug: str) -> Sequence[str]:
+    """Return the enabled service accounts that have claimed operations of this app in this scope."""
+    return list(tx.execute(_CLAIMANTS, {"scope": scope_id, "app": app_slug}).scalars())
+
+
 def of_batch(tx: Connection, scope_id: str | None, batch_id: str) -> list[OperationRow]:
-    o = operations.c
-    query = select(operations).where(o.batch_id == batch_id).order_by(o.created_at, o.id)
-    rows = [OperationRow.of(row) for row in tx.execute(query)]
-    found = [row for row in rows if scope_id in (None, row.scope_id)]
+    found = [row for row in _OF_BATCH.all(tx, batch=batch_id) if scope_id in (None, row.scope_id)]
     if not found:
         raise NotFound("There is no such batch in this project." if scope_id else UNSEEN)
     return found
@@ -69,7 +166,7 @@ def scope_of(tx: Connection, scope_kind: str, scope_id: str) -> Scope:
 
 
 def operation_scope(tx: Connection, operation_id: str) -> Scope:
-    """Where an operation is: what a route without a project in its address asks permission for."""
+    """Return the scope of an operation, in which routes without a project in their path check the permission."""
     row = tx.execute(_SCOPE, {"operation": operation_id}).first()
     if row is None:
         raise NotFound(UNSEEN)

@@ -1,8 +1,7 @@
-"""What people do when work goes wrong: retry, cancel (one or a whole batch), release the claim, abandon."""
-
-from typing import Any
+"""Actions of people when an operation goes wrong: retry, cancel (one or a batch), release the claim, abandon."""
 
 from ..authz.context import Context
+from ..kit.json_types import JsonValue
 from ..kit.wire import View
 from . import schemas, views
 from .queue import emit, move, queue, wake, write
@@ -10,17 +9,17 @@ from .reads import of_batch, operation_row
 from .rows import OperationRow
 from .states import OPERATION
 from .targets import AnyTarget, target_of
-from .views import operation_view
+from .views import operation_view, operation_views
 
 ANYWAY = "try_anyway"  # the parameter that lets an app try once more what it refuses after repeated failures
 
 
 def retry(ctx: Context, scope_id: str | None, operation_id: str, *, anyway: bool = False) -> View:
-    """A new operation with the same order; the old one stays as it ended."""
+    """Queue a new operation with the same kind and parameters; the old one is not changed."""
     old, target, row = _locked(ctx, scope_id, operation_id)
     if refusal := views.refuse_retry(ctx.tx, old):
         raise refusal
-    params: dict[str, Any] = {name: value for name, value in (old.params or {}).items() if name != ANYWAY}
+    params: dict[str, JsonValue] = {name: value for name, value in (old.params or {}).items() if name != ANYWAY}
     params |= {ANYWAY: True} if anyway else {}
     new = queue(ctx, target, row, old.kind, params=params or None, details=old.details, retry_of=old.id)
     target.on_retried(ctx, row, old, new)
@@ -28,7 +27,8 @@ def retry(ctx: Context, scope_id: str | None, operation_id: str, *, anyway: bool
 
 
 def cancel(ctx: Context, scope_id: str | None, operation_id: str) -> schemas.OperationView:
-    """Waiting work is canceled at once; a controller that holds it is asked to stop at its next heartbeat."""
+    """Cancel an operation: a queued one at once; a running one when its controller reads the request at its next
+    heartbeat."""
     operation, target, row = _locked(ctx, scope_id, operation_id)
     if refusal := views.refuse_cancel(operation):
         raise refusal
@@ -36,8 +36,8 @@ def cancel(ctx: Context, scope_id: str | None, operation_id: str) -> schemas.Ope
 
 
 def cancel_batch(ctx: Context, scope_id: str | None, batch_id: str) -> schemas.CanceledBatch:
-    """Every operation of the batch that is still under way; those that ended stay as they ended."""
-    done = []
+    """Cancel every operation of the batch that has not ended."""
+    done: list[OperationRow] = []
     for seen in of_batch(ctx.tx, scope_id, batch_id):
         operation, target, row = _locked(ctx, scope_id, seen.id)
         if views.refuse_cancel(operation) is None:
@@ -46,12 +46,12 @@ def cancel_batch(ctx: Context, scope_id: str | None, batch_id: str) -> schemas.C
     if all(OPERATION.terminal(one.status) and one.finished_at != ctx.now for one in done):
         raise views.NotCancelable("Every operation of this batch has ended.")
     ctx.resource_id = batch_id
-    return schemas.CanceledBatch(batch_id=batch_id, operations=[operation_view(ctx.tx, one) for one in done])
+    return schemas.CanceledBatch(batch_id=batch_id, operations=operation_views(ctx.tx, done))
 
 
 def _canceled(ctx: Context, target: AnyTarget, row: object, operation: OperationRow) -> OperationRow:
     if operation.status == "queued" and operation.claim_epoch == 0:
-        moved = move(ctx, target, row, operation, "cancel", message="Canceled before it began")
+        moved = move(ctx, target, row, operation, "cancel", {"message": "Canceled before it began"})
         message = f"The {operation.kind} was canceled before anything was done"
         target.on_undone(ctx, row, operation, message, why="not_begun")
         return moved
@@ -61,7 +61,7 @@ def _canceled(ctx: Context, target: AnyTarget, row: object, operation: Operation
 
 
 def release_claim(ctx: Context, scope_id: str | None, operation_id: str, reason: str | None) -> schemas.OperationView:
-    """The holder is fenced off by the next epoch, and the work waits for the next claim."""
+    """End the claim of an operation by raising its epoch, and queue the operation again."""
     operation, target, row = _locked(ctx, scope_id, operation_id)
     if refusal := views.refuse_release(operation):
         raise refusal
@@ -73,13 +73,14 @@ def release_claim(ctx: Context, scope_id: str | None, operation_id: str, reason:
         "claimant_id": None,
         "message": reason or "Its claim was released by a person",
     }
-    moved = move(ctx, target, row, operation, "release", event="released", **change)
+    moved = move(ctx, target, row, operation, "release", change, event="released")
     wake(ctx, moved)
     return operation_view(ctx.tx, moved)
 
 
 def abandon(ctx: Context, scope_id: str | None, operation_id: str, reason: str) -> schemas.OperationView:
-    """Work under way ends as `needs_attention`; what that means for its target, the target decides."""
+    """End the operation without its outcome: a live one becomes `needs_attention`. The target decides what state it
+    is left in."""
     operation, target, row = _locked(ctx, scope_id, operation_id)
     ctx.reason = f"{ctx.reason}; reason given: {reason}"
     if refusal := views.refuse_abandon(ctx.tx, operation):
@@ -97,17 +98,17 @@ def _end(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, 
         "retryable": True,
     }
     change = {"error": error, "message": "Abandoned", "claim_epoch": operation.claim_epoch + 1}
-    return move(ctx, target, row, operation, "abandon", **change)
+    return move(ctx, target, row, operation, "abandon", change)
 
 
 def supersede(ctx: Context, target: AnyTarget, row: object, operation: OperationRow, message: str) -> OperationRow:
-    """It gives way to another operation, and its holder's claim is over."""
+    """End the operation and its claim in favour of another operation."""
     change = {"claim_epoch": operation.claim_epoch + 1, "message": message}
-    return move(ctx, target, row, operation, "supersede", **change)
+    return move(ctx, target, row, operation, "supersede", change)
 
 
 def _locked(ctx: Context, scope_id: str | None, operation_id: str) -> tuple[OperationRow, AnyTarget, object]:
-    """The target first, then the operation, read again under both locks."""
+    """Lock the target first, then the operation, and return both as read under the locks."""
     seen = operation_row(ctx.tx, scope_id, operation_id)
     target = target_of(seen)
     row = target.lock(ctx.tx, seen)

@@ -1,12 +1,11 @@
-"""What controllers report: progress, success, failure. What an end does to the target, the target decides (`Target`).
+"""Reports of controllers: progress, success, failure. The target applies them to itself (`Target`).
 
-A report locks the operation. Its target is locked, and before the operation, only when the report changes it: always
-by the last report, and by progress only when the target says so (`Target.changed_by`).
+A report locks the operation. The target is locked too, and first, only if the report changes it: always for the last
+report, for progress only if `Target.changed_by` returns true.
 """
 
-from typing import Any
-
 from ..authz.context import Context
+from ..kit.json_types import Json
 from . import schemas
 from .claims import held, held_with_target, lease_view, renew
 from .errors import ReportNotOfTarget
@@ -28,15 +27,15 @@ def progress(ctx: Context, scope_id: str | None, operation_id: str, body: schema
     emit(ctx, target, row, moved, "progressed")
     if changes:
         target.on_progress(ctx, row, operation, body)
-    return lease_view(operation)
+    return lease_view(ctx, operation)
 
 
 def _progressed(
     ctx: Context, target: AnyTarget, row: object, operation: OperationRow, body: schemas.Progress
-) -> dict[str, Any]:
+) -> dict[str, object]:
     further = body.step > operation.furthest_step
     late = operation.stuck_reason == "deadline_passed"  # a step further does not bring the time back
-    change: dict[str, Any] = {"phase": body.phase, "step": body.step, "steps": body.of, "message": body.message}
+    change: dict[str, object] = {"phase": body.phase, "step": body.step, "steps": body.of, "message": body.message}
     change |= {} if late else unstick(ctx, target, row, operation)
     if further or body.phase != operation.phase:
         change["progressed_at"] = ctx.now
@@ -49,8 +48,12 @@ def complete(ctx: Context, scope_id: str | None, operation_id: str, body: schema
     operation, target, row = held_with_target(ctx, scope_id, operation_id, body.claim_epoch)
     _check_fields(target.wire.complete, body, target)
     target.on_last_report(ctx, row, operation, body)
-    ended = {"message": body.message or "Done", "evidence": body.evidence} | _detail(operation, body.adapter_detail)
-    moved = move(ctx, target, row, operation, "succeed", **ended)
+    ended = {
+        "message": body.message or "Done",
+        "evidence": body.evidence,
+        **_detail(operation, body.adapter_detail),
+    }
+    moved = move(ctx, target, row, operation, "succeed", ended)
     target.on_succeeded(ctx, row, operation, body)
     return operation_view(ctx.tx, moved)
 
@@ -61,8 +64,8 @@ def fail(ctx: Context, scope_id: str | None, operation_id: str, body: schemas.Fa
     target.on_last_report(ctx, row, operation, body)
     canceled = bool(operation.cancel_requested and body.error.code == "canceled")
     message = body.error.message
-    ended = {"message": message, "error": body.error.model_dump()} | _detail(operation, body.adapter_detail)
-    moved = move(ctx, target, row, operation, "cancel" if canceled else "fail", **ended)
+    ended = {"message": message, "error": body.error.model_dump(), **_detail(operation, body.adapter_detail)}
+    moved = move(ctx, target, row, operation, "cancel" if canceled else "fail", ended)
     if canceled:
         target.on_undone(ctx, row, operation, message, why="canceled")
     elif body.undone and target.operation_kinds[operation.kind].undoable:
@@ -73,12 +76,12 @@ def fail(ctx: Context, scope_id: str | None, operation_id: str, body: schemas.Fa
 
 
 def _check_fields(model: type[ClaimReport], body: ClaimReport, target: AnyTarget) -> None:
-    """Where several kinds of targets are worked on, a body can have the fields of another kind."""
+    """Reject fields that belong to another kind of target: the body model of the routes has the fields of all kinds."""
     strange = sorted(body.model_fields_set - model.model_fields.keys())
     if strange:
         raise ReportNotOfTarget(f"The {target.kind} has no {', '.join(strange)}.")
 
 
-def _detail(operation: OperationRow, reported: dict[str, Any] | None) -> dict[str, Any]:
-    """What one report says under a name stays until another says something else under it."""
+def _detail(operation: OperationRow, reported: Json | None) -> dict[str, object]:
+    """Merge the reported details into those stored; a value is kept until a report replaces it."""
     return {} if reported is None else {"adapter_detail": {**(operation.adapter_detail or {}), **reported}}

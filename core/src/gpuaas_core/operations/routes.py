@@ -1,10 +1,10 @@
-"""HTTP in, HTTP out: one operation, and what people do when it goes wrong."""
+"""HTTP routes for one operation: read, retry, cancel, release the claim, abandon."""
 
 from collections.abc import Callable
 
 from fastapi import APIRouter, Response
 
-from ..http.call import Caller, needs
+from ..http.call import Caller, Returns, needs
 from ..http.etags import tagged
 from ..kit.wire import View
 from . import reads, recovery, schemas, views
@@ -13,9 +13,9 @@ from .wire import Models
 
 
 def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter:
-    """`reads_with`: the permission key of those who may read an operation."""
+    """Build the routes for people below a path prefix. `reads_with`: the permission key for reading an operation."""
     router = place.router("operations")
-    one = {"response_model": models.operation}
+    one: Returns = {"response_model": models.operation}
 
     @router.get("/{operation_id}", **one, **place.needs(reads_with))
     async def get_operation(call: Caller, scope_id: Within, operation_id: str) -> Response:
@@ -34,7 +34,7 @@ def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter
     async def retry_operation(
         call: Caller, scope_id: Within, operation_id: str, body: schemas.Retry | None = None
     ) -> Response:
-        """A new operation of the same kind; the failed one stays as it ended."""
+        """Queue a new operation of the same kind; the failed one is not changed."""
         anyway = body is not None and body.try_anyway
         return await call.write(
             lambda ctx: recovery.retry(ctx, scope_id, operation_id, anyway=anyway),
@@ -50,13 +50,14 @@ def people_router(place: Place, models: Models, *, reads_with: str) -> APIRouter
     async def release_claim(
         call: Caller, scope_id: Within, operation_id: str, body: schemas.Because | None = None
     ) -> Response:
-        """Releases the claim of a controller that does not give it back: the next epoch, and waiting again."""
+        """Release the claim of a controller that does not return it: the epoch rises, and the operation is queued
+        again."""
         reason = body.reason if body else None
         return await call.write(lambda ctx: recovery.release_claim(ctx, scope_id, operation_id, reason))
 
     @router.post("/{operation_id}/abandon", **one, **place.needs("apps.operation.abandon"))
     async def abandon_operation(call: Caller, scope_id: Within, operation_id: str, body: schemas.Justified) -> Response:
-        """Ends the operation without evidence. A teardown counts as done, and each machine gets an orphan record."""
+        """End the operation without evidence. A teardown then counts as done; each machine gets an orphan record."""
         return await call.write(lambda ctx: recovery.abandon(ctx, scope_id, operation_id, body.reason))
 
     return router
@@ -69,13 +70,13 @@ def batch_router(models: Models) -> APIRouter:
         "/{batch_id}/cancel", response_model=models.canceled_batch, **needs("apps.operation.cancel", "project")
     )
     async def cancel_batch(call: Caller, project_id: str, batch_id: str) -> Response:
-        """Cancels every operation of the batch that is under way; those that have ended stay as they ended."""
+        """Cancel every operation of the batch that has not ended."""
         return await call.write(lambda ctx: recovery.cancel_batch(ctx, project_id, batch_id))
 
     return router
 
 
 def _where(scope_id: str | None) -> Callable[[View], str]:
-    """The accepted view of every target has the operation that was queued."""
+    """Return a function that builds the URL of the queued operation from the accepted view."""
     prefix = "/v1/operations" if scope_id is None else f"/v1/projects/{scope_id}/operations"
     return lambda view: f"{prefix}/{view.operation.id}"  # type: ignore[attr-defined] - each accepted view has one

@@ -1,15 +1,14 @@
-"""An operation as other rooms get it: frozen, with typed ids. Built from a whole row of the table, by position."""
+"""The frozen row of an operation, with typed ids, for other rooms. Built from a whole row of the table, by position."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NewType
+from typing import NewType
 
-from sqlalchemy import Row
+from ..kit.json_types import Json
+from ..kit.rows import RawRow
 
 OperationId = NewType("OperationId", str)
 TargetId = NewType("TargetId", str)
 BatchId = NewType("BatchId", str)
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,5 +66,14 @@ class OperationRow:
         return self.scope_id if self.scope_kind == "project" else None
 
     @classmethod
-    def of(cls, row: "Row[Any] | tuple[Any, ...]") -> "OperationRow":
+    def of(cls, row: RawRow) -> "OperationRow":
         return cls(*row)
+
+
+@dataclass(frozen=True)
+class OutcomeRow:
+    """What kind of operation it is, and its status."""
+
+    id: OperationId
+    kind: str
+    status: str

@@ -1,10 +1,24 @@
-"""Operations, claims and reports on the wire. A target adds its own fields to these models (`targets.Wire`)."""
+"""Wire models of operations, claims and reports. A target adds its own fields to these models (`targets.Wire`)."""
 
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
-from ..kit.wire import ActionView, Id, Input, Keepable, Moment, Sentence, Slug, View, Whole, YesNo, describe_pattern
+from ..kit.wire import (
+    ActionView,
+    Id,
+    Input,
+    Keepable,
+    Moment,
+    Sentence,
+    Slug,
+    View,
+    Whole,
+    YesNo,
+    canonical,
+    describe_pattern,
+)
+from ..machine_access.schemas import AskKeyAccess
 
 _CODE = describe_pattern(
     r"^[a-z][a-z0-9_]{1,62}$", "2 to 63 lower-case letters, digits and underscores, starting with a letter"
@@ -12,6 +26,7 @@ _CODE = describe_pattern(
 _HOLDER = describe_pattern(r"^[A-Za-z0-9._:@-]{1,120}$", "1 to 120 letters, digits and ._:@-")
 Phase = Annotated[str, StringConstraints(max_length=80), Keepable]
 Detail = dict[str, Any]
+MOST_INTEGRATION = 4 * 1024
 
 
 class Because(Input):
@@ -19,7 +34,7 @@ class Because(Input):
 
 
 class Justified(Input):
-    """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
+    """Input of a request that cannot be undone: its reason is recorded."""
 
     reason: Annotated[str, StringConstraints(min_length=3, max_length=500), Keepable]
 
@@ -92,7 +107,7 @@ class OperationView(View):
 
 
 class CanceledBatch(View):
-    """The operations of a batch after it was canceled; those that had ended before stay as they ended."""
+    """The operations of a canceled batch. Operations that had ended before are not changed."""
 
     batch_id: str
     operations: list[Any]
@@ -106,7 +121,8 @@ class Claim(Input):
 
 
 class ClaimView(View):
-    """A target adds `operation`, its own view of it, and what its controller needs to begin."""
+    """A claim. Each target adds `operation` (its own view of the operation) and the data that its controller needs
+    to begin."""
 
     claim_epoch: int
     lease_expires_in_s: int
@@ -144,3 +160,19 @@ class Fail(ClaimReport):
 class ReturnClaim(ClaimReport):
     retry_in_s: Whole = Field(0, ge=0, le=3600)
     reason: Sentence = ""
+
+
+class AskAccess(ClaimReport, AskKeyAccess):
+    pass
+
+
+class NoteIntegration(ClaimReport):
+    allocation_id: Id
+    integration: Detail = Field(description=f"opaque; at most {MOST_INTEGRATION} bytes as JSON, no secrets")
+
+    @field_validator("integration")
+    @classmethod
+    def _small(cls, value: Detail) -> Detail:
+        if len(canonical(value).encode()) > MOST_INTEGRATION:
+            raise ValueError(f"more than {MOST_INTEGRATION} bytes as JSON")
+        return value

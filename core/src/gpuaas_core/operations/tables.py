@@ -1,16 +1,17 @@
-"""The table of operations. It names its target by kind and id; what else the target's room keeps is in `details`.
+"""The table of operations. A row names its target by kind and id; `details` has further columns of the target's room.
 
-Locks. Two operations whose targets may not be worked on at once have the same `lock_key`. An operation either has the
-key for itself (`lock_shared` 0: no other live operation has this key) or shares it (`lock_shared` 1: others that share
-it may be live beside it). The unique indexes below make two live operations of one target, and two that want one key
-for themselves, impossible. That one which wants the key for itself waits for those that share it is checked by
-`queue.queue`, under the lock of the target.
+Locks: operations that may not run at the same time have the same `lock_key`. An operation holds its key either
+exclusively (`lock_shared` 0: no other live operation has the key) or shared (`lock_shared` 1: other shared operations
+may be live). Unique indexes prevent two live operations of one target, and two exclusive operations with one key. That
+an exclusive operation does not start beside shared ones is checked by `queue.queue`, under the lock of the target.
 """
 
-from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, Table, Text, text
+from sqlalchemy import JSON, BigInteger, Column, Index, Integer, String, Table, Text, literal_column, text
 
 from ..kit.db import metadata
 
+# As literals in the SQL, not as parameters: otherwise SQLite does not use the partial indexes below.
+QUEUED, RUNNING = literal_column("'queued'", String), literal_column("'running'", String)
 _LIVE = text("status in ('queued', 'running')")
 _EXCLUSIVE = text("status in ('queued', 'running') and lock_shared = 0")
 _QUEUED = text("status = 'queued'")
@@ -98,6 +99,31 @@ operations = Table(
         "turn",
         sqlite_where=_QUEUED,
         postgresql_where=_QUEUED,
+    ),
+    Index(
+        "ix_operations_queued_delays",
+        "scope_id",
+        "app_slug",
+        "not_before",
+        sqlite_where=_QUEUED,
+        postgresql_where=_QUEUED,
+    ),
+    Index(
+        "ix_operations_running_holder",
+        "scope_id",
+        "app_slug",
+        "claimant_id",
+        "claimed_by",
+        sqlite_where=_RUNNING,
+        postgresql_where=_RUNNING,
+    ),
+    Index(
+        "ix_operations_running_leases",
+        "scope_id",
+        "app_slug",
+        "lease_expires_at",
+        sqlite_where=_RUNNING,
+        postgresql_where=_RUNNING,
     ),
     Index("ix_operations_leases", "lease_expires_at", sqlite_where=_RUNNING, postgresql_where=_RUNNING),
     Index("ix_operations_claimant", "claimant_id", "claimed_by", sqlite_where=_RUNNING, postgresql_where=_RUNNING),

@@ -1,24 +1,25 @@
-"""What the engine asks of a target, and the register of targets.
+"""The interface between the operations engine and its targets, and the registry of targets.
 
-A target kind is code of the core: a room implements `Target`, and `api/` registers it when the process starts. Nothing
-registers one over the API. `R` is what the target's room reads of it; the engine hands it back and never opens it.
+A target kind is code of the core: a room implements `Target`, and `api/` registers it when the process starts. Targets
+cannot be registered over the API. `R` is the row type of the target's room; the engine passes it on without using it.
 
-Lock order: the target's row, then the operation's row, then the heads of events and audit. Whoever takes an operation
-first (claims, the watchdog) only tries the target's lock and passes the operation over when it is taken.
+Lock order: the target's row, then the operation's row, then the counters of events and audit. Code that locks an
+operation first (claims, the watchdog) only tries the target's lock, and skips the operation if it is taken.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NewType, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import ColumnElement, Connection
 
 from ..authz.context import Context
+from ..kit.json_types import Json, JsonValue
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..kit.wire import View
 from . import schemas
-from .rows import Json, OperationRow
+from .rows import OperationId, OperationRow
 from .states import OPERATION
 
 R = TypeVar("R")
@@ -27,7 +28,7 @@ ClaimReport = schemas.Progress | schemas.Complete | schemas.Fail
 
 @dataclass(frozen=True, kw_only=True)
 class OperationKind:
-    """What the engine knows of a kind of operation."""
+    """The properties of a kind of operation that the engine uses."""
 
     undoable: bool = True  # a controller may report that it failed and changed nothing
     deadline_s: int = 3600
@@ -36,7 +37,7 @@ class OperationKind:
 
 @dataclass(frozen=True)
 class Wire:
-    """What this target's operations look like on the wire: the engine's own models, with the target's fields."""
+    """The wire models of this target's operations: the engine's own models, extended by the target's fields."""
 
     operation: type[schemas.OperationView]
     claim: type[schemas.ClaimView]
@@ -48,7 +49,7 @@ class Wire:
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be queued, as the target says it: where it is, who pays, what it excludes."""
+    """An operation to queue, as described by its target: scope, payer, lock key and details."""
 
     target_id: str
     lock_key: str
@@ -74,40 +75,49 @@ class Target(Protocol[R]):
 
     def read(self, tx: Connection, operation: OperationRow) -> R: ...
 
+    def read_many(self, tx: Connection, operations: Sequence[OperationRow]) -> Mapping[OperationId, R]:
+        """Read the targets of a page of operations, by operation id; with one statement if the target supports it."""
+        return {operation.id: self.read(tx, operation) for operation in operations}
+
     def lock(self, tx: Connection, operation: OperationRow) -> R:
-        """The target, locked: nothing of it changes until the transaction ends."""
+        """Lock and return the target: it does not change until the transaction ends."""
         ...
 
     def try_lock(self, tx: Connection, operation: OperationRow) -> R | None:
-        """The same without waiting; none: another transaction has it."""
+        """Lock and return the target without waiting; None if another transaction holds the lock."""
         ...
 
     def order(self, tx: Connection, row: R, kind: str, params: Json | None, details: Json | None) -> Order: ...
 
-    def facts(self, row: R, operation: OperationRow) -> dict[str, Any]:
-        """What each event of the operation says of its target."""
+    def facts(self, row: R, operation: OperationRow) -> Json:
+        """Return the target's fields for each event of the operation."""
         ...
 
     def allocations(self, tx: Connection, row: R) -> set[str]:
-        """The allocations the target is on: its controller gets access to these and no others."""
+        """Return the allocations of the target. Its controller gets access to these and no others."""
         ...
 
+    def fenced(self, tx: Connection, row: R, operation: OperationRow) -> set[str]:
+        """Return the allocations whose machines were declared lost: not even this operation may access them."""
+        return set()
+
     def refers_to(self, operation_id: ColumnElement[str]) -> ColumnElement[bool]:
-        """In SQL: a target that exists still names this operation, so it is not deleted with the old ones."""
+        """SQL condition: an existing target refers to this operation, so the cleanup of old operations keeps it."""
         ...
 
     # What it looks like.
 
-    def operation_details(self, operation: OperationRow) -> dict[str, Any]:
-        """The fields that `wire.operation` has beside the engine's own."""
+    def operation_details(self, operation: OperationRow) -> Mapping[str, object]:
+        """Return the fields that `wire.operation` has in addition to the engine's own."""
         ...
 
-    def controller_view(self, tx: Connection, row: R, operation: OperationRow) -> dict[str, Any]:
-        """The fields that `wire.claim` has beside the engine's own: what a controller needs to begin."""
+    def controller_view(self, tx: Connection, row: R, operation: OperationRow) -> Mapping[str, object]:
+        """Return the fields that `wire.claim` has in addition to the engine's own: the data a controller needs to
+        begin."""
         ...
 
     def accepted_view(self, tx: Connection, operation: OperationRow) -> View:
-        """The answer to what people asked for."""
+        """Build the answer to the request that queued the operation."""
         ...
 
     # What happens to it.
@@ -117,7 +127,7 @@ class Target(Protocol[R]):
     def on_claimed(self, ctx: Context, row: R, operation: OperationRow) -> R: ...
 
     def changed_by(self, operation: OperationRow, report: schemas.Progress) -> bool:
-        """This report changes the target, so it has to be locked; otherwise `on_progress` is not called."""
+        """Whether this report changes the target, which is then locked; if not, `on_progress` is not called."""
         ...
 
     def on_progress(self, ctx: Context, row: R, operation: OperationRow, report: schemas.Progress) -> None: ...
@@ -125,17 +135,18 @@ class Target(Protocol[R]):
     def on_last_report(
         self, ctx: Context, row: R, operation: OperationRow, report: schemas.Complete | schemas.Fail
     ) -> None:
-        """Before the operation ends: what the last report says of parts of the target."""
+        """Apply the last report's statements about parts of the target. Called before the operation ends."""
         ...
 
     def on_succeeded(self, ctx: Context, row: R, operation: OperationRow, report: schemas.Complete) -> None: ...
 
     def on_failed(self, ctx: Context, row: R, operation: OperationRow, message: str, *, known: bool) -> None:
-        """`known`: the controller said so. Otherwise no one knows how far it got."""
+        """Apply a failure. `known`: the controller reported it; otherwise it is unknown how far the operation got."""
         ...
 
     def on_undone(self, ctx: Context, row: R, operation: OperationRow, message: str, *, why: str) -> None:
-        """Nothing was done, or all of it was undone. `why`: `not_begun`, `canceled` or `refused`."""
+        """Apply an end without effect: nothing was done, or everything was undone. `why`: `not_begun`, `canceled`,
+        `refused`."""
         ...
 
     def on_retried(self, ctx: Context, row: R, old: OperationRow, new: OperationRow) -> None: ...
@@ -144,16 +155,20 @@ class Target(Protocol[R]):
 
     # What people may do.
 
-    def refuse_retry(self, tx: Connection, row: R, operation: OperationRow) -> Problem | None:
-        """Asked of an operation that has ended without success."""
+    def refuse_retry(self, row: R, operation: OperationRow, live: Sequence[OperationRow]) -> Problem | None:
+        """Return why an operation that ended without success cannot be retried, or None.
+
+        `live`: the queued and running operations with its lock key.
+        """
         ...
 
-    def refuse_abandon(self, tx: Connection, row: R, operation: OperationRow) -> Problem | None:
-        """Asked of an operation that has ended: only one that left its target half way can still be given up."""
+    def refuse_abandon(self, row: R, operation: OperationRow) -> Problem | None:
+        """Return why an ended operation cannot be abandoned, or None. It can if it left its target half-way."""
         return WrongMoment(f"The {OPERATION.noun} is {operation.status}: 'abandon' is not possible now.")
 
 
-AnyTarget = Target[Any]
+# The engine gives each target the rows it read itself, so their type is known only inside the target.
+AnyTarget: TypeAlias = Target[Any]
 _TARGETS: dict[str, AnyTarget] = {}
 
 
@@ -167,3 +182,53 @@ def registered() -> list[AnyTarget]:
 
 def target_of(operation: OperationRow) -> AnyTarget:
     return _TARGETS[operation.target_kind]
+
+
+# --- what the operations with one lock key are about, for rooms that keep rows of it without knowing its kind:
+# secrets, credentials and teardown records belong to something that runs in a project; its own room registers a reader
+
+SubjectId = NewType("SubjectId", str)
+
+
+@dataclass(frozen=True)
+class Subject:
+    id: SubjectId  # the lock key of its operations
+    tenant_id: str
+    project_id: str
+    name: str
+    app_slug: str
+    version: str
+    ended: bool  # it was deleted: nothing new is kept for it
+    facts: Mapping[str, JsonValue]  # what each event about it says
+
+
+class SubjectReader(Protocol):
+    def find(self, tx: Connection, project_id: str, subject_id: str, *, lock: bool = False) -> Subject | None:
+        """Return the subject with this id, or None. `lock`: it does not change until the transaction ends."""
+        ...
+
+    def names(self, tx: Connection, subject_ids: Sequence[str]) -> Mapping[SubjectId, str]:
+        """Return the names of the subjects that exist, sorted by name."""
+        ...
+
+
+_SUBJECT_READERS: list[SubjectReader] = []
+
+
+def register_subjects(reader: SubjectReader) -> None:
+    _SUBJECT_READERS.append(reader)
+
+
+def find_subject(tx: Connection, project_id: str, subject_id: str, *, lock: bool = False) -> Subject | None:
+    """Return the subject with this id from the first registered reader that has it, or None."""
+    for reader in _SUBJECT_READERS:
+        if (found := reader.find(tx, project_id, subject_id, lock=lock)) is not None:
+            return found
+    return None
+
+
+def subject_names(tx: Connection, subject_ids: Sequence[str]) -> dict[SubjectId, str]:
+    found: dict[SubjectId, str] = {}
+    for reader in _SUBJECT_READERS:
+        found |= reader.names(tx, subject_ids)
+    return found

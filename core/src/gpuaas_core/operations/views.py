@@ -1,6 +1,7 @@
-"""What is shown of an operation, with what people can do about it now."""
+"""Views of operations, with the actions that are possible now."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -9,12 +10,55 @@ from ..kit.problems import Problem
 from ..kit.wire import ActionView
 from . import schemas
 from .errors import NotCancelable, NotRetryable
-from .rows import OperationRow
+from .reads import live_of_locks
+from .rows import OperationId, OperationRow
 from .states import OPERATION, RETRYABLE, STUCK
 from .targets import target_of
 
 
 def operation_view(tx: Connection, operation: OperationRow) -> schemas.OperationView:
+    return operation_views(tx, [operation])[0]
+
+
+def operation_views(tx: Connection, operations: Sequence[OperationRow]) -> list[schemas.OperationView]:
+    """Build the views of a page of operations; rows needed for their actions are read once for the whole page."""
+    stands = _Standing.of(tx, operations)
+    return [_view(operation, stands) for operation in operations]
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """The targets of operations that ended without success, and the live operations with the same lock keys."""
+
+    rows: Mapping[OperationId, object]
+    live: Mapping[str, Sequence[OperationRow]]
+
+    @classmethod
+    def of(cls, tx: Connection, operations: Iterable[OperationRow]) -> "_Standing":
+        ended = [operation for operation in operations if operation.status in RETRYABLE]
+        rows: dict[OperationId, object] = {}
+        for kind in sorted({operation.target_kind for operation in ended}):
+            mine = [operation for operation in ended if operation.target_kind == kind]
+            rows |= target_of(mine[0]).read_many(tx, mine)
+        return cls(rows, live_of_locks(tx, {operation.lock_key for operation in ended}))
+
+    def refuse_retry(self, operation: OperationRow) -> Problem | None:
+        if operation.status not in RETRYABLE:
+            return NotRetryable(f"The operation is {operation.status}.")
+        live = self.live.get(operation.lock_key, ())
+        return target_of(operation).refuse_retry(self.rows[operation.id], operation, live)
+
+    def refuse_abandon(self, operation: OperationRow) -> Problem | None:
+        """Return why the operation cannot be abandoned, or None: live ones always can, ended ones only if left
+        half-way."""
+        if not OPERATION.terminal(operation.status):
+            return None
+        if operation.status not in RETRYABLE:
+            return WrongMoment(f"The operation is {operation.status}: 'abandon' is not possible now.")
+        return target_of(operation).refuse_abandon(self.rows[operation.id], operation)
+
+
+def _view(operation: OperationRow, stands: _Standing) -> schemas.OperationView:
     target = target_of(operation)
     facts = vars(operation) | {
         "target": {
@@ -27,9 +71,9 @@ def operation_view(tx: Connection, operation: OperationRow) -> schemas.Operation
         "cancel_requested": bool(operation.cancel_requested),
         "params": operation.params or {},
         "stuck": _stuck(operation),
-        "available_actions": action_views(_actions(tx, operation)),
+        "available_actions": action_views(_actions(operation, stands)),
     }
-    return target.wire.operation.model_validate(facts | target.operation_details(operation))
+    return target.wire.operation.model_validate({**facts, **target.operation_details(operation)})
 
 
 def _progress(operation: OperationRow) -> schemas.ProgressView:
@@ -46,12 +90,12 @@ def _stuck(operation: OperationRow) -> dict[str, str | int | None] | None:
     return {"reason": reason, "message": STUCK[reason], "since": operation.stuck_since}
 
 
-def _actions(tx: Connection, operation: OperationRow) -> list[tuple[str, Problem | None]]:
+def _actions(operation: OperationRow, stands: _Standing) -> list[tuple[str, Problem | None]]:
     return [
-        ("retry", refuse_retry(tx, operation)),
+        ("retry", stands.refuse_retry(operation)),
         ("cancel", refuse_cancel(operation)),
         ("release_claim", refuse_release(operation)),
-        ("abandon", refuse_abandon(tx, operation)),
+        ("abandon", stands.refuse_abandon(operation)),
     ]
 
 
@@ -63,10 +107,7 @@ def action_views(possible: Iterable[tuple[str, Problem | None]]) -> list[ActionV
 
 
 def refuse_retry(tx: Connection, operation: OperationRow) -> Problem | None:
-    if operation.status not in RETRYABLE:
-        return NotRetryable(f"The operation is {operation.status}.")
-    target = target_of(operation)
-    return target.refuse_retry(tx, target.read(tx, operation), operation)
+    return _Standing.of(tx, [operation]).refuse_retry(operation)
 
 
 def refuse_cancel(operation: OperationRow) -> Problem | None:
@@ -82,10 +123,4 @@ def refuse_release(operation: OperationRow) -> Problem | None:
 
 
 def refuse_abandon(tx: Connection, operation: OperationRow) -> Problem | None:
-    """Live work always; ended work only where it left its target half way."""
-    if not OPERATION.terminal(operation.status):
-        return None
-    if operation.status not in RETRYABLE:
-        return WrongMoment(f"The operation is {operation.status}: 'abandon' is not possible now.")
-    target = target_of(operation)
-    return target.refuse_abandon(tx, target.read(tx, operation), operation)
+    return _Standing.of(tx, [operation]).refuse_abandon(operation)

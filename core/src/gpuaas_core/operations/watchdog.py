@@ -1,17 +1,18 @@
-"""Nothing is stuck silently: every few seconds the operations under way are checked, by the platform's clock alone.
+"""Detects stuck and lost operations: every few seconds operations under way are checked, by the platform's clock alone.
 
-Called by housekeeping. One that does not move is marked, with an event; one that no controller holds and whose deadline
-has passed ends as `needs_attention`, with its own audit row. Old operations are deleted here, too.
+Called by housekeeping. A stuck operation is marked, with an event. An operation without a claim whose deadline has
+passed ends as `needs_attention`, with its own audit row. Old operations are deleted here, too.
 """
 
-from sqlalchemy import and_, delete, or_, select
+from collections.abc import Mapping
+
+from sqlalchemy import and_, bindparam, delete, or_, select
 
 from ..authz.context import Context
-from ..custody.tables import access_grants
 from ..idempotency import requests
 from .claims import give_up
 from .queue import unstick, write
-from .reads import scope_of
+from .reads import OPERATIONS, scope_of
 from .rows import OperationRow
 from .states import LIVE
 from .tables import operations
@@ -20,27 +21,36 @@ from .targets import registered, target_of
 KEPT_DAYS = 30
 UNCLAIMED_MS = 120_000
 AT_ONCE = 200
+_O = operations.c
+_LATE = (
+    OPERATIONS.where(
+        _O.status.in_(LIVE),
+        or_(
+            _O.stuck_reason.is_not(None),
+            _O.deadline_at <= bindparam("now"),
+            and_(_O.status == "running", _O.lease_expires_at <= bindparam("now")),
+            and_(_O.status == "running", _O.progressed_at + 2000 * _O.expected_phase_s <= bindparam("now")),
+            and_(
+                _O.status == "queued", _O.created_at <= bindparam("unclaimed"), _O.not_before <= bindparam("unclaimed")
+            ),
+        ),
+    )
+    .order_by(_O.created_at, _O.id)
+    .limit(AT_ONCE)
+    .locked(skip_locked=True)
+)
 
 
 def check_live(ctx: Context) -> int:
-    """Marks what is stuck and ends what is lost; returns how many rows were touched."""
-    o = operations.c
-    late = or_(
-        o.stuck_reason.is_not(None),
-        o.deadline_at <= ctx.now,
-        and_(o.status == "running", o.lease_expires_at <= ctx.now),
-        and_(o.status == "running", o.progressed_at + 2000 * o.expected_phase_s <= ctx.now),
-        and_(o.status == "queued", o.created_at <= ctx.now - UNCLAIMED_MS, o.not_before <= ctx.now - UNCLAIMED_MS),
-    )
-    query = select(operations).where(o.status.in_(LIVE), late).order_by(o.created_at, o.id).limit(AT_ONCE)
-    rows = ctx.tx.execute(query.with_for_update(key_share=True, skip_locked=True)).all()
+    """Mark stuck operations and end lost ones; return the number of changed rows."""
+    rows = _LATE.all(ctx.tx, now=ctx.now, unclaimed=ctx.now - UNCLAIMED_MS)
     for row in rows:
-        _check(ctx, OperationRow.of(row))
+        _check(ctx, row)
     return len(rows)
 
 
 def why_stuck(operation: OperationRow, now: int) -> str | None:
-    """The first reason that holds."""
+    """Return the first reason for which the operation counts as stuck, or None."""
     running = operation.status == "running"
     if running and (operation.lease_expires_at or 0) <= now:  # a lease is as long as three heartbeats
         return "heartbeats_missed"
@@ -64,9 +74,9 @@ def _check(ctx: Context, operation: OperationRow) -> None:
     row = target.read(ctx.tx, operation)
     change = unstick(here, target, row, operation)
     if reason is not None:
-        change = {"stuck_reason": reason, "stuck_since": ctx.now}
+        change: Mapping[str, object] = {"stuck_reason": reason, "stuck_since": ctx.now}
         facts = {"operation_id": operation.id, "kind": operation.kind, "reason": reason}
-        here.emit("apps.operation.stuck", operation.id, target.facts(row, operation) | facts)
+        here.emit("apps.operation.stuck", operation.id, {**target.facts(row, operation), **facts})
     write(ctx, operation, change)
     here.flush(audited=False)
     ctx.topics |= here.topics
@@ -85,20 +95,19 @@ def _lose(ctx: Context, operation: OperationRow) -> None:
 
 
 def _at(ctx: Context, operation: OperationRow) -> Context:
-    """The platform itself, acting in the operation's scope."""
+    """Return a context of the platform itself in the operation's scope."""
     scope = scope_of(ctx.tx, operation.scope_kind, operation.scope_id)
-    return Context(ctx.tx, ctx.principal, scope, ctx.permission, ctx.correlation, ctx.now)
+    return Context(ctx.tx, ctx.principal, scope, ctx.permission, ctx.correlation, ctx.now, durations=ctx.durations)
 
 
 def delete_old(ctx: Context) -> int:
-    """Operations that ended 30 days ago, unless a target that exists still names them as its last."""
+    """Delete operations that ended 30 days ago, except those that an existing target refers to."""
     o = operations.c
     over = o.finished_at < ctx.now - KEPT_DAYS * 24 * 3600 * 1000
     named = [~target.refers_to(o.id) for target in registered()]
     old = select(o.id, o.batch_id).where(o.status.not_in(LIVE), over, *named).limit(AT_ONCE)
     rows = ctx.tx.execute(old).all()
     ids = [row.id for row in rows]
-    ctx.tx.execute(delete(access_grants).where(access_grants.c.operation_id.in_(ids)))
     ctx.tx.execute(delete(operations).where(o.id.in_(ids)))
     batches = {row.batch_id for row in rows if row.batch_id}
     left = set(ctx.tx.execute(select(o.batch_id).where(o.batch_id.in_(batches))).scalars())

@@ -1,14 +1,13 @@
-"""The models of the routes, put together from those of the registered targets.
+"""Builds the request and response models of the routes from those of the registered targets.
 
-Where one kind of view is enough, the routes have that one. Otherwise a body may have the fields of every kind (the
-report is checked against its own target's), and an answer is one of the views.
+With one kind of target, the routes use its models. With several, a body may have the fields of every kind (a report is
+then checked against its own target's model), and an answer is one of the views.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, create_model
 
@@ -17,13 +16,14 @@ from . import schemas
 from .targets import AnyTarget, Wire
 
 M = TypeVar("M", bound=BaseModel)
+Annotation: TypeAlias = type[View] | UnionType
 
 
 @dataclass(frozen=True)
 class Models:
-    operation: Any  # an annotation: one view, or one of several
-    claim: Any
-    accepted: Any
+    operation: Annotation  # one view, or one of several
+    claim: Annotation
+    accepted: Annotation
     canceled_batch: type[BaseModel]
     progress: type[schemas.Progress]
     complete: type[schemas.Complete]
@@ -44,13 +44,17 @@ def models_of(targets: Iterable[AnyTarget]) -> Models:
     )
 
 
-def _canceled_batch(operation: Any) -> type[BaseModel]:
+def _canceled_batch(operation: Annotation) -> type[BaseModel]:
     items: Any = list.__class_getitem__(operation)
     return create_model("CanceledBatchView", __base__=schemas.CanceledBatch, operations=(items, ...))
 
 
-def _one_of(wires: list[Wire], pick: Callable[[Wire], type[View]]) -> Any:
-    return reduce(or_, dict.fromkeys(pick(wire) for wire in wires))
+def _one_of(wires: list[Wire], pick: Callable[[Wire], type[View]]) -> Annotation:
+    first, *others = dict.fromkeys(pick(wire) for wire in wires)
+    found: Annotation = first
+    for other in others:
+        found = found | other
+    return found
 
 
 def _all_fields(models: list[type[M]], base: type[M]) -> type[M]:

@@ -1,1 +1,1 @@
-"""What may be deployed where: overlays that only restrict, one evaluator, and the modes an instance runs in."""
+"""Policies for deployments: overlays that only restrict, one evaluator, and the modes in which an instance runs."""

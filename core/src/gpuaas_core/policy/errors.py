@@ -4,7 +4,7 @@ from ..authz.context import Denied
 
 
 class PolicyDenied(Denied):
-    """Recorded like every refusal: the caller has the permission, but a policy refuses these values."""
+    """A policy refuses the requested values although the caller has the permission. Audited like every refusal."""
 
     status, code, title = 403, "policy_denied", "Denied by policy"
     way_out = (

@@ -1,18 +1,20 @@
-"""The evaluator of overlays: a pure function of (overlays, field, value) to a ruling with its reason and rule ids.
+"""The evaluator of policies: a pure function that decides whether overlays allow a value of a field, with reason and
+rules.
 
 Overlays belong to the platform, a tenant, a project or an entitlement. Each lists values per field, as an allow-list
-(`only`), a deny-list (`deny`), or both. All of them must allow a value: one refusal is enough, so a lower
-level can only restrict, the order never matters, and nothing overrides a deny of the platform. Values are compared
-exactly, never by prefix. An unreadable overlay refuses everything; so does a missing or malformed value.
+(`only`), a deny-list (`deny`), or both. All of them must allow a value: one refusal is enough, so a lower level can
+only restrict, the order never matters, and nothing overrides a deny of the platform. Values are compared exactly, never
+by prefix. An overlay that cannot be parsed refuses everything; so does a missing or malformed value.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TypeGuard
 
 from ..authz.evaluate import PLATFORM, Place
+from ..kit.json_types import is_array, is_object
 
 # Field to the noun for one of its values.
 FIELDS: dict[str, str] = {
@@ -35,19 +37,37 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?")  # lower case only, s
 NEEDS_ENABLING = "platform_managed"  # the only mode that a platform policy must enable per app
 
 
+Rule = dict[str, list[str]]  # `only`, `deny` or both, each with values
+Rules = dict[str, Rule]  # by field
+Enables = dict[str, list[str]]  # mode to apps
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The parsed rules of an overlay."""
+
+    rules: Rules
+    enables: Enables | None
+
+
 @dataclass(frozen=True)
 class Overlay:
     id: str
     place: Place
-    rules: Any  # as stored: field to {"only": […], "deny": […]}
-    enables: Any = None  # platform only: {"platform_managed": [apps]}
+    rules: object  # as stored, so possibly unreadable: `contents` has them checked
+    enables: object = None  # platform only
     name: str = ""
     reason: str = ""
 
     @cached_property
-    def sound(self) -> bool:
-        """Computed once: an overlay is immutable and is evaluated for many values."""
-        return _sound(self)
+    def contents(self) -> Contents | None:
+        """The parsed rules, or None if they are invalid. Cached, because an overlay is evaluated for many values."""
+        rules, enables = self.rules, self.enables
+        if not _are_rules(rules):
+            return None
+        if enables is None:
+            return Contents(rules, None)
+        return Contents(rules, enables) if self.place == PLATFORM and _are_enables(enables) else None
 
 
 @dataclass(frozen=True)
@@ -60,7 +80,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Effective:
-    """A field after all overlays. `others` is the ruling for every value that no overlay lists."""
+    """The combined rulings of all overlays for a field. `others`: the ruling for every value that no overlay lists."""
 
     only: frozenset[str] | None  # None: no overlay has an allow-list
     denied: frozenset[str]
@@ -68,7 +88,7 @@ class Effective:
     others: Ruling
 
 
-def judge(overlays: Iterable[Overlay], field: str, value: Any) -> Ruling:
+def judge(overlays: Iterable[Overlay], field: str, value: object) -> Ruling:
     if field not in FIELDS:
         return Ruling(False, f"there is no policy field {field!r}")
     noun = FIELDS[field]
@@ -77,13 +97,13 @@ def judge(overlays: Iterable[Overlay], field: str, value: Any) -> Ruling:
     return _ruling(overlays, field, value, f"the {noun} {value!r}")
 
 
-def judge_mode(overlays: Iterable[Overlay], app: str, mode: Any) -> Ruling:
-    """An operating mode for one app. A mode that needs enabling is refused until a platform policy enables it."""
+def judge_mode(overlays: Iterable[Overlay], app: str, mode: object) -> Ruling:
+    """Decide on an operating mode for one app. Some modes are refused until a platform policy enables them."""
     known = list(overlays)
     ruling = judge(known, "operating_modes", mode)
     if not ruling.allowed or mode != NEEDS_ENABLING:
         return ruling
-    enabling = tuple(o.id for o in _ranked(known) if readable(o) and o.enables and app in o.enables[NEEDS_ENABLING])
+    enabling = tuple(overlay.id for overlay in _ranked(known) if app in enabled_apps(overlay))
     if not enabling:
         return Ruling(False, f"no platform policy enables {NEEDS_ENABLING} for the app {app!r}", "platform")
     return Ruling(True, f"a platform policy enables {NEEDS_ENABLING} for the app {app!r}", "platform", enabling)
@@ -95,13 +115,14 @@ def allowed(overlays: Iterable[Overlay], field: str, values: Iterable[str]) -> f
 
 
 def effective(overlays: Sequence[Overlay], field: str, known: Iterable[str] = ()) -> Effective:
-    """Every value an overlay lists (and the `known` ones), each with its ruling."""
-    rules = [o.rules[field] for o in overlays if readable(o) and field in o.rules]
+    """Return every value that an overlay lists (and the `known` ones), each with its ruling."""
+    readable_rules = [overlay.contents.rules for overlay in overlays if overlay.contents]
+    rules = [rules[field] for rules in readable_rules if field in rules]
     lists = [frozenset(rule["only"]) for rule in rules if "only" in rule]
     denied = frozenset(value for rule in rules for value in rule.get("deny", ()))
     named = denied.union(*lists, known)
     return Effective(
-        only=frozenset.intersection(*lists) - denied if lists else None,
+        only=lists[0].intersection(*lists[1:]) - denied if lists else None,
         denied=denied,
         values={value: judge(overlays, field, value) for value in sorted(named)},
         others=_ruling(overlays, field, None, f"every other {FIELDS[field]}"),
@@ -109,30 +130,31 @@ def effective(overlays: Sequence[Overlay], field: str, known: Iterable[str] = ()
 
 
 def readable(overlay: Overlay) -> bool:
-    return overlay.sound
+    return overlay.contents is not None
 
 
-def _sound(overlay: Overlay) -> bool:
-    rules = overlay.rules
-    if not isinstance(rules, dict) or not all(field in FIELDS and _rule_readable(rules[field]) for field in rules):
-        return False
-    enables = overlay.enables
-    if enables is None:
-        return True
+def enabled_apps(overlay: Overlay) -> list[str]:
+    """Return the apps for which this overlay enables the operating mode that must be enabled."""
+    contents = overlay.contents
+    return contents.enables[NEEDS_ENABLING] if contents and contents.enables else []
+
+
+def _are_rules(value: object) -> TypeGuard[Rules]:
+    return is_object(value) and all(field in FIELDS and _is_rule(rule) for field, rule in value.items())
+
+
+def _are_enables(value: object) -> TypeGuard[Enables]:
+    return is_object(value) and set(value) == {NEEDS_ENABLING} and _are_names(value[NEEDS_ENABLING])
+
+
+def _is_rule(value: object) -> TypeGuard[Rule]:
     return (
-        overlay.place == PLATFORM
-        and isinstance(enables, dict)
-        and enables.keys() == {NEEDS_ENABLING}
-        and _names(enables[NEEDS_ENABLING])
+        is_object(value) and bool(value) and value.keys() <= {"only", "deny"} and all(map(_are_names, value.values()))
     )
 
 
-def _rule_readable(rule: Any) -> bool:
-    return isinstance(rule, dict) and bool(rule) and rule.keys() <= {"only", "deny"} and all(map(_names, rule.values()))
-
-
-def _names(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) and NAME.fullmatch(value) for value in values)
+def _are_names(value: object) -> TypeGuard[list[str]]:
+    return is_array(value) and all(isinstance(name, str) and NAME.fullmatch(name) for name in value)
 
 
 def _ruling(overlays: Iterable[Overlay], field: str, value: str | None, what: str) -> Ruling:
@@ -143,7 +165,7 @@ def _ruling(overlays: Iterable[Overlay], field: str, value: str | None, what: st
         because = f": {first.reason.rstrip('.')}" if first.reason else ""
         ids = tuple(overlay.id for overlay, _ in refusing)
         return Ruling(False, f"{what} {why} {_called(first)}{because}", first.place[0], ids)
-    naming = [o for o in ranked if value in o.rules.get(field, {}).get("only", ())]
+    naming = [overlay for overlay in ranked if value in _rule(overlay, field).get("only", ())]
     if not naming:
         return Ruling(True, f"no policy restricts {what}")
     ids = tuple(overlay.id for overlay in naming)
@@ -151,15 +173,20 @@ def _ruling(overlays: Iterable[Overlay], field: str, value: str | None, what: st
 
 
 def _objection(overlay: Overlay, field: str, value: str | None) -> str | None:
-    """Why this overlay refuses the value (None: any unlisted value), or None if it allows it."""
+    """Return why this overlay refuses the value, or None if it allows it. `value=None` stands for any unlisted
+    value."""
     if not readable(overlay):
         return "is denied because of the unreadable rules of"
-    rule = overlay.rules.get(field, {})
+    rule = _rule(overlay, field)
     if value in rule.get("deny", ()):
         return "is denied by"
     if "only" in rule and value not in rule["only"]:
         return "is not in the allow-list of"
     return None
+
+
+def _rule(overlay: Overlay, field: str) -> Rule:
+    return (overlay.contents.rules if overlay.contents else {}).get(field, {})
 
 
 def _ranked(overlays: Iterable[Overlay]) -> list[Overlay]:

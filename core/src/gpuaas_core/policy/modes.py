@@ -1,12 +1,12 @@
-"""The effective modes of an instance: a pure function of overlays, the app's manifest, and the caller's hints.
+"""The effective modes of an instance: a pure function of overlays, the app's manifest, and the modes in the request.
 
-A request can only hint. Among the modes that the app supports and every overlay allows, the hinted one is used, or
+Requested modes are hints. Among the modes that the app supports and every overlay allows, the requested one is used, or
 the first in the order below. `instances` shows the requested and the effective modes, with these reasons.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from .evaluate import NEEDS_ENABLING, Overlay, Ruling, judge, judge_mode
 
@@ -36,6 +36,16 @@ VOCABULARY: dict[str, tuple[str, ...]] = {"operating_modes": tuple(FITTING)} | {
 }
 
 
+class DeclaredModes(TypedDict):
+    """The modes in an app's manifest; `catalog.manifest_types` has the whole manifest."""
+
+    app_slug: str
+    runtime_backend: str
+    operating_modes: NotRequired[list[str]]
+    control_plane_scopes: NotRequired[list[str]]
+    tenant_boundary_modes: NotRequired[list[str]]
+
+
 @dataclass(frozen=True)
 class Modes:
     """The four effective modes with their reasons; if `refused` is set, they must not be used."""
@@ -58,12 +68,17 @@ class _Chosen:
     ruling: Ruling
 
 
-def declares(manifest: Mapping[str, Any], field: str) -> tuple[str, ...]:
-    return tuple(manifest.get(field) or DEFAULTS[field])
+def declares(manifest: DeclaredModes, field: str) -> tuple[str, ...]:
+    declared = {
+        "operating_modes": manifest.get("operating_modes"),
+        "control_plane_scopes": manifest.get("control_plane_scopes"),
+        "tenant_boundary_modes": manifest.get("tenant_boundary_modes"),
+    }
+    return tuple(declared[field] or DEFAULTS[field])
 
 
-def decide_modes(overlays: Sequence[Overlay], manifest: Mapping[str, Any], asked: Mapping[str, str | None]) -> Modes:
-    """`asked`: hints by mode name. Requesting the platform's control plane requests `platform_managed`."""
+def decide_modes(overlays: Sequence[Overlay], manifest: DeclaredModes, asked: Mapping[str, str | None]) -> Modes:
+    """Decide the four modes. `asked`: hints by mode name; the platform's control plane implies `platform_managed`."""
     wanted = asked.get("operating_mode")
     if wanted is None and asked.get("control_plane_scope") == "platform":
         wanted = NEEDS_ENABLING
@@ -88,8 +103,9 @@ def decide_modes(overlays: Sequence[Overlay], manifest: Mapping[str, Any], asked
     )
 
 
-def _mode(overlays: Sequence[Overlay], manifest: Mapping[str, Any], wanted: str | None) -> _Chosen:
-    """The hint if it is allowed, otherwise another mode; but a request for `platform_managed` never falls back."""
+def _mode(overlays: Sequence[Overlay], manifest: DeclaredModes, wanted: str | None) -> _Chosen:
+    """Return the requested mode if it is allowed, otherwise the first allowed one. `platform_managed` has no
+    fallback."""
     app, supported = manifest["app_slug"], declares(manifest, "operating_modes")
     order = [mode for mode in FITTING if mode in supported]
     rulings = [_Chosen(mode, judge_mode(overlays, app, mode)) for mode in order]
@@ -104,9 +120,9 @@ def _mode(overlays: Sequence[Overlay], manifest: Mapping[str, Any], wanted: str 
 
 
 def _fitting(
-    overlays: Sequence[Overlay], manifest: Mapping[str, Any], field: str, mode: str, wanted: str | None
+    overlays: Sequence[Overlay], manifest: DeclaredModes, field: str, mode: str, wanted: str | None
 ) -> _Chosen:
-    """What fits the mode, is supported by the app and allowed by policy: the hint if possible, otherwise the first."""
+    """Return a value that fits the mode, the app and policy: the requested one if possible, otherwise the first."""
     order = FITTING[mode][field]
     supported = [value for value in order if value in declares(manifest, field)]
     if not supported:

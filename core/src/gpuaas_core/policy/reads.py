@@ -1,18 +1,30 @@
-"""Policies as overlays, and their rulings for a project. Other rooms call `overlays_for` and `require`."""
+"""Reads policies as overlays and decides with them for a project. Other rooms call `overlays_for` and `require`."""
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select, tuple_
+from sqlalchemy import Connection, bindparam, select, tuple_
 
 from ..authz.evaluate import Place, Scope
+from ..kit.json_types import Json, JsonValue
 from ..kit.problems import NotFound
+from ..kit.rows import Query
 from . import schemas
 from .errors import PolicyDenied
-from .evaluate import FIELDS, NEEDS_ENABLING, Overlay, Ruling, effective, judge, judge_mode, readable
+from .evaluate import FIELDS, NEEDS_ENABLING, Overlay, Ruling, effective, enabled_apps, judge, judge_mode
 from .modes import VOCABULARY
+from .rows import PolicyRow
 from .tables import policies
+
+_place = tuple_(policies.c.scope_kind, policies.c.scope_id)
+_POLICIES = Query(select(policies), PolicyRow)
+_AT_PLACES = _POLICIES.where(_place.in_(bindparam("places", expanding=True))).order_by(policies.c.id)
+_NAMED = _POLICIES.where(
+    policies.c.scope_kind == bindparam("scope_kind"),
+    policies.c.scope_id == bindparam("scope_id"),
+    policies.c.name == bindparam("name"),
+)
+_NAMED_LOCKED = _NAMED.locked()
 
 
 def entitlement_place(project_id: str, app_slug: str) -> Place:
@@ -20,38 +32,37 @@ def entitlement_place(project_id: str, app_slug: str) -> Place:
 
 
 def overlays_at(tx: Connection, places: Iterable[Place]) -> list[Overlay]:
-    place = tuple_(policies.c.scope_kind, policies.c.scope_id)
-    rows = tx.execute(select(policies).where(place.in_(list(places))).order_by(policies.c.id))
-    return [overlay_of(row) for row in rows]
+    return [overlay_of(row) for row in _AT_PLACES.all(tx, places=list(places))]
 
 
 def overlays_for(tx: Connection, scope: Scope, app_slug: str | None = None) -> list[Overlay]:
-    """All overlays that apply to a project: the platform's, its tenant's, its own, and its entitlement's to an app."""
+    """Return all overlays that apply to a project: of the platform, its tenant, itself, and its entitlement to an
+    app."""
     own = [entitlement_place(scope.project_id, app_slug)] if scope.project_id and app_slug else []
     return overlays_at(tx, [*scope.chain, *own])
 
 
-def overlay_of(row: Row[Any]) -> Overlay:
+def overlay_of(row: PolicyRow) -> Overlay:
     place, enables = (row.scope_kind, row.scope_id), _parse(row.enables)
     return Overlay(row.id, place, _parse(row.rules), enables, row.name, row.reason)
 
 
-def require(overlays: Sequence[Overlay], field: str, value: Any, of: str = "") -> None:
-    """Raise unless the value is allowed, with the reason and the ids of the policies that refuse."""
+def require(overlays: Sequence[Overlay], field: str, value: JsonValue, of: str = "") -> None:
+    """Raise an error unless the value is allowed, with the reason and the ids of the policies that refuse it."""
     ruling = judge(overlays, field, value)
     if not ruling.allowed:
-        ruled = {"field": field, "value": value, "level": ruling.level, "matched": list(ruling.matched)}
+        ruled: Json = {"field": field, "value": value, "level": ruling.level, "matched": list(ruling.matched)}
         sentence = f"{of}: {ruling.reason}." if of else f"{ruling.reason[0].upper()}{ruling.reason[1:]}."
         raise PolicyDenied(sentence, extra={"policy": ruled})
 
 
-def policies_at(place: Place) -> Select[Any]:
-    return select(policies).where(policies.c.scope_kind == place[0], policies.c.scope_id == place[1])
+def policies_at(place: Place) -> Query[PolicyRow]:
+    return _POLICIES.where(policies.c.scope_kind == place[0], policies.c.scope_id == place[1])
 
 
-def policy_row(tx: Connection, place: Place, name: str, *, lock: bool = False) -> Row[Any] | None:
-    query = policies_at(place).where(policies.c.name == name)
-    return tx.execute(query.with_for_update() if lock else query).first()
+def policy_row(tx: Connection, place: Place, name: str, *, lock: bool = False) -> PolicyRow | None:
+    query = _NAMED_LOCKED if lock else _NAMED
+    return query.first(tx, scope_kind=place[0], scope_id=place[1], name=name)
 
 
 def get_policy(tx: Connection, place: Place, name: str) -> schemas.PolicyView:
@@ -61,23 +72,24 @@ def get_policy(tx: Connection, place: Place, name: str) -> schemas.PolicyView:
     return policy_view(row)
 
 
-def policy_view(row: Row[Any]) -> schemas.PolicyView:
-    overlay = overlay_of(row)
-    sound = readable(overlay)
-    contents = {"rules": overlay.rules if sound else None, "enables": overlay.enables if sound else None}
-    return schemas.PolicyView.model_validate(
-        dict(row._mapping) | contents | {"readable": sound, "etag": f"{row.id}.{row.revision}"}
-    )
+def policy_view(row: PolicyRow) -> schemas.PolicyView:
+    contents = overlay_of(row).contents
+    shown = {
+        "rules": contents.rules if contents else None,
+        "enables": contents.enables if contents else None,
+        "readable": contents is not None,
+        "etag": f"{row.id}.{row.revision}",
+    }
+    return schemas.PolicyView.model_validate(vars(row) | shown)
 
 
 def effective_view(tx: Connection, scope: Scope, app_slug: str | None) -> schemas.EffectiveView:
     overlays = overlays_for(tx, scope, app_slug)
-    opened = [o.enables[NEEDS_ENABLING] for o in overlays if readable(o) and o.enables]
     return schemas.EffectiveView(
         project_id=str(scope.project_id),
         app_slug=app_slug,
         fields=[_field(overlays, field) for field in FIELDS],
-        enables={NEEDS_ENABLING: sorted({app for apps in opened for app in apps})},
+        enables={NEEDS_ENABLING: sorted({app for overlay in overlays for app in enabled_apps(overlay)})},
         policies=[overlay.id for overlay in overlays],
     )
 
@@ -104,8 +116,8 @@ def _ruling(field: str, value: str | None, ruling: Ruling) -> schemas.RulingView
     return schemas.RulingView.model_validate(vars(ruling) | {"field": field, "value": value})
 
 
-def _parse(text: str | None) -> Any:
-    """Unparsable rules stay text, which the evaluator treats as unreadable, so the overlay refuses everything."""
+def _parse(text: str | None) -> object:
+    """Parse stored rules. Invalid JSON is returned as text, which makes the overlay refuse everything."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -1,10 +1,14 @@
-"""Routes: policies of the platform, a tenant and a project, and the effective policy."""
+"""HTTP routes for policies of the platform, a tenant and a project, and for the effective policy.
 
-from typing import Annotated, Any
+FastAPI reads the parameters of a route from its function, so the routes of the three levels are written out. The
+functions below them contain the common part.
+"""
+
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from ..http.call import Call, Caller, needs
+from ..http.call import Call, Caller, Returns, needs
 from ..http.etags import Seen, tagged
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page, Slug
@@ -13,38 +17,37 @@ from .evaluate import FIELDS
 from .tables import policies
 
 router = APIRouter(prefix="/v1", tags=["policy"])
+PLATFORM, TENANT, PROJECT = "/policies", "/tenants/{tenant_id}/policies", "/projects/{project_id}/policies"
+NAMED = "/{policy_name}"
+VIEW: Returns = {"response_model": schemas.PolicyView}
 Name = Annotated[Slug, Path(description="the policy's name, unique within its platform, tenant or project")]
 AppSlug = Annotated[str | None, Query(max_length=40, description="include the policy of the entitlement to this app")]
 Field = Annotated[str, Query(max_length=40, description=f"one of: {', '.join(FIELDS)}")]
 Value = Annotated[str, Query(max_length=63)]
 
 
-@router.put("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.set"))
+@router.put(PLATFORM + NAMED, **VIEW, **needs("policy.platform.set"))
 async def set_platform_policy(call: Caller, policy_name: Name, body: schemas.SetPlatformPolicy, seen: Seen) -> Response:
     """Restrict what may be deployed anywhere; no other policy overrides a deny."""
     return await _set(call, policy_name, body, seen)
 
 
-@router.get("/policies", **needs("policy.platform.read"))
+@router.get(PLATFORM, **needs("policy.platform.read"))
 async def list_platform_policies(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.PolicyView]:
     return await _list(call, limit, cursor)
 
 
-@router.get("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.read"))
+@router.get(PLATFORM + NAMED, **VIEW, **needs("policy.platform.read"))
 async def get_platform_policy(call: Caller, policy_name: Name) -> Response:
     return await _get(call, policy_name)
 
 
-@router.delete("/policies/{policy_name}", response_model=schemas.PolicyView, **needs("policy.platform.remove"))
+@router.delete(PLATFORM + NAMED, **VIEW, **needs("policy.platform.remove"))
 async def remove_platform_policy(call: Caller, policy_name: Name, seen: Seen) -> Response:
     return await _remove(call, policy_name, seen)
 
 
-@router.put(
-    "/tenants/{tenant_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.tenant.set", "tenant"),
-)
+@router.put(TENANT + NAMED, **VIEW, **needs("policy.tenant.set", "tenant"))
 async def set_tenant_policy(
     call: Caller, tenant_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
@@ -52,36 +55,24 @@ async def set_tenant_policy(
     return await _set(call, policy_name, body, seen)
 
 
-@router.get("/tenants/{tenant_id}/policies", **needs("policy.tenant.read", "tenant"))
+@router.get(TENANT, **needs("policy.tenant.read", "tenant"))
 async def list_tenant_policies(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.PolicyView]:
     return await _list(call, limit, cursor)
 
 
-@router.get(
-    "/tenants/{tenant_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.tenant.read", "tenant"),
-)
+@router.get(TENANT + NAMED, **VIEW, **needs("policy.tenant.read", "tenant"))
 async def get_tenant_policy(call: Caller, tenant_id: str, policy_name: Name) -> Response:
     return await _get(call, policy_name)
 
 
-@router.delete(
-    "/tenants/{tenant_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.tenant.remove", "tenant"),
-)
+@router.delete(TENANT + NAMED, **VIEW, **needs("policy.tenant.remove", "tenant"))
 async def remove_tenant_policy(call: Caller, tenant_id: str, policy_name: Name, seen: Seen) -> Response:
     return await _remove(call, policy_name, seen)
 
 
-@router.put(
-    "/projects/{project_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.project.set", "project"),
-)
+@router.put(PROJECT + NAMED, **VIEW, **needs("policy.project.set", "project"))
 async def set_project_policy(
     call: Caller, project_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
@@ -89,34 +80,26 @@ async def set_project_policy(
     return await _set(call, policy_name, body, seen)
 
 
-@router.get("/projects/{project_id}/policies", **needs("policy.project.read", "project"))
+@router.get(PROJECT, **needs("policy.project.read", "project"))
 async def list_project_policies(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.PolicyView]:
     return await _list(call, limit, cursor)
 
 
-@router.get(
-    "/projects/{project_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.project.read", "project"),
-)
+@router.get(PROJECT + NAMED, **VIEW, **needs("policy.project.read", "project"))
 async def get_project_policy(call: Caller, project_id: str, policy_name: Name) -> Response:
     return await _get(call, policy_name)
 
 
-@router.delete(
-    "/projects/{project_id}/policies/{policy_name}",
-    response_model=schemas.PolicyView,
-    **needs("policy.project.remove", "project"),
-)
+@router.delete(PROJECT + NAMED, **VIEW, **needs("policy.project.remove", "project"))
 async def remove_project_policy(call: Caller, project_id: str, policy_name: Name, seen: Seen) -> Response:
     return await _remove(call, policy_name, seen)
 
 
 @router.get("/projects/{project_id}/policy/effective", **needs("policy.project.read", "project"))
 async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug = None) -> schemas.EffectiveView:
-    """The combined policy of all levels, with the deciding level of each value."""
+    """Get the combined policy of all levels, with the deciding level of each value."""
     return await call.read(lambda ctx: reads.effective_view(ctx.tx, ctx.scope, app_slug))
 
 
@@ -124,15 +107,15 @@ async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug 
 async def explain_policy(
     call: Caller, project_id: str, field: Field, value: Value, app_slug: AppSlug = None
 ) -> schemas.RulingView:
-    """Whether a value is allowed in the project, and which policy decided."""
+    """Explain whether a value is allowed in the project, and which policy decided."""
     return await call.read(lambda ctx: reads.explain(ctx.tx, ctx.scope, field, value, app_slug))
 
 
-async def _set(call: Call, name: str, body: schemas.SetPolicy, seen: Any) -> Response:
+async def _set(call: Call, name: str, body: schemas.SetPolicy, seen: Seen) -> Response:
     return tagged(await call.write(lambda ctx: service.set_policy(ctx, name, body, seen), repeats=call.keyed))
 
 
-async def _remove(call: Call, name: str, seen: Any) -> Response:
+async def _remove(call: Call, name: str, seen: Seen) -> Response:
     return tagged(await call.write(lambda ctx: service.remove_policy(ctx, name, seen), repeats=call.keyed))
 
 

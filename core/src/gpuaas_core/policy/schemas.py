@@ -1,10 +1,11 @@
-"""Requests and responses of policy."""
+"""Request and response models of the policy API."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
 from ..kit.wire import Input, Keepable, Moment, Slug, View, describe_pattern
+from . import evaluate
 from .evaluate import NEEDS_ENABLING
 
 _NAME = describe_pattern(
@@ -19,7 +20,8 @@ Reason = Annotated[str, StringConstraints(max_length=400), Keepable]
 
 
 class Rule(Input):
-    """Names are compared exactly. An empty `only` allows nothing; a name in both lists is denied."""
+    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; `deny` takes
+    precedence."""
 
     only: list[Name] | None = Field(None, max_length=200, description="allow only these")
     deny: list[Name] | None = Field(None, max_length=200, description="deny these, regardless of other policies")
@@ -58,7 +60,7 @@ class Rules(Input):
     tenant_boundary_modes: BoundaryRule | None = None
     runtime_backends: Rule | None = None
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> evaluate.Rules:
         return self.model_dump(exclude_none=True)
 
 
@@ -69,6 +71,9 @@ class SetPolicy(Input):
 
 class Enables(Input):
     platform_managed: list[Slug] = Field(max_length=200, description="apps the platform offers to run itself")
+
+    def stored(self) -> evaluate.Enables:
+        return self.model_dump()
 
 
 class SetPlatformPolicy(SetPolicy):

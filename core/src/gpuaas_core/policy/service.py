@@ -1,8 +1,6 @@
-"""Set and remove policies. A change names the revision it is based on (If-Match)."""
+"""Sets and removes policies. A change names the revision it is based on (If-Match)."""
 
-from typing import Any
-
-from sqlalchemy import Row, delete, insert, update
+from sqlalchemy import delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from ..authz.context import Context
@@ -13,7 +11,9 @@ from ..kit.ids import new_id
 from ..kit.problems import NotFound
 from ..kit.wire import canonical
 from . import schemas
+from .evaluate import Enables
 from .reads import policy_row, policy_view
+from .rows import PolicyRow
 from .tables import policies
 
 declare(
@@ -34,7 +34,9 @@ def set_policy(ctx: Context, name: str, body: schemas.SetPolicy, seen: Precondit
     seen.check(policy_view(row).etag if row else None)
     kept = write(ctx, place, name, row, body)
     ctx.resource_id = kept.id
-    ctx.emit(f"policy.{place[0]}.set", kept.id, {"name": name} | _contents(body) | {"revision": kept.revision})
+    enables = _enables(body)
+    contents = {"rules": body.rules.stored(), "reason": body.reason} | ({"enables": enables} if enables else {})
+    ctx.emit(f"policy.{place[0]}.set", kept.id, {"name": name} | contents | {"revision": kept.revision})
     return policy_view(kept)
 
 
@@ -51,26 +53,26 @@ def remove_policy(ctx: Context, name: str, seen: Preconditions) -> schemas.Polic
     return removed
 
 
-def write(ctx: Context, place: Place, name: str, row: Row[Any] | None, body: schemas.SetPolicy) -> Row[Any]:
-    contents = _contents(body)
+def write(ctx: Context, place: Place, name: str, row: PolicyRow | None, body: schemas.SetPolicy) -> PolicyRow:
+    enables = _enables(body)
     change = {
-        "rules": canonical(contents["rules"]),
-        "enables": canonical(contents["enables"]) if contents.get("enables") else None,
+        "rules": canonical(body.rules.stored()),
+        "enables": canonical(enables) if enables else None,
         "reason": body.reason,
         "updated_by": ctx.principal.id,
         "updated_at": ctx.now,
     }
     if row is not None:
         changed = update(policies).where(policies.c.id == row.id).values(**change, revision=row.revision + 1)
-        return ctx.tx.execute(changed.returning(policies)).one()
+        return PolicyRow(*ctx.tx.execute(changed.returning(policies)).one())
     key = {"id": new_id("pol"), "scope_kind": place[0], "scope_id": place[1], "name": name, "created_at": ctx.now}
+    new = insert(policies).values(**key, **change, revision=1).returning(policies)
     try:
         with ctx.tx.begin_nested():
-            return ctx.tx.execute(insert(policies).values(**key, **change, revision=1).returning(policies)).one()
+            return PolicyRow(*ctx.tx.execute(new).one())
     except IntegrityError as error:
         raise PreconditionFailed(f"The policy {name!r} was created by a concurrent request.") from error
 
 
-def _contents(body: schemas.SetPolicy) -> dict[str, Any]:
-    enables = body.enables.model_dump() if isinstance(body, schemas.SetPlatformPolicy) and body.enables else None
-    return {"rules": body.rules.stored(), "reason": body.reason} | ({"enables": enables} if enables else {})
+def _enables(body: schemas.SetPolicy) -> Enables | None:
+    return body.enables.stored() if isinstance(body, schemas.SetPlatformPolicy) and body.enables else None

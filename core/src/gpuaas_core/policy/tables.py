@@ -1,4 +1,4 @@
-"""The table of policies: named overlays of a platform, tenant, project or entitlement.
+"""The table of policies: named overlays of the platform, a tenant, a project or an entitlement.
 
 Only `reads.py` parses the rules.
 """

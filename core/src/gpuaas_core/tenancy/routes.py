@@ -1,16 +1,16 @@
-"""Routes of tenants and projects."""
+"""HTTP routes of tenants and projects."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from sqlalchemy import Row, select
 
 from ..authz.context import Context
 from ..http.call import Caller, needs
 from ..http.lists import Cursor, Limit, page
 from ..kit.wire import Page
 from . import schemas, service, visibility
-from .reads import project_row
+from .reads import TENANTS, project_row, tenant_row
+from .rows import ProjectRow
 from .tables import projects, tenants
 
 router = APIRouter(prefix="/v1", tags=["identity and tenancy"])
@@ -29,17 +29,13 @@ async def create_tenant(call: Caller, body: schemas.CreateTenant) -> Response:
 @router.get("/tenants", **needs("platform.tenant.read"))
 async def list_tenants(call: Caller, limit: Limit = 50, cursor: Cursor = None) -> Page[schemas.TenantView]:
     return await call.read(
-        lambda ctx: page(ctx, select(tenants), tenants.c.id, limit, cursor, schemas.TenantView.model_validate)
+        lambda ctx: page(ctx, TENANTS, tenants.c.id, limit, cursor, schemas.TenantView.model_validate)
     )
 
 
 @router.get("/tenants/{tenant_id}", **needs("tenancy.tenant.read", "tenant"))
 async def get_tenant(call: Caller, tenant_id: str) -> schemas.TenantView:
-    return await call.read(
-        lambda ctx: schemas.TenantView.model_validate(
-            ctx.tx.execute(select(tenants).where(tenants.c.id == tenant_id)).one()
-        )
-    )
+    return await call.read(lambda ctx: schemas.TenantView.model_validate(tenant_row(ctx.tx, tenant_id)))
 
 
 @router.post(
@@ -60,7 +56,7 @@ async def create_project(call: Caller, tenant_id: str, body: schemas.CreateProje
 async def list_projects(
     call: Caller, limit: Limit = 50, cursor: Cursor = None, tenant_id: Tenant = None
 ) -> Page[schemas.ProjectView]:
-    """Every project the caller can see, or those of one tenant."""
+    """List every project the caller can see, or those of one tenant."""
 
     def read(ctx: Context) -> Page[schemas.ProjectView]:
         query = visibility.projects_seen(ctx.tx, ctx.principal, tenant_id)
@@ -75,5 +71,5 @@ async def get_project(call: Caller, project_id: str) -> schemas.ProjectView:
     return await call.read(lambda ctx: _project(ctx, project_row(ctx.tx, project_id)))
 
 
-def _project(ctx: Context, row: Row[Any]) -> schemas.ProjectView:
+def _project(ctx: Context, row: ProjectRow) -> schemas.ProjectView:
     return visibility.view(visibility.Roles(ctx.principal), row)

@@ -1,27 +1,29 @@
-"""The projects a caller sees, selected in SQL: the cost depends on the caller, not on the size of the platform.
+"""Finds the projects that a caller can see, in SQL: the cost depends on the caller, not on the size of the platform.
 
-`seen_by` is the SQL form of `access/evaluate.py` for `tenancy.project.read`: the caller's bindings, the permissions
-lent to it, and the deny rules, which are read once for all scopes. A test compares the two.
+`seen_by` is the SQL form of `authz/evaluate.py` for `tenancy.project.read`: the caller's bindings, the permissions lent
+to it, and the deny rules, which are read once for all scopes. A test compares the two.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, false, or_, select, true
+from sqlalchemy import ColumnElement, Connection, and_, false, or_, select, true
 
 from ..authz.evaluate import BREAK_GLASS, PLATFORM, READING, Deny, Grant, Place, Principal, Scope, covers, evaluate
 from ..authz.permissions import BREAK_THE_GLASS
-from ..authz.rules import deny_rules
+from ..authz.rules import DENY_RULES, deny_rules
+from ..kit.rows import Query
 from . import schemas
+from .reads import PROJECTS, TENANTS
+from .rows import ProjectRow, TenantRow
 from .tables import projects, tenants
 
 KEY = READING["project"]
 
 
-def projects_seen(tx: Connection, principal: Principal, tenant_id: str | None = None) -> Select[Any]:
-    """Every project the caller sees, or those of one tenant."""
-    query = select(projects).where(seen_by(tx, principal))
+def projects_seen(tx: Connection, principal: Principal, tenant_id: str | None = None) -> Query[ProjectRow]:
+    """Build the query for every project the caller can see, or those of one tenant."""
+    query = PROJECTS.where(seen_by(tx, principal))
     return query if tenant_id is None else query.where(projects.c.tenant_id == tenant_id)
 
 
@@ -31,47 +33,49 @@ def seen_by(tx: Connection, principal: Principal) -> ColumnElement[bool]:
     return reached if not denied else and_(reached, ~_at(denied))
 
 
-def first_projects(tx: Connection, seen: ColumnElement[bool], most: int) -> list[Row[Any]]:
-    """The projects with the lowest ids, of those that `seen_by` selects."""
-    return list(tx.execute(select(projects).where(seen).order_by(projects.c.id).limit(most)))
+def first_projects(tx: Connection, seen: ColumnElement[bool], most: int) -> list[ProjectRow]:
+    """Return the projects with the lowest ids, of those that `seen_by` selects."""
+    return PROJECTS.where(seen).order_by(projects.c.id).limit(most).all(tx)
 
 
-def tenants_around(tx: Connection, principal: Principal, seen: ColumnElement[bool]) -> list[Row[Any]]:
-    """The tenants in which the caller holds a role, and those of the projects it sees."""
+def tenants_around(tx: Connection, principal: Principal, seen: ColumnElement[bool]) -> list[TenantRow]:
+    """Return the tenants in which the caller has a role, and those of the projects it can see."""
     bound = [place[1] for place in {b.place for b in principal.bindings} if place[0] == "tenant"]
     either = tenants.c.id.in_(select(projects.c.tenant_id).where(seen)) | tenants.c.id.in_(bound)
-    return list(tx.execute(select(tenants).where(either).order_by(tenants.c.id)))
+    return TENANTS.where(either).order_by(tenants.c.id).all(tx)
 
 
 class Roles:
-    """The roles a caller holds in each project: its own there, and those of the whole tenant."""
+    """The roles of a caller in each project: bound at the project or at its tenant."""
 
     def __init__(self, principal: Principal) -> None:
         self._at: dict[Place, set[str]] = defaultdict(set)
         for binding in principal.bindings:
             self._at[binding.place].add(binding.role)
 
-    def __call__(self, project: Row[Any]) -> list[str]:
+    def __call__(self, project: ProjectRow) -> list[str]:
         return sorted(self._at.get(("project", project.id), set()) | self._at.get(("tenant", project.tenant_id), set()))
 
 
-def view(roles_of: Roles, project: Row[Any]) -> schemas.ProjectView:
-    return schemas.ProjectView.model_validate(dict(project._mapping) | {"roles": roles_of(project)})
+def view(roles_of: Roles, project: ProjectRow) -> schemas.ProjectView:
+    return schemas.ProjectView.model_validate(vars(project) | {"roles": roles_of(project)})
 
 
 def _held(principal: Principal) -> ColumnElement[bool]:
-    """By its own bindings; those of a service account reach only its own project."""
+    """SQL condition: a role binding of the caller makes the project visible. A service account sees only its own
+    project."""
     places = _at(b.place for b in principal.bindings if KEY in b.keys)
     return places if not principal.project_id else and_(places, projects.c.id == principal.project_id)
 
 
 def _lent(principal: Principal) -> list[ColumnElement[bool]]:
-    """A lent project is visible while its lender sees it. One condition per lender, however many grants each made."""
+    """SQL conditions, one per grantor: a delegation (while the grantor can see the project) or a break-glass shows
+    it."""
     by_lender: dict[tuple[str, str], list[Grant]] = defaultdict(list)
     for grant in principal.grants:
         if KEY in grant.keys:
             by_lender[grant.kind, grant.lender.id].append(grant)
-    found = []
+    found: list[ColumnElement[bool]] = []
     for (kind, _), grants in by_lender.items():
         lender = grants[0].lender
         if kind == BREAK_GLASS and not evaluate(lender, BREAK_THE_GLASS, Scope()).allowed:
@@ -88,12 +92,11 @@ def _rules_in_reach(tx: Connection, reached: ColumnElement[bool]) -> list[Deny]:
         (kind == "tenant") & where.in_(select(projects.c.tenant_id).where(reached)),
         (kind == "project") & where.in_(select(projects.c.id).where(reached)),
     )
-    rows = tx.execute(select(deny_rules).where(near))
-    return [Deny(row.id, (row.scope_kind, row.scope_id), row.permissions, row.reason) for row in rows]
+    return [row.rule for row in DENY_RULES.where(near).all(tx)]
 
 
 def _at(places: Iterable[Place]) -> ColumnElement[bool]:
-    """The projects at one of these scopes or below it."""
+    """SQL condition: the project is in one of these scopes."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for kind, where in places:
         by_kind[kind].add(where)

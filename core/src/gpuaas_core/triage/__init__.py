@@ -1,1 +1,1 @@
-"""Triage: a timeline of everything recorded under one correlation id, with a verdict and what to do."""
+"""Triage: a timeline of everything recorded with one correlation id, and a verdict on what failed and what to do."""

@@ -1,27 +1,42 @@
-"""Routes for any OTLP exporter: the endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
+"""HTTP routes for any OTLP exporter: the endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Response
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from ..authz.context import Context
-from ..http.call import Call, Caller, needs
+from ..http.call import Call, Caller, Marks, needs
 from . import otlp_rows, otlp_wire, service
+from .otlp_rows import Received
+from .rows import NewLine, NewSpan
 
 router = APIRouter(prefix="/v1/projects/{project_id}/otlp/v1", tags=["triage"])
+M = TypeVar("M", bound=Message)
+R = TypeVar("R", NewLine, NewSpan)
 
 
-def _accepts(signal: otlp_wire.Signal) -> dict[str, Any]:
-    """The OpenAPI description of a body the framework does not parse, as the OTLP standard defines it."""
+class _Accepts(Marks):
+    responses: dict[int | str, dict[str, Any]]
+    response_class: type[Response]
+
+
+def _accepts(signal: otlp_wire.Signal[M]) -> _Accepts:
+    """Return the OpenAPI description of an OTLP body, which the framework does not parse."""
     name = signal.request.DESCRIPTOR.name
     answer = {"description": f"{signal.response.DESCRIPTOR.name}: the number of rejected items and why, or empty"}
     kinds = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object", "title": name}}}
-    marks = needs("ledger.telemetry.write", "project", keyed=False)
-    marks["openapi_extra"]["requestBody"] = {"required": True, "description": f"OTLP {name}", "content": kinds}
+    needed = needs("ledger.telemetry.write", "project", keyed=False)["openapi_extra"]
+    body = {"required": True, "description": f"OTLP {name}", "content": kinds}
     content = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object"}}}
-    return marks | {"responses": {200: answer | {"content": content}}, "response_class": Response}
+    return {
+        "openapi_extra": needed | {"requestBody": body},
+        "responses": {200: answer | {"content": content}},
+        "response_class": Response,
+    }
 
 
 @router.post("/traces", **_accepts(otlp_wire.TRACES))
@@ -37,7 +52,7 @@ async def receive_traces(call: Caller, project_id: str) -> Response:
 async def receive_logs(call: Caller, project_id: str) -> Response:
     """Receive log records of any OpenTelemetry SDK or collector."""
 
-    def lines(request: Any) -> otlp_rows.Received:
+    def lines(request: ExportLogsServiceRequest) -> Received[NewLine]:
         return otlp_rows.lines_of(request, call.now)
 
     return await _receive(call, otlp_wire.LOGS, lines, service.keep_lines)
@@ -45,16 +60,17 @@ async def receive_logs(call: Caller, project_id: str) -> Response:
 
 async def _receive(
     call: Call,
-    signal: otlp_wire.Signal,
-    rows_of: Callable[[Any], otlp_rows.Received],
-    keep: Callable[[Context, list[dict[str, Any]]], None],
+    signal: otlp_wire.Signal[M],
+    rows_of: Callable[[M], Received[R]],
+    keep: Callable[[Context, list[R]], None],
 ) -> Response:
-    """Parsed in a thread (a full batch takes a while), stored in one transaction, answered in the same encoding."""
+    """Parse the body in a thread (a full batch takes long), store the rows in one transaction, answer in the same
+    encoding."""
     headers = call.request.headers
     kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
     body = await call.request.body()
 
-    def read() -> otlp_rows.Received:
+    def read() -> Received[R]:
         return rows_of(otlp_wire.decode(signal, body, kind, encoding))
 
     received = await asyncio.to_thread(read)

@@ -1,17 +1,25 @@
-"""Converts OTLP messages to rows of `spans` and `log_lines`. What does not fit is truncated or counted as rejected.
+"""Converts OTLP messages to rows of `spans` and `log_lines`. Values that are too long are truncated; invalid rows are
+rejected and counted.
 
-A row is found by its correlation id (`gpuaas.correlation_id`, on itself or its resource), otherwise by its trace
-id, if another row of the same trace that the reader may see has the correlation id.
+A row is found by its correlation id (`gpuaas.correlation_id`, on itself or its resource), otherwise by its trace id, if
+another row of the same trace that the reader may see has the correlation id.
 """
 
 import base64
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypedDict, TypeVar
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from ..kit.json_types import Json, JsonValue
 from ..kit.wire import canonical
+from .rows import NewLine, NewSpan
 from .schemas import MOST_FIELDS, MOST_MESSAGE
 
 MOST_ROWS = 1000  # in one request; exporters send 512 by default
@@ -23,10 +31,20 @@ _ERROR = 2  # of trace.v1.Status
 _LEVELS = ((17, "error"), (13, "warning"), (9, "info"), (1, "debug"))
 
 
-@dataclass
-class Received:
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    reasons: dict[str, int] = field(default_factory=dict)
+R = TypeVar("R", NewLine, NewSpan)
+
+
+class Ids(TypedDict):
+    correlation_id: str
+    operation_id: str | None
+
+
+class Received(Generic[R]):
+    """The rows of one request, and how many were rejected for which reason."""
+
+    def __init__(self) -> None:
+        self.rows: list[R] = []
+        self.reasons: dict[str, int] = {}
 
     @property
     def rejected(self) -> int:
@@ -36,19 +54,21 @@ class Received:
     def why(self) -> str:
         return "; ".join(f"{count} rejected: {reason}" for reason, count in self.reasons.items())
 
-    def take(self, row: dict[str, Any] | str) -> None:
-        """A row, or the reason for its rejection."""
-        reason = row if isinstance(row, str) else ""
-        if not reason and len(self.rows) >= MOST_ROWS:
-            reason = f"more than {MOST_ROWS} in one request"
-        if reason:
-            self.reasons[reason] = self.reasons.get(reason, 0) + 1
-        elif isinstance(row, dict):
+    def take(self, row: R | str) -> None:
+        """Add a row, or count the reason for its rejection."""
+        if isinstance(row, str):
+            self._reject(row)
+        elif len(self.rows) >= MOST_ROWS:
+            self._reject(f"more than {MOST_ROWS} in one request")
+        else:
             self.rows.append(row)
 
+    def _reject(self, reason: str) -> None:
+        self.reasons[reason] = self.reasons.get(reason, 0) + 1
 
-def spans_of(request: Any) -> Received:
-    received = Received()
+
+def spans_of(request: ExportTraceServiceRequest) -> Received[NewSpan]:
+    received = Received[NewSpan]()
     for group in request.resource_spans:
         shared = _attributes(group.resource.attributes)
         for scope in group.scope_spans:
@@ -57,8 +77,8 @@ def spans_of(request: Any) -> Received:
     return received
 
 
-def lines_of(request: Any, now: int) -> Received:
-    received = Received()
+def lines_of(request: ExportLogsServiceRequest, now: int) -> Received[NewLine]:
+    received = Received[NewLine]()
     for group in request.resource_logs:
         shared = _attributes(group.resource.attributes)
         for scope in group.scope_logs:
@@ -67,7 +87,7 @@ def lines_of(request: Any, now: int) -> Received:
     return received
 
 
-def _span(span: Any, shared: dict[str, Any]) -> dict[str, Any] | str:
+def _span(span: Span, shared: Json) -> NewSpan | str:
     if len(span.trace_id) != 16 or len(span.span_id) != 8 or not any(span.trace_id) or not any(span.span_id):
         return "no valid trace and span id"
     started, ended = span.start_time_unix_nano // 1_000_000, span.end_time_unix_nano // 1_000_000
@@ -86,10 +106,11 @@ def _span(span: Any, shared: dict[str, Any]) -> dict[str, Any] | str:
         "started_at": started,
         "ended_at": max(started, ended),
         "attributes": _fitting(_identity(shared) | own),
-    } | _ids(own, shared)
+        **_ids(own, shared),
+    }
 
 
-def _line(record: Any, shared: dict[str, Any], now: int) -> dict[str, Any] | str:
+def _line(record: LogRecord, shared: Json, now: int) -> NewLine | str:
     own = _attributes(record.attributes)
     ids = _ids(own, shared)
     trace_id = record.trace_id.hex() if len(record.trace_id) == 16 and any(record.trace_id) else None
@@ -103,15 +124,16 @@ def _line(record: Any, shared: dict[str, Any], now: int) -> dict[str, Any] | str
         "message": _cut(_body(record) or _text(record.severity_text) or "(no message)"),
         "trace_id": trace_id,
         "fields": _fitting(_identity(shared) | own),
-    } | ids
+        **ids,
+    }
 
 
-def _body(record: Any) -> str:
+def _body(record: LogRecord) -> str:
     body = _value(record.body)
     return body if isinstance(body, str) else "" if body is None else canonical(body)
 
 
-def _ids(own: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
+def _ids(own: Json, shared: Json) -> Ids:
     correlation, operation = (_attribute(name, own, shared) for name in ("correlation_id", "operation_id"))
     return {
         "correlation_id": correlation if _CORRELATION.fullmatch(correlation) else NO_CORRELATION,
@@ -119,21 +141,21 @@ def _ids(own: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _attribute(name: str, *places: dict[str, Any]) -> str:
+def _attribute(name: str, *places: Json) -> str:
     values = (place.get(spelled) for place in places for spelled in (f"gpuaas.{name}", name))
     return next((value for value in values if isinstance(value, str)), "")
 
 
-def _identity(shared: dict[str, Any]) -> dict[str, Any]:
-    """The identity of the resource; its other attributes are the same on every row."""
+def _identity(shared: Json) -> dict[str, JsonValue]:
+    """Return the attributes that identify the resource; its other attributes would only repeat on every row."""
     return {name: shared[name] for name in ("service.name", "host.name") if name in shared}
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, JsonValue]:
     return {_text(pair.key): _value(pair.value) for pair in pairs}
 
 
-def _value(value: Any) -> Any:
+def _value(value: AnyValue) -> JsonValue:
     kind = value.WhichOneof("value")
     if kind == "string_value":
         return _text(value.string_value)
@@ -145,11 +167,13 @@ def _value(value: Any) -> Any:
         return [_value(item) for item in value.array_value.values]
     if kind == "kvlist_value":
         return _attributes(value.kvlist_value.values)
-    return getattr(value, kind) if kind in ("bool_value", "int_value") else None
+    if kind == "bool_value":
+        return value.bool_value
+    return value.int_value if kind == "int_value" else None
 
 
 def _text(text: str) -> str:
-    """Databases cannot store a NUL in text."""
+    """Replace NUL characters, which databases cannot store in text."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -157,9 +181,10 @@ def _cut(text: str) -> str:
     return text.encode()[:MOST_MESSAGE].decode(errors="ignore")
 
 
-def _fitting(attributes: dict[str, Any]) -> dict[str, Any]:
-    """As many attributes as fit, and how many were dropped."""
-    kept, room = {}, MOST_FIELDS - 40
+def _fitting(attributes: Json) -> Json:
+    """Return as many attributes as fit, and the number of dropped ones."""
+    kept: dict[str, JsonValue] = {}
+    room = MOST_FIELDS - 40
     for name, value in attributes.items():
         room -= len(canonical({name: value}).encode())
         if room < 0:

@@ -6,20 +6,24 @@ standard, which a parser of our own would have to do by hand.
 
 import base64
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Generic, Protocol, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
     ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTracePartialSuccess,
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 
+from ..kit.json_types import Json, JsonValue, is_array, is_object
 from ..kit.problems import BodyTooLarge, MalformedBody, Problem
 from ..kit.wire import read_json
 
@@ -40,20 +44,34 @@ class Outcome(Protocol):
     def why(self) -> str: ...
 
 
+M = TypeVar("M", bound=Message)
+
+
 @dataclass(frozen=True)
-class Signal:
-    """Traces or logs: the request, the response, and the response's name for rejected items."""
+class Signal(Generic[M]):
+    """Traces or logs: the message types of request, response and partial success (how many items were rejected, and
+    why)."""
 
-    request: type[Message]
+    request: type[M]
     response: type[Message]
-    rejected: str
+    partial: Callable[[int, str], Message]
 
 
-TRACES = Signal(ExportTraceServiceRequest, ExportTraceServiceResponse, "rejected_spans")
-LOGS = Signal(ExportLogsServiceRequest, ExportLogsServiceResponse, "rejected_log_records")
+def _partial_traces(rejected: int, why: str) -> Message:
+    partial = ExportTracePartialSuccess(rejected_spans=rejected, error_message=why)
+    return ExportTraceServiceResponse(partial_success=partial)
 
 
-def decode(signal: Signal, body: bytes, content_type: str, encoding: str) -> Any:
+def _partial_logs(rejected: int, why: str) -> Message:
+    partial = ExportLogsPartialSuccess(rejected_log_records=rejected, error_message=why)
+    return ExportLogsServiceResponse(partial_success=partial)
+
+
+TRACES = Signal(ExportTraceServiceRequest, ExportTraceServiceResponse, _partial_traces)
+LOGS = Signal(ExportLogsServiceRequest, ExportLogsServiceResponse, _partial_logs)
+
+
+def decode(signal: Signal[M], body: bytes, content_type: str, encoding: str) -> M:
     kind = _kind(content_type)
     body = _unpacked(body, encoding)
     message = signal.request()
@@ -61,7 +79,7 @@ def decode(signal: Signal, body: bytes, content_type: str, encoding: str) -> Any
         if kind == PROTOBUF:
             message.ParseFromString(body)
         else:
-            json_format.ParseDict(_binary_ids(_object(body)), message, ignore_unknown_fields=True)
+            json_format.ParseDict(_with_binary_ids(_object(body)), message, ignore_unknown_fields=True)
     except (DecodeError, json_format.ParseError, RecursionError) as error:
         raise MalformedBody(f"The body is not an OTLP {signal.request.DESCRIPTOR.name}.", way_out=_HOW) from error
     return message
@@ -70,12 +88,9 @@ def decode(signal: Signal, body: bytes, content_type: str, encoding: str) -> Any
 _HOW = "Send what an OTLP/HTTP exporter sends: the message named in `detail`, as protobuf or JSON."
 
 
-def encode(signal: Signal, outcome: Outcome, content_type: str) -> tuple[bytes, str]:
-    """In the encoding of the request. Nothing rejected: an empty message; otherwise how many, and why."""
-    message: Any = signal.response()
-    if outcome.rejected:
-        setattr(message.partial_success, signal.rejected, outcome.rejected)
-        message.partial_success.error_message = outcome.why
+def encode(signal: Signal[M], outcome: Outcome, content_type: str) -> tuple[bytes, str]:
+    """Encode the response like the request: empty if nothing was rejected, otherwise with the number and reason."""
+    message = signal.partial(outcome.rejected, outcome.why) if outcome.rejected else signal.response()
     kind = _kind(content_type)
     if kind == PROTOBUF:
         return message.SerializeToString(), kind
@@ -90,7 +105,7 @@ def _kind(content_type: str) -> str:
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
-    """A small body may decompress to any size, so decompression stops at the limit."""
+    """Decompress the body up to the size limit, since a small body may decompress to any size."""
     if encoding.strip().lower() in ("", "identity"):
         return body
     if encoding.strip().lower() != "gzip":
@@ -109,24 +124,28 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
     return unpacked
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    value = read_json(body)
-    if not isinstance(value, dict):
+def _object(body: bytes) -> Json:
+    value: object = read_json(body)
+    if not is_object(value):
         raise MalformedBody("The body is not a JSON object.", way_out=_HOW)
     return value
 
 
-def _binary_ids(value: Any) -> Any:
-    """OTLP's JSON encodes ids in hex where protobuf's JSON uses base64."""
-    if isinstance(value, list):
-        return [_binary_ids(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: _base64(item) if name in HEX else _binary_ids(item) for name, item in value.items()}
+def _with_binary_ids(message: Json) -> dict[str, JsonValue]:
+    """Convert ids from hex, as in OTLP's JSON, to base64, as in protobuf's JSON."""
+    return {name: _base64(item) if name in HEX else _inside(item) for name, item in message.items()}
 
 
-def _base64(value: Any) -> Any:
+def _inside(value: JsonValue) -> JsonValue:
+    if is_array(value):
+        return [_inside(item) for item in value]
+    return _with_binary_ids(value) if is_object(value) else value
+
+
+def _base64(value: JsonValue) -> str:
     try:
+        if not isinstance(value, str):
+            raise TypeError(value)
         return base64.b64encode(bytes.fromhex(value)).decode()
     except (TypeError, ValueError):
         raise MalformedBody("A trace or span id is not hexadecimal.", way_out=_HOW) from None

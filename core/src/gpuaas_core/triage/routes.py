@@ -1,4 +1,4 @@
-"""Routes: telemetry of controllers, and the timeline of a correlation id."""
+"""HTTP routes for telemetry of controllers, and for the timeline of a correlation id."""
 
 from typing import Annotated
 
@@ -24,5 +24,6 @@ async def send_telemetry(call: Caller, project_id: str, body: schemas.Telemetry)
 
 @router.get("/triage/{correlation_id}", **needs("ledger.triage.read"))
 async def read_triage(call: Caller, correlation_id: CorrelationId) -> schemas.TriageView:
-    """A timeline of everything under the id that the caller may see, with a verdict: what, why, what to do."""
+    """Get the timeline of a correlation id, as far as the caller may see it, with a verdict: what failed, why, what
+    to do."""
     return await call.read(lambda ctx: reads.timeline(ctx, correlation_id))

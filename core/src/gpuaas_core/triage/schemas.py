@@ -1,4 +1,4 @@
-"""Requests of controllers, and responses of triage."""
+"""Wire models of telemetry and triage."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -20,12 +20,15 @@ _TRACE = describe_pattern(r"^[0-9a-f]{32}$", "32 lower-case hexadecimal digits")
 _SPAN = describe_pattern(r"^[0-9a-f]{16}$", "16 lower-case hexadecimal digits")
 
 
+Fields = dict[str, Any]  # any JSON object, within the bounds below
+
+
 def _real_moment(text: str) -> str:
     datetime.fromisoformat(text)
     return text
 
 
-def _small(fields: dict[str, Any]) -> dict[str, Any]:
+def _small(fields: Fields) -> Fields:
     if len(canonical(fields).encode()) > MOST_FIELDS:
         raise ValueError(f"more than {MOST_FIELDS} bytes as JSON")
     return fields
@@ -42,7 +45,7 @@ CorrelationId = Annotated[str, StringConstraints(pattern=_CORRELATION)]
 TraceId = Annotated[str, StringConstraints(pattern=_TRACE)]
 SpanId = Annotated[str, StringConstraints(pattern=_SPAN)]
 Message = Annotated[str, StringConstraints(min_length=1, max_length=MOST_MESSAGE), AfterValidator(_short)]
-Small = Annotated[dict[str, Any], AfterValidator(_small)]
+Small = Annotated[Fields, AfterValidator(_small)]
 
 
 class Line(Input):
@@ -73,8 +76,8 @@ class Span(Input):
 
 
 class Telemetry(Input):
-    lines: list[Line] = Field(default_factory=list, max_length=MOST_ROWS)
-    spans: list[Span] = Field(default_factory=list, max_length=MOST_ROWS)
+    lines: list[Line] = Field(default_factory=list[Line], max_length=MOST_ROWS)
+    spans: list[Span] = Field(default_factory=list[Span], max_length=MOST_ROWS)
 
 
 class KeptView(View):

@@ -1,7 +1,7 @@
 """Stores received telemetry, and deletes it after a week."""
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, insert
 
@@ -9,9 +9,11 @@ from ..authz.context import Context
 from ..kit.db import delete_some
 from ..kit.ids import new_id
 from . import schemas
+from .rows import NewLine, NewSpan, OwnedLine, Owner
 from .tables import log_lines, spans
 
 KEPT_MS = 7 * 24 * 3600 * 1000
+_ADD_LINES, _ADD_SPANS = insert(log_lines), insert(spans)
 
 
 def keep(ctx: Context, body: schemas.Telemetry) -> schemas.KeptView:
@@ -20,38 +22,64 @@ def keep(ctx: Context, body: schemas.Telemetry) -> schemas.KeptView:
     return schemas.KeptView(lines=len(body.lines), spans=len(body.spans))
 
 
-def keep_lines(ctx: Context, rows: list[dict[str, Any]]) -> None:
-    add_lines(ctx.tx, [row | _owner(ctx) for row in rows])
+def keep_lines(ctx: Context, rows: list[NewLine]) -> None:
+    owner = _owner(ctx)
+    add_lines(ctx.tx, [{**row, **owner} for row in rows])
 
 
-def keep_spans(ctx: Context, rows: list[dict[str, Any]]) -> None:
+def keep_spans(ctx: Context, rows: list[NewSpan]) -> None:
+    owner = _owner(ctx)
     if rows:
-        ctx.tx.execute(insert(spans), [{"id": new_id("span")} | row | _owner(ctx) for row in rows])
+        ctx.tx.execute(_ADD_SPANS, [{"id": new_id("span"), **row, **owner} for row in rows])
 
 
-def _owner(ctx: Context) -> dict[str, Any]:
-    """A row belongs to the project it was sent for: callers who may not see the project never see the row."""
-    where = {"tenant_id": ctx.scope.tenant_id, "project_id": ctx.scope.project_id}
-    return where | {"principal_id": ctx.principal.id, "received_at": ctx.now}
+def _owner(ctx: Context) -> Owner:
+    """Return the owner of rows: the project they were sent for. Callers who may not see the project never see the
+    rows."""
+    return {
+        "tenant_id": ctx.scope.tenant_id,
+        "project_id": ctx.scope.project_id,
+        "principal_id": ctx.principal.id,
+        "received_at": ctx.now,
+    }
 
 
-def add_lines(tx: Connection, rows: list[dict[str, Any]]) -> None:
-    """In the given order."""
+def add_lines(tx: Connection, rows: Sequence[OwnedLine]) -> None:
+    """Insert the log lines in the given order."""
     if rows:
-        tx.execute(insert(log_lines), [{"id": new_id("log")} | row for row in rows])
+        tx.execute(_ADD_LINES, [{"id": new_id("log"), **row} for row in rows])
 
 
 def forget_old(tx: Connection, now: int) -> int:
     return max(delete_some(tx, table, table.c.received_at < now - KEPT_MS) for table in (log_lines, spans))
 
 
-def _line(line: schemas.Line) -> dict[str, Any]:
-    return line.model_dump() | {"at": _milliseconds(line.at), "source": "controller"}
+def _line(line: schemas.Line) -> NewLine:
+    return {
+        "at": _milliseconds(line.at),
+        "level": line.level,
+        "source": "controller",
+        "message": line.message,
+        "correlation_id": line.correlation_id,
+        "trace_id": line.trace_id,
+        "operation_id": line.operation_id,
+        "fields": line.fields,
+    }
 
 
-def _span(span: schemas.Span) -> dict[str, Any]:
-    moments = {"started_at": _milliseconds(span.started_at), "ended_at": _milliseconds(span.ended_at)}
-    return span.model_dump() | moments
+def _span(span: schemas.Span) -> NewSpan:
+    return {
+        "trace_id": span.trace_id,
+        "span_id": span.span_id,
+        "parent_id": span.parent_id,
+        "name": span.name,
+        "status": span.status,
+        "started_at": _milliseconds(span.started_at),
+        "ended_at": _milliseconds(span.ended_at),
+        "correlation_id": span.correlation_id,
+        "operation_id": span.operation_id,
+        "attributes": span.attributes,
+    }
 
 
 def _milliseconds(moment: str) -> int:

@@ -1,4 +1,4 @@
-"""Log lines and spans, kept for a week: the core's own about requests, and those of controllers."""
+"""Tables of log lines and trace spans, kept for a week: of requests to the core, and of what controllers report."""
 
 from sqlalchemy import JSON, BigInteger, Column, Index, String, Table, Text
 

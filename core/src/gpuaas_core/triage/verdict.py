@@ -1,20 +1,23 @@
-"""The verdict: what happened, why, and what to do about it, from the newest failure."""
+"""The verdict of a timeline: what failed, why, and what to do, from the newest failure."""
 
-from typing import Any
-
-from sqlalchemy import Row
-
+from ..audit.by_correlation import RecordedDecision
 from ..authz.context import Denied
+from ..kit.json_types import Json, is_object
+from ..operations.rows import OperationRow
+from .rows import LogLineRow
 from .schemas import VerdictView
 
 
-def of(operations: list[Row[Any]], lines: list[Row[Any]], decisions: list[Row[Any]]) -> VerdictView:
-    """An operation first; then a failed request, as it was answered; then a denial of the audit trail."""
+def of(
+    operations: list[tuple[OperationRow, str]], lines: list[LogLineRow], decisions: list[RecordedDecision]
+) -> VerdictView:
+    """Return the verdict: about the newest operation if there is one, else about a failed request or a denied
+    permission."""
     if operations:
-        return _of_operation(operations[-1])
-    refused = [row for row in lines if row.source == "core" and row.fields.get("problem")]
-    if refused:
-        return _of_request(refused[-1])
+        return _of_operation(*operations[-1])
+    problems = [(row.fields, problem) for row in lines if row.source == "core" if (problem := _problem(row))]
+    if problems:
+        return _of_request(*problems[-1])
     denied = [row for row in decisions if row.outcome != "allowed"]
     if denied:
         what = f"{denied[-1].actor_id} was not allowed to {denied[-1].permission}."
@@ -22,15 +25,15 @@ def of(operations: list[Row[Any]], lines: list[Row[Any]], decisions: list[Row[An
     return VerdictView(what="Nothing failed under this id.", why="", way_out="")
 
 
-def _of_operation(row: Row[Any]) -> VerdictView:
-    about = f"The {row.kind} of {row.instance_name} ({row.app_slug} {row.version})"
+def _of_operation(row: OperationRow, target: str) -> VerdictView:
+    about = f"The {row.kind} of {target} ({row.app_slug} {row.version})"
     error = row.error or {}
     if error and row.status != "succeeded":
         return VerdictView(
             what=f"{about} {ended(row.status)}" + (f" at step {row.step} of {row.steps}." if row.steps else "."),
-            why=error["message"],
-            way_out=error["way_out"],
-            code=error["code"],
+            why=str(error["message"]),
+            way_out=str(error["way_out"]),
+            code=str(error["code"]),
             operation_id=row.id,
         )
     if row.finished_at:
@@ -45,7 +48,13 @@ def ended(status: str) -> str:
     )
 
 
-def _of_request(row: Row[Any]) -> VerdictView:
-    fields, problem = row.fields, row.fields["problem"]
+def _problem(row: LogLineRow) -> Json | None:
+    problem = row.fields.get("problem")
+    return problem if is_object(problem) else None
+
+
+def _of_request(fields: Json, problem: Json) -> VerdictView:
     what = f"{fields['method']} {fields['path']} was answered with {fields['status']}."
-    return VerdictView(what=what, why=problem["detail"], way_out=problem["way_out"], code=problem["code"])
+    return VerdictView(
+        what=what, why=str(problem["detail"]), way_out=str(problem["way_out"]), code=str(problem["code"])
+    )

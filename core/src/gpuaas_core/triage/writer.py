@@ -7,14 +7,15 @@ or dropped while the database is slow (docs/limits.md). The audit row is the rec
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncGenerator
 
 import structlog
 
 from ..http.request_log import Seen
 from ..kit.clock import Clock
 from ..kit.db import Database
+from ..kit.json_types import JsonValue
+from .rows import OwnedLine
 from .service import add_lines
 
 log = structlog.get_logger("gpuaas.triage")
@@ -28,14 +29,14 @@ QUIET = {"apps.operation.work", "ledger.telemetry.write", "capacity.node.report"
 class RequestLines:
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db, self._clock = db, clock
-        self._waiting: deque[dict[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[OwnedLine] = deque(maxlen=MOST_WAITING)
 
     def __call__(self, seen: Seen) -> None:
         if _worth_keeping(seen):
             self._waiting.append(_row(seen))
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None, None]:
         task = asyncio.create_task(self._loop())
         try:
             yield
@@ -53,9 +54,10 @@ class RequestLines:
     async def flush(self) -> None:
         while self._waiting:
             rows = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
-            received = {"received_at": self._clock()}
+            now = self._clock()
+            received: list[OwnedLine] = [{**row, "received_at": now} for row in rows]
             try:
-                await self._db.write(lambda tx, rows=rows, at=received: add_lines(tx, [row | at for row in rows]))
+                await self._db.write(lambda tx, lines=received: add_lines(tx, lines))
             except Exception as error:
                 log.error("dropped request log lines", lines=len(rows), exc_info=error)
                 return
@@ -67,9 +69,14 @@ def _worth_keeping(seen: Seen) -> bool:
     return seen.method == "POST" and seen.permission not in QUIET and seen.status != 204
 
 
-def _row(seen: Seen) -> dict[str, Any]:
+def _row(seen: Seen) -> OwnedLine:
     level = "error" if seen.status >= 500 else "warning" if seen.status >= 400 else "info"
-    fields: dict[str, Any] = {"method": seen.method, "path": seen.path[:300], "status": seen.status, "ms": seen.ms}
+    fields: dict[str, JsonValue] = {
+        "method": seen.method,
+        "path": seen.path[:300],
+        "status": seen.status,
+        "ms": seen.ms,
+    }
     if seen.problem:
         fields["problem"] = seen.problem
     return {
@@ -83,5 +90,6 @@ def _row(seen: Seen) -> dict[str, Any]:
         "project_id": seen.project_id,
         "operation_id": None,
         "principal_id": seen.principal_id,
+        "received_at": seen.at,  # replaced when it is written
         "fields": fields,
     }

@@ -1,4 +1,4 @@
-"""`python -m gpuaas_lab.stack up|down|status|logs`: what the Makefile calls."""
+"""Entry point of the Makefile: `python -m gpuaas_lab.stack up|down|status|logs`."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def _root() -> Path:
 
 @app.command
 def up(*, port: int = 8080, no_lab: NoLab = False, listen: str | None = None) -> None:
-    """Everything up, a cluster deployed, a job run."""
+    """Start everything, deploy a cluster and run a job."""
     if no_lab:
         flow.up_without_lab(_root(), port, listen)
     else:
@@ -36,13 +36,13 @@ def up(*, port: int = 8080, no_lab: NoLab = False, listen: str | None = None) ->
 
 @app.command
 def down(*, no_lab: NoLab = False) -> None:
-    """Everything down again; with the lab, nothing is left behind."""
+    """Stop everything; with the lab, also remove its hosts and files."""
     flow.down(_root(), lab=not no_lab)
 
 
 @app.command
 def status() -> None:
-    """What runs, and where the logs are."""
+    """Show what runs, and where the logs are."""
     stack = Stack(_root())
     table = Table("part", "state", "log", box=None, pad_edge=False)
     for name in ("supervisor", *stack.folder.wanted()):
@@ -57,7 +57,7 @@ def status() -> None:
 
 @app.command
 def logs(*, lines: int = 40) -> None:
-    """The newest lines of every log."""
+    """Show the newest lines of every log."""
     for path in sorted((_root() / "run" / "logs").glob("*.log")):
         out.print(f"[bold]== {path}[/bold]")
         out.print("\n".join(path.read_text(errors="replace").splitlines()[-lines:]), markup=False, soft_wrap=True)

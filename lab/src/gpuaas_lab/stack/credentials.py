@@ -1,4 +1,4 @@
-"""Who can sign in to this stack: made once, kept in one file only root can read, printed by `make up`."""
+"""The accounts of this stack: created once, stored in one file that only root can read, printed by `make up`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Hosts become machines of the demo tenant: enrolled by their agents, then held by projects. Both may be repeated."""
+"""Turns lab hosts into nodes of the demo tenant and allocates them to projects. Both functions can be repeated."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from gpuaas_lab.stack.seed import Demo
 
 
 def enrol_hosts(lab: Lab, demo: Demo, api: str, hosts: Sequence[str] = ()) -> dict[str, str]:
-    """Host name to node id, once every host that is up (or each of the named ones) reports as ready."""
+    """Enrol every running host (or the named ones) and wait until each is ready. Returns node ids by host name."""
     return {one.host: one.node_id for one in enrol_all(lab, demo.boss, demo.tenant_id, api, hosts)}
 
 
 def allocate(demo: Demo, project: str, node_id: str, name: str | None = None) -> str:
-    """The project's allocation of this machine, active."""
+    """Return the project's active allocation of this node, created if needed."""
     project_id = demo.projects[project]
     held = {one.node_id: one.id for one in demo.boss.list_allocations(project_id, limit=200).items}
     allocation = held.get(node_id) or demo.boss.create_allocation(project_id, node_id=node_id, name=name).id

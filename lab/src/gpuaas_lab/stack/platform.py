@@ -1,4 +1,4 @@
-"""One platform on this machine: where its files are, which processes it wants, how to reach it."""
+"""One platform on this machine: the paths of its files, the processes it runs, and its address."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ class Stack:
 
     @property
     def api_for_others(self) -> str:
-        """The API's address as other machines see it, where it has one."""
+        """Return the API's address as other machines see it, or the local address if it has no other."""
         return f"http://{self.gateway}:{self.port}" if self.gateway else self.api
 
     @property
@@ -37,7 +37,8 @@ class Stack:
         return self.root / "identities"
 
     def start_core(self, timeout: float = 180) -> None:
-        """The supervisor and the core, answering; the first administrator exists before the door opens."""
+        """Start the supervisor and the core and wait until it responds. The first administrator is created before the
+        core listens."""
         self._check_port()
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._ensure_admin()
@@ -46,7 +47,7 @@ class Stack:
         self.wait_ready(timeout)
 
     def run_core(self, **settings: str) -> None:
-        """The supervisor restarts it if the settings changed."""
+        """Write the service of the core; the supervisor restarts the core if its settings changed."""
         self.folder.want(Service("core", [program("gpuaas-core"), "serve"], self.core_env | settings))
 
     @property
@@ -79,7 +80,8 @@ class Stack:
         env: dict[str, str] | None = None,
         name: str = "slurm-controller",
     ) -> None:
-        """A Slurm controller, its own process with its own state, in its own network namespace if `prefix` says so."""
+        """Start a Slurm controller as its own process with its own state, in another network namespace if `prefix` is
+        given."""
         flags = [word for path in identities for word in ("--identity", str(path))]
         variables = {"GPUAAS_SLURM_STATE": str(self.root / name)} | (env or {})
         self.folder.want(Service(name, [*prefix, program("gpuaas-slurm"), "run", *flags, "--holder", name], variables))
@@ -121,7 +123,7 @@ class Stack:
 
 
 def program(name: str) -> str:
-    """A program of our own environment, whatever PATH says."""
+    """Return the path of a program in this Python environment, independent of PATH."""
     return str(Path(sys.executable).parent / name)
 
 

@@ -1,4 +1,4 @@
-"""The demo tenant: two projects, three people, an app, a controller identity per project. May be repeated."""
+"""Creates the demo tenant: two projects, three people, an app, a controller identity per project. Safe to repeat."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ TENANT, PROJECTS = "demo", {"research": "Research", "training": "Training"}
 
 @dataclass
 class Demo:
-    """Clients and ids the later steps need."""
+    """The clients and ids that the later steps need."""
 
     admin: Client
     boss: Client
@@ -78,7 +78,8 @@ def _project(boss: Client, tenant_id: str, slug: str, name: str) -> str:
 
 
 def _identity(boss: Client, folder: Path, slug: str, project_id: str, api: str) -> Path:
-    """The private key is made here and stays in this file; the platform only gets its public half."""
+    """Create the identity file of a controller. The private key stays in this file; the platform gets only the public
+    key."""
     path = folder / f"slurm-{slug}.json"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,7 +1,7 @@
-"""What should run, as files: one JSON per service. The supervisor keeps the world equal to the folder.
+"""The services that should run, as one JSON file each. The supervisor starts and stops processes to match the folder.
 
-A file that appears is started, one that goes away is stopped, one whose process died is started again. So adding a
-controller later, or killing one in a test, needs no conversation with the supervisor.
+A new file starts a service, a deleted file stops it, and a service whose process died is restarted. So adding a
+controller later, or killing one in a test, needs no call to the supervisor.
 """
 
 import json
@@ -49,7 +49,7 @@ class Folder:
         (self.pids / f"{name}.json").unlink(missing_ok=True)
 
     def process(self, name: str) -> Process | None:
-        """The live process of a service, or of the supervisor itself; never a reused process id."""
+        """Return the live process of a service, or of the supervisor itself; never one with a reused process id."""
         try:
             process = Process(**json.loads((self.pids / f"{name}.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):

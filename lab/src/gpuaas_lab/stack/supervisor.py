@@ -1,6 +1,6 @@
-"""A small supervisor: starts what the services folder wants, restarts what dies, stops what is no longer wanted.
+"""A small supervisor: starts the services of the folder, restarts those that die, and stops those that were removed.
 
-The kernel kills its children with it (PDEATHSIG), so killing the supervisor leaves no process behind.
+The kernel kills the children when the supervisor dies (PDEATHSIG), so killing it leaves no process behind.
 """
 
 import ctypes
@@ -101,7 +101,7 @@ def _die_with_parent() -> None:
 
 
 def start(folder: Folder) -> None:
-    """In the background, once: a living supervisor is left alone."""
+    """Start the supervisor in the background, unless it is running."""
     folder.prepare()
     if folder.process(NAME):
         return
@@ -118,7 +118,8 @@ def start(folder: Folder) -> None:
 
 
 def stop(folder: Folder) -> None:
-    """Gracefully, then surely; children of a supervisor that was killed are ended by their own recorded ids."""
+    """Stop the supervisor gracefully, then by force. Children of a killed supervisor are ended by their recorded
+    ids."""
     if process := folder.process(NAME):
         os.kill(process.pid, signal.SIGTERM)
         if not process.wait_gone(STOP_S + 3):

@@ -1,4 +1,4 @@
-"""`make up`: from nothing to a running Slurm cluster and a job's output, with progress. Repeating it is quick."""
+"""`make up`: starts everything, deploys a Slurm cluster and runs a job, with progress. Repeating it is quick."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ out = Console(highlight=False, soft_wrap=True)
 
 @dataclass
 class Progress:
-    """One line per thing done, with the time since the start."""
+    """Prints one line per finished step, with the time since the start."""
 
     started: float
 
@@ -62,7 +62,7 @@ def up_with_lab(root: Path, port: int) -> None:
 
 
 def up_without_lab(root: Path, port: int, listen: str | None) -> None:
-    """The core and the controller alone; `listen` is an address of this machine that others can reach."""
+    """Start only the core and the controller. `listen` is an address of this machine that others can reach."""
     say = Progress(time.monotonic())
     stack = Stack(root, port, gateway=listen)
     demo = _platform(stack, say, stack.api)
@@ -90,7 +90,7 @@ def _platform(stack: Stack, say: Progress, controller_api: str) -> Demo:
 
 
 def publish(stack: Stack) -> None:
-    """The app publishes itself, through the public API, with its own program."""
+    """Publish the app through the public API, with its own program."""
     token = stack.signed_in_token("admin")
     env = os.environ | {"GPUAAS_API": stack.api, "GPUAAS_TOKEN": token}
     done = subprocess.run([program("gpuaas-slurm"), "publish"], env=env, capture_output=True, timeout=60, check=False)
@@ -99,7 +99,7 @@ def publish(stack: Stack) -> None:
 
 
 def cli_context(stack: Stack) -> None:
-    """The CLI is signed in for this stack, so that the next commands just work."""
+    """Sign the CLI in to this stack, so that the next commands work without a login."""
     words = [program("gpuaas"), "login", "--api", stack.api_for_others, "--email", BOSS, "--password-stdin"]
     password = stack.credentials.tenant_admin_password.encode()
     done = subprocess.run(words, input=password, env=stack.cli_env, capture_output=True, timeout=60, check=False)
@@ -129,7 +129,7 @@ def _deploy(stack: Stack, demo: Demo) -> None:
 
 
 def run_job(lab: Lab, *words: str, user: str = "gpuaas") -> str:
-    """A real job, as a real user of the cluster would run it on the controller host."""
+    """Run a job as a user of the cluster, on the controller's host. Returns its output."""
     done = lab.exec(HEAD, ["runuser", "-u", user, "--", "srun", "--time=1", *words, "hostname"], timeout=60)
     if done.exit != 0:
         raise LabError(f"srun failed: {done.error_text}", "gpuaas instance show demo --project research")
@@ -151,7 +151,8 @@ def _farewell(stack: Stack, next_steps: str) -> None:
 
 
 def _console(api: str) -> str:
-    """Where it is; it is only there if Node was, when everything was set up. Its icon is given to programs, too."""
+    """Return the address of the web console if it was built, otherwise how to build it. Its icon is requested to find
+    out."""
     with Client(api, Bearer()) as client:
         built = client.transport.http.get("/icon.svg").status_code == 200
     return f"{api}/" if built else "not built (it needs Node 20): make console, then make down and make up"
@@ -176,7 +177,7 @@ def lab_name(root: Path) -> str | None:
 
 
 def down(root: Path, *, lab: bool) -> None:
-    """Ends our processes by their recorded ids; with the lab also its hosts and the demo's files."""
+    """Stop the stack's processes by their recorded ids; with the lab, also remove its hosts and the demo's files."""
     Stack(root).stop()
     if lab:
         if name := lab_name(root):

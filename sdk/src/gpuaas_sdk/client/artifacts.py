@@ -1,6 +1,7 @@
-"""Pushing a file into the core's own artifact store, as a stream: `push_file(client, path, tenant_id)`.
+"""Uploads a file to the core's own artifact store, as a stream: `push_file(client, path, tenant_id)`.
 
-Not one of the calls: their bodies are small and JSON. Used by the CLI and by scripts that publish packages.
+It is not in calls/, because those requests have small JSON bodies. Used by the CLI and by scripts that publish
+packages.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def sha256_of(path: Path) -> str:
 
 
 def push_file(client: Client, path: Path, tenant_id: str | None = None) -> BlobView:
-    """The digest is computed first, so that the platform refuses what was damaged on the way. Safe to repeat.
+    """Upload a file to the artifact store. Its digest is computed first, so that the platform rejects a damaged upload.
 
-    `tenant_id=None`: into the platform's own tier.
+    Without `tenant_id` the file goes to the platform's own artifacts. Repeating the upload is safe.
     """
     sha256 = sha256_of(path)
     where = at("/v1/tenants/{}/artifact-store/{}", tenant_id, sha256) if tenant_id else f"/v1/artifact-store/{sha256}"

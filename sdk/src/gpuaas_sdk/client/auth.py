@@ -1,8 +1,10 @@
-"""Who is calling: a fixed bearer token (a person, a script) or a service account that signs for short tokens.
+"""Authentication of the client: a fixed bearer token (a person, a script), or a service account that gets short-lived
+tokens.
 
-The transports ask `due()`, send `renewal()` and hand the answer to `accept()`; nothing here touches the network, so
-the sync and the async client share it. A service account's private key never leaves the process: what travels is a
-signed assertion, valid for a minute and usable once. `cryptography` is imported only when something is signed.
+A transport calls `due()`, sends `renewal()` and passes the answer to `accept()`. This module does not use the network,
+so the sync and the async client share it. A service account's private key never leaves the process: only a signed
+assertion is sent, which is valid for a minute and works once. `cryptography` is imported only when an assertion is
+signed.
 """
 
 from __future__ import annotations
@@ -32,12 +34,13 @@ class Auth(Protocol):
     def renewal(self) -> Request[TokenView] | None: ...
     def accept(self, answer: TokenView, asked_at: float) -> None: ...
     def forget(self, refused: str | None) -> bool:
-        """Drop the refused token, unless another call has renewed it already. True if a new one can be had."""
+        """Drop the rejected token, unless another call has already renewed it. Returns True if a new token can be
+        requested."""
         ...
 
 
 class Bearer:
-    """A token that the caller obtained. It cannot be renewed here: a 401 is raised to the caller."""
+    """A fixed bearer token. It cannot be renewed: a 401 is raised to the caller."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
@@ -75,7 +78,8 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
 
     @classmethod
     def generate(cls, *, project_id: str, api: str, issuer: str = "gpuaas") -> ServiceAccount:
-        """A new Ed25519 key; register `public_jwk`, then keep `registered(id)`."""
+        """Create an unregistered service account with a new Ed25519 key. Register `public_jwk`, then save
+        `registered(id)`."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         key = Ed25519PrivateKey.generate()
@@ -91,7 +95,7 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
         return msgspec.structs.replace(self, id=service_account_id)
 
     def save(self, path: str | Path) -> None:
-        """Readable by the owner only, from the first byte on; never half written."""
+        """Write the identity file atomically, readable only by its owner."""
         whole = Path(path).with_name(f".{Path(path).name}.new")
         descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -99,7 +103,7 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
         os.replace(whole, path)
 
     def assertion(self) -> str:
-        """A signed statement 'I am this service account, now', for POST /v1/token."""
+        """Return a signed assertion of the account's identity, for POST /v1/token."""
         if self.private_jwk.get("crv") != "Ed25519":
             raise ValueError("the SDK signs with Ed25519 keys only; make one with ServiceAccount.generate()")
         issued = int(time.time())
@@ -116,7 +120,8 @@ class ServiceAccount(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ServiceAccountAuth:
-    """Keeps a short token fresh: a new one is due a minute before the old one ends, or once it was refused."""
+    """Renews the short-lived token of a service account: a minute before it expires, or when the platform rejects
+    it."""
 
     def __init__(self, account: ServiceAccount) -> None:
         self._account = account

@@ -1,6 +1,6 @@
-"""How long to wait before trying again, and which clock to wait by. Used by transport, controller and events.
+"""Waiting times between retries, and the clock that measures them. Used by transport, controller and events.
 
-Waits are jittered, so that many clients do not come back at the same moment after an outage.
+Waits are jittered, so that many clients do not reconnect at the same moment after an outage.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ import time
 
 
 def now() -> float:
-    """Seconds on a clock that never jumps and also counts while the machine sleeps (leases must end then too)."""
+    """Return seconds of a monotonic clock that also counts while the computer is suspended, since leases expire then
+    too."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 class Backoff:
-    """`next()` gives ever longer waits, between half and the whole of base·2ⁿ, up to the cap."""
+    """Exponential backoff: `next()` returns a wait between half and all of base·2ⁿ, up to the cap."""
 
     def __init__(self, base: float = 0.25, cap: float = 15.0) -> None:
         self._base, self._cap, self.tries = base, cap, 0

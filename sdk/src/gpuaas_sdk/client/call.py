@@ -1,7 +1,8 @@
 """`@call`: turns a function that describes a Request into a method of both clients.
 
-On `Client` the method sends and returns the answer, on `AsyncClient` it returns an awaitable of it, and
-`Calls.name.request(...)` gives the bare Request, for those who send the same intention again (the controller loop).
+On `Client` the method sends the request and returns the answer; on `AsyncClient` it returns an awaitable.
+`Calls.name.request(...)` returns the Request without sending it, for callers that send the same request again (the
+controller loop).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class call(Generic[P, T]):
         self.__doc__ = describe.__doc__
 
     def request(self, *args: P.args, **kwargs: P.kwargs) -> Request[T]:
-        """What would be sent. The description knows no client, so it gets none."""
+        """Build the Request without sending it. The decorated function is called without a client."""
         return self._describe(None, *args, **kwargs)
 
     @overload
@@ -34,12 +35,12 @@ class call(Generic[P, T]):
     def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
     @overload
     def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Awaitable[T]]: ...
-    def __get__(self, client: Any, owner: type) -> Any:
+    def __get__(self, client: Client | AsyncClient | None, owner: type) -> call[P, T] | Callable[P, T | Awaitable[T]]:
         if client is None:
             return self
 
         @functools.wraps(self._describe)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> Any:
+        def bound(*args: P.args, **kwargs: P.kwargs) -> T | Awaitable[T]:
             return client.send(self.request(*args, **kwargs))
 
         return bound

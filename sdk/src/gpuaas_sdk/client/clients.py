@@ -1,4 +1,5 @@
-"""The two clients. Same methods (see calls/), same behaviour; `AsyncClient`'s are awaited.
+"""The blocking and the asyncio client. Both have the same methods (see calls/) and behaviour; those of `AsyncClient`
+are awaited.
 
     with Client("https://gpu.example", Bearer(token)) as client:
         for instance in client.every(Calls.list_instances, project_id): ...
@@ -39,10 +40,10 @@ def _next(request: Request[Page[T]], page: Page[T]) -> Request[Page[T]]:
 
 
 class Client(Calls):
-    """Blocking client: scripts, the CLI, tests.
+    """Blocking client for scripts, the CLI and tests.
 
-    With an `idempotency_key` of your own it stands for one intention: a script that runs again under the same key acts
-    once, though it does not know whether its first run got through.
+    With an `idempotency_key` of your own, a script can safely run again after an unclear failure: under the same key
+    the platform acts once.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Client(Calls):
         return self.transport.send(request)
 
     def every(self, listing: call[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-        """All items of a list, page after page."""
+        """Iterate over all items of a list, page by page."""
         request = listing.request(*args, **kwargs)
         while True:
             page = self.send(request)
@@ -85,7 +86,7 @@ class Client(Calls):
 
 
 class AsyncClient(Calls):
-    """asyncio client: controllers and servers."""
+    """asyncio client for controllers and servers."""
 
     def __init__(self, api: str, auth: Auth | None = None, *, project_id: str = "") -> None:
         self.project_id, self.account_id = project_id, ""
@@ -104,7 +105,7 @@ class AsyncClient(Calls):
         return await self.transport.send(request)
 
     async def every(self, listing: call[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        """All items of a list, page after page."""
+        """Iterate over all items of a list, page by page."""
         request = listing.request(*args, **kwargs)
         while True:
             page = await self.send(request)

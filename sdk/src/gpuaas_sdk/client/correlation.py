@@ -1,7 +1,7 @@
-"""The correlation id of the work in hand, carried through every call without being passed around.
+"""The correlation id of the current work, sent with every call without being passed as an argument.
 
-A person's command, an operation, a reconcile: each sets it once (`with correlation(id):`), and the transport sends it
-as X-Correlation-Id, so that one id leads from an error to the logs, the events and the audit rows.
+A CLI command, an operation or a reconcile sets it once (`with correlation(id):`). The transport sends it as
+X-Correlation-Id, so that one id leads from an error to the logs, the events and the audit rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def new_correlation_id() -> str:
 
 
 def current_correlation_id() -> str:
-    """The id in force, or "" when none is set."""
+    """Return the current correlation id, or "" if none is set."""
     return _current.get()
 
 
 @contextmanager
 def correlation(correlation_id: str = "") -> Generator[str]:
-    """Send this id (or a new one) with every call made inside the block, tasks started in it included."""
+    """Send this correlation id (or a new one) with every call made inside the block, also by tasks started there."""
     used = correlation_id or new_correlation_id()
     token = _current.set(used)
     try:

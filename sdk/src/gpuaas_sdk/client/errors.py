@@ -1,6 +1,6 @@
-"""Everything that can go wrong, so that callers can decide by class and people can read a sentence.
+"""The exceptions of the SDK. Callers decide by class; `str()` is a sentence for people.
 
-Raised by the client, the event follower and machines.py; the controller loop and the CLI turn them into outcomes.
+Raised by the client, the event follower and machines.py; the controller loop and the CLI handle them.
 
     GpuaasError
     ├── ApiError                 the API answered with a problem document (RFC 9457)
@@ -36,7 +36,7 @@ class FieldError(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Problem(msgspec.Struct, kw_only=True, frozen=True):
-    """The error envelope; every member has a default, since proxies send problems too."""
+    """A problem document (RFC 9457). Every field has a default, since proxies send problem documents too."""
 
     status: int
     code: str = "unknown"
@@ -52,7 +52,7 @@ class Problem(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class KnownProblem(msgspec.Struct, kw_only=True, frozen=True):
-    """What a code of the platform means."""
+    """The title, way out and other properties of one error code of the platform."""
 
     status: int
     title: str
@@ -61,13 +61,14 @@ class KnownProblem(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def known_problems() -> dict[str, KnownProblem]:
-    """Every code of the platform this SDK was made for. Codes of operations that failed are their app's own."""
+    """Return every error code of the platform version that this SDK was built for. Codes of failed operations are
+    defined by their app."""
     kept = Path(__file__).with_name("problems.json").read_bytes()
     return msgspec.json.decode(kept, type=dict[str, KnownProblem])
 
 
 class GpuaasError(Exception):
-    """Base of all: `str()` is the sentence for a person, `way_out` what they can do."""
+    """Base class of all SDK exceptions. `str()` is a sentence for people, `way_out` is what they can do."""
 
     code = "unknown"
     way_out = ""
@@ -137,7 +138,7 @@ class BadAnswer(GpuaasError):
 
 
 class MachineError(GpuaasError):
-    """A host could not be used as asked. `code` and `retryable` go into a failed operation as they are."""
+    """A command or connection to a host failed. `code` and `retryable` are copied into the failed operation."""
 
     code = "machine_error"
 
@@ -183,13 +184,13 @@ _BY_CODE: dict[str, type[ApiError]] = {"stale_claim": StaleClaim}
 
 
 def error_for(problem: Problem) -> ApiError:
-    """The exception for a problem document: by code where a code has its own class, else by status."""
+    """Return the exception for a problem document: by its code if that code has a class, otherwise by HTTP status."""
     by_range = Unavailable if problem.status >= 500 else Invalid
     return _BY_CODE.get(problem.code, _BY_STATUS.get(problem.status, by_range))(problem)
 
 
 def problem_from(status: int, content: bytes, *, correlation_id: str, retry_after_s: float | None = None) -> Problem:
-    """Read a problem document; anything else (a proxy's page) becomes a problem that says so."""
+    """Parse a problem document. Any other body, such as a proxy's page, becomes a problem that describes it."""
     known: dict[str, Any] = {"status": status, "correlation_id": correlation_id, "retry_after_s": retry_after_s}
     try:
         read = msgspec.json.decode(content, type=dict[str, Any])
@@ -199,6 +200,6 @@ def problem_from(status: int, content: bytes, *, correlation_id: str, retry_afte
 
 
 def stale_claim(operation_id: str, why: str, correlation_id: str = "") -> StaleClaim:
-    """The local form: this process knows that it no longer holds the operation, without asking."""
+    """Create the StaleClaim error for a claim that this process knows to be lost, without asking the platform."""
     detail = f"This controller no longer holds {operation_id}: {why}."
     return StaleClaim(Problem(status=409, code="stale_claim", detail=detail, correlation_id=correlation_id))

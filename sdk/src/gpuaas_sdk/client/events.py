@@ -1,8 +1,9 @@
-"""Following events without losing one: `follow` (blocking) and `afollow` (asyncio), used by `gpuaas watch` and apps.
+"""Follows the event stream without losing events: `follow` (blocking) and `afollow` (asyncio). Used by `gpuaas watch`
+and apps.
 
-The stream may be cut at any byte and the platform may restart: the follower comes back with Last-Event-ID and goes on
-where it was. In a tenant's stream the sequence numbers are dense, so a hole shows: the next one must be last + 1, else
-the missing ones are listed and delivered first. A project's stream is a selection, so its numbers have gaps.
+After a lost connection or a restart of the platform, the follower reconnects with Last-Event-ID and continues where it
+was. In a tenant's stream the sequence numbers have no gaps: if the next number is not last + 1, the missing events are
+listed and delivered first. A project's stream is a selection, so its numbers have gaps.
 
     page = client.list_instances(project)                                    # what is
     for event in follow(client, project_id=project, after=page.event_sequence):   # what happens from then on
@@ -30,7 +31,7 @@ Notice = Callable[[GpuaasError | None], None]
 
 
 class Position:
-    """Where a follower is, and what an arriving event means there. No input or output in here."""
+    """The position of a follower in the stream, and how to handle an arriving event. Performs no input or output."""
 
     def __init__(self, tenant_id: str | None, project_id: str | None, after: int | str | None) -> None:
         if bool(tenant_id) == bool(project_id):
@@ -50,7 +51,7 @@ class Position:
         return {"Accept": "text/event-stream", "Cache-Control": "no-store", **resume}
 
     def is_known(self, event: EventView) -> bool:
-        """Already delivered, before a reconnect."""
+        """Return True if the event was already delivered before a reconnect."""
         return self._last is not None and event.sequence <= self._last
 
     def leaves_hole(self, event: EventView) -> bool:
@@ -60,7 +61,8 @@ class Position:
         return Calls.list_tenant_events.request(self._where, after=str(self._last), limit=200)
 
     def filled(self, page: EventList, until: EventView) -> list[EventView]:
-        """The listed events that fill the hole; none means that the platform itself has one."""
+        """Return the listed events that fill the gap before `until`. Raises BadAnswer if the platform does not return
+        them."""
         fresh = [e for e in page.items if not self.is_known(e) and e.sequence < until.sequence]
         if not fresh or fresh[0].sequence != (self._last or 0) + 1:
             raise BadAnswer(f"The events between {self._last} and {until.sequence} cannot be had: list again.")
@@ -94,11 +96,11 @@ def follow(
     on_line: Notice | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[EventView]:
-    """Every event after `after` (a sequence number or cursor), in order, once, for ever.
+    """Yield every event after `after` (a sequence number or cursor), in order and once, without end.
 
-    `on_line` hears why the line was cut, and None when it is up (again).
+    `on_line` is called with the reason when the connection is lost, and with None when it is restored.
 
-    Raises Gone when `after` is too old (list again), and what a wrong address, token or permission raises.
+    Raises Gone if `after` is too old (list again), and the usual errors for a wrong address, token or permission.
     """
     at, backoff = Position(tenant_id, project_id, after), Backoff()
     while True:
@@ -126,7 +128,7 @@ async def afollow(
     after: int | str | None = None,
     on_line: Notice | None = None,
 ) -> AsyncIterator[EventView]:
-    """`follow` for asyncio."""
+    """Yield events like `follow`, for asyncio."""
     import asyncio
 
     at, backoff = Position(tenant_id, project_id, after), Backoff()

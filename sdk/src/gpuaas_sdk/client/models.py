@@ -29,8 +29,6 @@ class AcceptedView(msgspec.Struct, kw_only=True):
 
 
 class AccessGrantView(msgspec.Struct, kw_only=True):
-    """A certificate that was given, without the certificate."""
-
     id: str
     serial: str
     operation_id: str
@@ -42,17 +40,17 @@ class AccessGrantView(msgspec.Struct, kw_only=True):
     principal_name: str
     source_addresses: list[str]
     purpose: str
-    member_id: str | None
     expires_at: str
     ends_at: str | None
     created_at: str
     revoked_at: str | None
     revoke_reason: str | None
     enforced: bool
+    member_id: str | None
 
 
 class ActionView(msgspec.Struct, kw_only=True):
-    """Whether an action is possible now, and why not."""
+    """Whether an action is possible now and, if not, the reason."""
 
     action: str
     allowed: bool
@@ -220,7 +218,7 @@ class AuthorityView(msgspec.Struct, kw_only=True):
 
 
 class BatchView(msgspec.Struct, kw_only=True):
-    """One operation per member, all of one request."""
+    """The operations that one request queued, one per member."""
 
     batch_id: str
     instance: InstanceView
@@ -291,7 +289,7 @@ class ChangePassword(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class ChangeView(msgspec.Struct, kw_only=True):
-    """One input that an update would change, and what the app says changing it does."""
+    """One input that an update would change, and the effect that the app declares for it."""
 
     field: str
     old: Any = None
@@ -316,10 +314,6 @@ class ClaimSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
     length: int = 32
     alphabet: str = "alphanumeric"
     claim_epoch: int
-
-
-class ClaimTask(msgspec.Struct, kw_only=True, omit_defaults=True):
-    wait_s: int = 0
 
 
 class ClaimView(msgspec.Struct, kw_only=True):
@@ -526,7 +520,7 @@ class CreateVersion(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Credential(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """How the core authenticates: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
+    """The credential for a source: `basic` (username, password), `bearer` (token) or `s3` (key pair and region)."""
 
     kind: str
     username: str | None = None
@@ -559,7 +553,7 @@ class CredentialDetail(msgspec.Struct, kw_only=True):
 
 
 class CredentialUse(msgspec.Struct, kw_only=True):
-    """One instance: whether it may ask, and what it was given."""
+    """An instance, whether it may request the credential, and the version that was delivered to it."""
 
     instance_id: str
     instance_name: str
@@ -581,7 +575,7 @@ class CredentialVersionView(msgspec.Struct, kw_only=True):
 
 
 class CredentialView(msgspec.Struct, kw_only=True):
-    """What may be known of a credential: its public half."""
+    """A credential without its private keys."""
 
     id: str
     project_id: str
@@ -657,7 +651,7 @@ class DepartedMember(msgspec.Struct, kw_only=True):
 
 
 class DepartureAccess(msgspec.Struct, kw_only=True):
-    """What the platform knows of ways in that were opened for this departure, now."""
+    """The current state of the access that was granted for this departure."""
 
     open_grants: int
     grants_not_yet_refused: int
@@ -691,7 +685,7 @@ class DepartureOperation(msgspec.Struct, kw_only=True):
 
 
 class DepartureStatement(msgspec.Struct, kw_only=True):
-    """What was proven, by whom, for whom. It never changes; its canonical JSON has the digest beside it."""
+    """The statement of a departure certificate. It never changes; `digest` is that of its canonical JSON."""
 
     format: int
     certificate_id: str
@@ -732,7 +726,7 @@ class EffectiveView(msgspec.Struct, kw_only=True):
 
 
 class EmptyMembers(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """To drain or remove them."""
+    """Several members to drain or remove."""
 
     reason: str | None = None
     deadline_s: int | None = None
@@ -893,16 +887,6 @@ class HealthView(msgspec.Struct, kw_only=True):
     sentence: str
 
 
-class Heartbeat(msgspec.Struct, kw_only=True, omit_defaults=True):
-    facts: Facts
-    boot_id: str = ""
-
-
-class HeartbeatView(msgspec.Struct, kw_only=True):
-    heartbeat_every_s: int
-    renew_identity: bool
-
-
 class HeldRole(msgspec.Struct, kw_only=True):
     role: str
     scope_kind: str
@@ -991,7 +975,7 @@ class IssueSecret(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Justified(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """For what cannot be taken back: the reason is kept, and told to whoever looks later."""
+    """Input of a request that cannot be undone: its reason is recorded."""
 
     reason: str
 
@@ -1137,7 +1121,8 @@ class NoteIntegration(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Observation(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The first two say what was looked at: as the instance was read before the look began."""
+    """What a controller observed. `last_operation_id` and `observed_generation`: as read before the observation
+    began."""
 
     last_operation_id: str
     observed_generation: int
@@ -1163,7 +1148,7 @@ class OpenBreakGlass(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class OpenSshSession(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The public half of a key made for this one connection."""
+    """The public part of an SSH key that was generated for this connection."""
 
     ssh_public_key: str
     source_addresses: list[str] = []
@@ -1184,7 +1169,7 @@ class OperationErrorView(msgspec.Struct, kw_only=True):
 
 
 class OperationView(msgspec.Struct, kw_only=True):
-    """Of an instance or one of its members."""
+    """An operation on an instance or on one of its members."""
 
     id: str
     kind: str
@@ -1281,6 +1266,23 @@ class PolicyView(msgspec.Struct, kw_only=True):
     updated_at: str
 
 
+class Poll(msgspec.Struct, kw_only=True, omit_defaults=True):
+    applied_generation: int
+    acknowledged_generation: int
+    takes_task: bool = False
+    working_on: str | None = None
+    machine_id: str = ""
+    boot_id: str = ""
+    facts: Facts | None = None
+    wait_s: int = 0
+
+
+class PollView(msgspec.Struct, kw_only=True):
+    trust: TrustView | None
+    task: LeasedTask | None
+    renew_identity: bool
+
+
 class PoolView(msgspec.Struct, kw_only=True):
     tenant_id: str
     name: str
@@ -1300,7 +1302,8 @@ class PrincipalView(msgspec.Struct, kw_only=True):
 
 
 class Progress(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Of many members, send several reports."""
+    """A progress report of an operation on an instance. Split it into several reports if it has more than 500
+    members."""
 
     claim_epoch: int
     phase: str
@@ -1321,7 +1324,7 @@ class ProgressView(msgspec.Struct, kw_only=True):
 
 
 class ProjectArtifactView(msgspec.Struct, kw_only=True):
-    """With what policy, the source and the artifact's state say about its use in the project."""
+    """An artifact, and whether the project may use it according to policy, its source and its state."""
 
     id: str
     tier: str
@@ -1421,8 +1424,9 @@ class RegionView(msgspec.Struct, kw_only=True):
 
 
 class Register(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`: `repository` and
-    `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was pushed."""
+    """An artifact to register. `blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`:
+    `repository` and `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was
+    pushed."""
 
     name: str
     version: str
@@ -1481,7 +1485,7 @@ class RequestAllocations(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Resolve(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """By id, or by name and version; the tenant's own artifact takes precedence over the platform's."""
+    """An artifact by id, or by name and version. The tenant's own artifact takes precedence over the platform's."""
 
     artifact_id: str | None = None
     name: str | None = None
@@ -1524,7 +1528,8 @@ class RotateCredential(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Rule(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Names are compared exactly. An empty `only` allows nothing; a name in both lists is denied."""
+    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; `deny` takes
+    precedence."""
 
     only: list[str] | None = None
     deny: list[str] | None = None
@@ -1579,7 +1584,7 @@ class SecretGoneView(msgspec.Struct, kw_only=True):
 
 
 class SecretView(msgspec.Struct, kw_only=True):
-    """What may be known of a secret: not its value."""
+    """A secret without its value."""
 
     id: str
     name: str
@@ -1651,7 +1656,7 @@ class SignInWaysView(msgspec.Struct, kw_only=True):
 
 
 class SignedTask(msgspec.Struct, kw_only=True):
-    """The node acts only on `payload`, and only if this signature covers it."""
+    """A task with its signature. The node runs only `payload`, and only if the signature is valid for it."""
 
     payload: str
     key_id: str
@@ -1793,12 +1798,8 @@ class TriageView(msgspec.Struct, kw_only=True):
     truncated: bool
 
 
-class TrustApplied(msgspec.Struct, kw_only=True, omit_defaults=True):
-    generation: int
-
-
 class TrustView(msgspec.Struct, kw_only=True):
-    """What the host must trust now: which principals may log in per login user, and its own host certificate."""
+    """The trust configuration of a host: the principals that may log in as each user, and the host certificate."""
 
     generation: int
     user_ca_public_keys: list[str]
@@ -1858,7 +1859,7 @@ class VersionView(msgspec.Struct, kw_only=True):
 
 
 class Want(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A kind of node; omitted fields match anything that policy allows."""
+    """A kind of node; omitted fields match everything that policy allows."""
 
     sku: str | None = None
     region: str | None = None

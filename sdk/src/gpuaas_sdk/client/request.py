@@ -1,6 +1,6 @@
-"""A call as data: what to send and what comes back. calls/ describes them, transport.py sends them.
+"""An API call as data: what to send and the type of the answer. calls/ creates Requests, transport.py sends them.
 
-A Request is one intention: its idempotency key is chosen when it is made, so sending it twice acts once.
+A Request gets its idempotency key when it is created, so sending it twice has one effect.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 
 
 class Page(msgspec.Struct, Generic[Item], kw_only=True):
-    """One page of a list. `event_sequence` is where to start watching so that nothing is missed."""
+    """One page of a list. Following events from `event_sequence` misses no later change."""
 
     items: list[Item]
     next_cursor: str | None = None
@@ -46,23 +46,23 @@ class Request(Generic[T]):
     retries: bool = True
 
     def within(self, seconds: float) -> Request[T]:
-        """The same request with another limit for its answer."""
+        """Return the same request with another timeout."""
         return replace(self, patience_s=seconds)
 
 
 class EmptyId(ValueError):
-    """It would silently name another resource, so nothing is sent."""
+    """An id was empty. The path would name another resource, so nothing is sent."""
 
 
 def at(template: str, *ids: str) -> str:
-    """Fill ids into a path, quoted."""
+    """Insert ids into a path template, percent-encoded."""
     if not all(ids):
         raise EmptyId(f"{template}: an id is empty")
     return template.format(*(quote(i, safe="") for i in ids))
 
 
 def given(**fields: object) -> dict[str, object]:
-    """Only what the caller gave: None means 'leave it to the platform'."""
+    """Return the arguments that are not None; the platform chooses the missing values."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -75,7 +75,7 @@ def post(answer: type[T], template: str, *ids: str, **body: object) -> Request[T
 
 
 def put(answer: type[T], template: str, *ids: str, etag: str | None, **body: object) -> Request[T]:
-    """Replaces exactly the state `etag` names; None makes something new."""
+    """Build a PUT request that replaces the version identified by `etag`; None creates the resource."""
     return Request("PUT", at(template, *ids), answer, body=given(**body), headers=_precondition(etag))
 
 

@@ -1,7 +1,8 @@
-"""Opens what the platform sealed to a service account's key: decrypt, check the platform's signature, check for whom.
+"""Decrypts values that the platform sealed to a service account's key, and checks the platform's signature and the
+recipient.
 
 The JWE is ECDH-ES with A256GCM (RFC 7518, 4.6); the account's Ed25519 key is used as its X25519 counterpart. Needs the
-`auth` extra, like signing in as a service account does.
+`auth` extra, as service account sign-in does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .models import SealedCredentialView
 
 
 class SealBroken(Exception):
-    """The sealed value is not for this account, not from the platform, of another claim, or too old."""
+    """The sealed value is for another account or claim, was not signed by the platform, or is too old."""
 
 
 def open_secret(
@@ -30,7 +31,7 @@ def open_secret(
     operation_id: str,
     claim_epoch: int,
 ) -> str:
-    """The secret's value. `platform_jwk`: `keys.secrets` of `GET /v1`."""
+    """Return the value of a sealed secret. `platform_jwk` is `keys.secrets` of `GET /v1`."""
     use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
     return _opened(sealed, private_jwk, platform_jwk, use)
 
@@ -44,7 +45,8 @@ def open_credential(
     operation_id: str,
     claim_epoch: int,
 ) -> str:
-    """The private key in OpenSSH form, if it is the credential and version that the answer says it is."""
+    """Return the private key in OpenSSH form, after checking that the sealed credential and version match the
+    answer."""
     use = {"aud": audience, "operation_id": operation_id, "claim_epoch": claim_epoch}
     use |= {"credential_id": answer.credential_id, "version": answer.version}
     return _opened(answer.sealed, private_jwk, platform_jwk, use)

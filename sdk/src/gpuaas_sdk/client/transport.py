@@ -1,8 +1,9 @@
-"""Sends Requests. `Transport` waits plainly; its twin for asyncio is in transport_async.py. client.py builds on both.
+"""Sends Requests and retries them. `Transport` is blocking; transport_async.py has its asyncio counterpart. clients.py
+uses both.
 
-What both share is in `Exchange`, the life of one Request: headers, what an answer means, whether and when to try again.
-The runners only differ in how they wait. A retry always carries the same idempotency key, and only follows
-answers that may mean "not now": no connection, 502, 503, 504, or the first try of the same key still being in progress.
+`Exchange` has what both share: headers, interpretation of the answer, and when to retry. A retry always carries the
+same idempotency key. Only temporary failures are retried: no connection, 502, 503, 504, or an earlier attempt with the
+same key that is still in progress.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ USER_AGENT = "gpuaas-sdk/0.1.0"
 
 
 class Exchange(Generic[T]):
-    """One Request on its way: how it looks on the wire, and what to do with each outcome."""
+    """One Request in progress: its HTTP form, and how each outcome is handled."""
 
     def __init__(self, request: Request[T], auth: Auth, api: str) -> None:
         self.request, self._auth, self._api = request, auth, api
@@ -42,7 +43,8 @@ class Exchange(Generic[T]):
         self._token: str | None = None
 
     def arguments(self, headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """For httpx2.Client.request; built for every attempt, since the token may have changed."""
+        """Return the arguments for httpx2.Client.request. They are built for every attempt, since the token may have
+        changed."""
         request = self.request
         arguments: dict[str, Any] = {
             "method": request.method,
@@ -72,7 +74,7 @@ class Exchange(Generic[T]):
         return headers
 
     def read(self, response: httpx2.Response) -> T:
-        """The answer, typed; a problem is raised as its exception."""
+        """Return the typed answer; a problem document is raised as its exception."""
         if response.status_code >= 400:
             raise self.problem(response)
         if response.status_code >= 300:
@@ -101,14 +103,16 @@ class Exchange(Generic[T]):
         return ConnectionFailed(f"{self._api} does not answer: {why}.", correlation_id=self.correlation_id)
 
     def stream_refused(self, response: httpx2.Response) -> GpuaasError:
-        """For streams: a refused token that can be renewed is like a cut connection, come back with a new one."""
+        """Return the error for a rejected stream. A rejected token that can be renewed counts as a lost connection, so
+        that the follower reconnects with a new token."""
         error = self.problem(response)
         if isinstance(error, Unauthenticated) and self._auth.forget(self._token):
             return ConnectionFailed(str(error), correlation_id=error.correlation_id)
         return error
 
     def wait_before_retry(self, error: GpuaasError) -> float:
-        """Seconds to wait, 0 after a refused token; raises the error when trying again cannot help."""
+        """Return the seconds to wait before a retry (0 after a rejected token). Raises the error if a retry cannot
+        help."""
         if isinstance(error, Unauthenticated) and not self.request.anonymous and self._renews():
             return 0.0
         if not (self.request.retries and self._backoff.tries < MAX_TRIES - 1 and _may_pass(error)):
@@ -128,12 +132,13 @@ def _may_pass(error: GpuaasError) -> bool:
 
 
 def trusted(api: str) -> bool | ssl.SSLContext:
-    """Loading the CA list takes a quarter of a command's start. Plain HTTP gets an empty one."""
+    """Return the TLS verification for this address. Plain HTTP gets an empty CA list, since loading the real one is
+    slow."""
     return True if api.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 class Transport:
-    """Blocking; used by the CLI and by scripts. Safe to share between threads."""
+    """Blocking transport, used by the CLI and by scripts. Safe to share between threads."""
 
     def __init__(self, api: str, auth: Auth, sleep: Callable[[float], None] = time.sleep) -> None:
         self.api, self.auth, self._sleep = api, auth, sleep
@@ -158,7 +163,7 @@ class Transport:
 
     @contextmanager
     def stream(self, request: Request[T], headers: Mapping[str, str]) -> Generator[httpx2.Response]:
-        """An answer that keeps coming; used by events.follow, which reconnects by itself."""
+        """Open a streaming answer. Used by events.follow, which reconnects by itself."""
         exchange = Exchange(request, self.auth, self.api)
         self.sign_in_if_due()
         try:

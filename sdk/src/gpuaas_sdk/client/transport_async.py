@@ -1,4 +1,5 @@
-"""`Transport` for asyncio, used by controllers. A file of its own, so that the CLI need not load asyncio."""
+"""The asyncio counterpart of `Transport`, used by controllers. It is a separate module so that the CLI does not load
+asyncio."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 
 class AsyncTransport:
-    """Safe to share between tasks."""
+    """asyncio transport. Safe to share between tasks."""
 
     def __init__(self, api: str, auth: Auth, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self.api, self.auth, self._sleep = api, auth, sleep

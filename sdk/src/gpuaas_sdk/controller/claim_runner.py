@@ -2,8 +2,8 @@
 
 A reconcile task (reconcile until there is an outcome, then report it) and a heartbeat task run concurrently. If the
 heartbeats end, because another controller holds the operation or none got through for a whole lease, the reconcile task
-is cancelled at once and nothing is reported: the platform gives the operation to another holder.
-Heartbeats follow real work: a reconcile without any sign of life for `stall_after_s` ends as a failure.
+is cancelled at once and nothing is reported: the platform assigns the operation to another controller. A reconcile that
+shows no progress for `stall_after_s` ends as a failure.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class ClaimRunner:
                 log.error("%s: the controller loop itself failed", self.name, exc_info=error)
 
     async def _confirm_long_waited_claim(self) -> bool:
-        """A long poll may wait most of a lease before the claim is made: counted from its start, time is short."""
+        """Return whether the claim is still valid, after a heartbeat if little of its lease is left. The lease counts
+        from the start of a long poll, which may have waited for most of it."""
         if self._lease.remaining() < self._lease.seconds / 2:
             await self._send_heartbeat()
         if not self.work.lost and self._lease.remaining() <= 0:
@@ -117,7 +118,8 @@ class ClaimRunner:
                 wait = missed.next()
 
     async def _send_heartbeat(self) -> bool:
-        """False if it did not get through; sets `work.lost` if the platform has ended the claim."""
+        """Send a heartbeat. Returns False if it did not get through; sets `work.lost` if the platform has ended the
+        claim."""
         asked_at, work = now(), self.work
         beat = self._client.heartbeat(work.project_id, work.operation.id, claim_epoch=work.claim_epoch)
         try:
@@ -184,7 +186,7 @@ class ClaimRunner:
         return outcome
 
     async def _watch(self, task: asyncio.Task[Outcome]) -> Outcome | HandBack:
-        """Wait for the reconcile, at most for the grace period of a stop, and only while it shows signs of life."""
+        """Wait for the reconcile task while it shows progress; after a stop request, only for the grace period."""
         stopped_at: float | None = None
         while not task.done():
             await asyncio.wait({task}, timeout=self._pace.look_every_s)
@@ -202,7 +204,8 @@ class ClaimRunner:
         return Failed("work_stalled", why, "Look at the hosts and the controller's log, then retry.", retryable=True)
 
     def _outcome_of(self, error: Exception) -> Outcome:
-        """An exception of the reconcile function, as an outcome; a stale claim is raised and ends the runner."""
+        """Convert an exception of the reconcile function into an outcome. A stale claim is raised and ends the
+        runner."""
         if isinstance(error, StaleClaim):
             raise error
         if isinstance(error, PASSING):
@@ -221,7 +224,7 @@ class ClaimRunner:
     # --- the report
 
     async def _report(self, outcome: Done | Failed | HandBack) -> None:
-        """Send it with the same idempotency key until it gets through; a lost claim ends the attempts."""
+        """Send the outcome with the same idempotency key until it gets through or the claim is lost."""
         self.work.check()
         sentence = outcome.sentence if isinstance(outcome, Done) else outcome.why
         log.info("%s: %s: %s", self.name, type(outcome).__name__, sentence)  # never the access bundle
@@ -291,7 +294,7 @@ class ClaimRunner:
 
 
 async def _end(task: asyncio.Task[Outcome] | asyncio.Task[None], within_s: float = 5.0) -> None:
-    """Cancel and wait until the task has ended: no part of a dropped claim may run on in the background."""
+    """Cancel the task and wait until it has ended, so that no work on a dropped claim continues in the background."""
     task.cancel()
     await asyncio.wait({task}, timeout=within_s)
     if not task.done():

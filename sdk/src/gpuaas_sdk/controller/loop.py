@@ -1,12 +1,13 @@
-"""The controller loop: claims operations of one app in one project and has them reconciled. App teams run it.
+"""The controller loop: claims operations of one app in one project and runs their reconcile functions. App teams run
+it.
 
     controller = Controller(client, app_slug="slurm", holder="slurm-lab-1", reconcilers={"deploy": deploy})
     await controller.run(stop)
 
 Level-triggered: a reconcile function gets the whole state and may be called at any time, repeatedly. `holder` names
-this installation, not this process: after a crash the restarted controller takes over its own operations at once,
-under a new epoch. Two running processes must therefore never share a holder name. With `observe` it also observes the
-running instances of the app between operations (observe.py).
+this installation, not this process: after a crash the restarted controller takes over its own operations at once, under
+a new epoch. Two running processes must therefore never share a holder name. With `observe` it also observes the running
+instances of the app between operations (observe.py).
 """
 
 from __future__ import annotations
@@ -56,11 +57,11 @@ class Controller:
 
     @property
     def holding(self) -> list[str]:
-        """Ids of the operations that this process runs now."""
+        """Return the ids of the operations that this process runs now."""
         return [operation_id for operation_id, task in self._runners.items() if not task.done()]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until `stop` is set; then no new claims, current steps may finish, claims are released."""
+        """Run until `stop` is set. Then make no new claims, let current steps finish, and release the claims."""
         stopping = asyncio.create_task(stop.wait())
         log.info("controller %s serves %s in %s", self._holder, self._app_slug, self._project_id)
         observing = asyncio.create_task(self._observer.run()) if self._observer else None
@@ -138,7 +139,8 @@ class Controller:
                 self._observer.soon(instance_id, lambda: instance_id not in self._at_work)
 
     async def _drop_all(self) -> None:
-        """Only when `run` itself was cancelled: no claim may be worked on without the loop."""
+        """Cancel all running operations. Called only when `run` itself was cancelled: without the loop no claim may be
+        worked on."""
         runners = list(self._runners.values())
         for task in runners:
             task.cancel()
@@ -146,7 +148,7 @@ class Controller:
 
 
 async def _run_after(former: asyncio.Task[None] | None, runner: ClaimRunner) -> None:
-    """The same operation claimed again (its lease had ended): the former runner ends before the new one acts."""
+    """Run an operation that was claimed again because its lease had ended, after its former runner has stopped."""
     if former is not None and not former.done():
         former.cancel()
         await asyncio.wait({former})

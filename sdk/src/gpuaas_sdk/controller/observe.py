@@ -1,4 +1,4 @@
-"""Observes running instances between operations. loop.py runs an Observer beside the claims if it gets a function.
+"""Observes running instances between operations. loop.py runs an Observer if the app passes an `observe` function.
 
     async def observe(context: ObserveContext) -> Observation | None:
         machine = context.machine(context.instance.members[0].allocation_id)
@@ -7,7 +7,7 @@
 
     Controller(client, "myapp", "myapp-1", reconcilers, observe=observe, observe_policy=ObservePolicy(every_s=30))
 
-An observation changes nothing and holds no claim: the platform grants access to the machines of a running instance and
+An observation changes nothing and needs no claim: the platform grants access to the hosts of a running instance and
 revokes it as soon as an operation begins. An observation equal to the last one leaves no event. Each instance has its
 own schedule, and an observation that takes too long is dropped, so that a slow host delays no other instance.
 """
@@ -40,7 +40,8 @@ OPERATIONS_GO_FIRST = ("not_observable", "observation_outdated")
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was observed. `sentence` is shown as the instance's health; the same state must give the same sentence."""
+    """The result of an observation. `sentence` is shown as the instance's health; equal states must give equal
+    sentences."""
 
     sentence: str
     status: str = "healthy"
@@ -53,7 +54,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ObservePolicy:
-    """How often, how many instances at once, and how long one observation may take."""
+    """How often to observe, how many instances at once, and how long one observation may take."""
 
     every_s: float = 30.0
     at_once: int = 8
@@ -61,7 +62,7 @@ class ObservePolicy:
 
 
 class ObserveContext:
-    """One observed instance. `memory` is the app's own; it lasts from one observation to the next."""
+    """The instance under observation. `memory` is for the app's own data and is kept between observations."""
 
     def __init__(self, client: AsyncClient, instance: InstanceView) -> None:
         self.client, self.instance = client, instance
@@ -73,18 +74,20 @@ class ObserveContext:
         return self.instance.project_id
 
     def members(self, component_key: str | None = None) -> list[MemberView]:
-        """The instance's members, in order; of one component if it is named."""
+        """Return the instance's members in order, of all components or of the named one."""
         chosen = [m for m in self.instance.members if component_key in (None, m.component_key)]
         return sorted(chosen, key=lambda m: (m.component_key, m.ordinal))
 
     def machine(self, allocation_id: str) -> Machine:
-        """Connects with its first command, is closed after the observation; its certificate is used again."""
+        """Return the host of an allocation. It connects with its first command and is closed after the observation; its
+        certificate is reused."""
         from ..machines.machine import Machine
 
         return self._machines.setdefault(allocation_id, Machine(self, allocation_id))
 
     def update(self, instance: InstanceView) -> None:
-        """Certificates from before the newest operation were revoked."""
+        """Replace the instance. After a new operation the connections are dropped too, since their certificates were
+        revoked."""
         if instance.last_operation_id != self.instance.last_operation_id:
             self._machines.clear()
         self.instance = instance
@@ -95,7 +98,7 @@ class ObserveContext:
     # --- what a Machine asks for
 
     def check(self) -> None:
-        """There is no claim to lose: the host rejects a revoked certificate."""
+        """Do nothing: an observation has no claim that could be lost, and the host rejects a revoked certificate."""
 
     def expecting(self, seconds: float) -> AbstractContextManager[None]:
         return nullcontext()
@@ -131,8 +134,8 @@ class Observer:
         self._woken = asyncio.Event()
 
     def soon(self, instance_id: str, still: Callable[[], bool] = lambda: True) -> None:
-        """The last operation has ended: observe its result. Not at once, since the next operation may follow directly
-        and would share its hosts with an observation that is outdated before it is reported; `still` checks that."""
+        """Schedule an observation after an operation has ended. It is delayed, since the next operation may follow at
+        once and make it outdated; `still` is checked before it starts."""
         asyncio.get_running_loop().call_later(SETTLED_AFTER_S, self._due, instance_id, still)
 
     def _due(self, instance_id: str, still: Callable[[], bool]) -> None:
@@ -143,7 +146,7 @@ class Observer:
         self._woken.set()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Observe instances as they become due, until cancelled."""
         try:
             while True:
                 self._woken.clear()
@@ -174,7 +177,8 @@ class Observer:
         return instance.app_slug == self._app_slug and instance.state == "running" and not operated
 
     def _pause(self) -> float:
-        """At most one interval: instances come and go. Never less than a tenth of one, whatever is due."""
+        """Return the seconds until the next observation is due: at most one interval, since new instances may appear,
+        and at least a tenth of one."""
         waiting = [one.due_at for one in self._watched.values() if one.running is None]
         return max(self._policy.every_s / 10, min([*waiting, now() + self._policy.every_s]) - now())
 

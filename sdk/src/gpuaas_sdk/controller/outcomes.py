@@ -1,10 +1,11 @@
-"""What a reconcile function returns. It never sleeps and never loops: it reads the state, does the next step, returns:
+"""The outcomes that a reconcile function returns. It never sleeps or loops: it reads the state, does the next step and
+returns:
 
     return Done("slurmctld answers and 1 node is idle.", members=[MemberReport(member_id=m.id, state="ready")])
     return Again(5, "slurmctld is starting")
     return Failed("disk_full", "node-a has no space left in /var.", "Free 2 GB on node-a, then retry.", retryable=True)
 
-claim_runner.py acts on it.
+claim_runner.py handles the outcome.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from ..client.request import JsonList, JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The desired state is reached. `sentence` is what people read as the operation's end and, of an operation on the
-    whole instance, as its health; work on one member says nothing of that, unless `status` is given."""
+    """The desired state is reached. `sentence` is shown as the operation's result and, for an operation on the whole
+    instance, as its health. An operation on one member changes the health only if `status` is given."""
 
     sentence: str
     status: str | None = None  # "healthy" after an operation on the whole instance
@@ -35,7 +36,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Not there yet: call me again in `seconds`, with a freshly read instance. The claim is kept meanwhile."""
+    """The desired state is not reached yet: call the reconcile function again in `seconds`, with the instance read
+    again. The claim is kept."""
 
     seconds: float
     why: str
@@ -43,8 +45,8 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It cannot be reached; a person reads `why` and `way_out`. `retryable`: trying the same again may work.
-    `undone`: nothing was changed, so what ran before still runs as it did."""
+    """The desired state cannot be reached. People read `why` and `way_out`. `retryable`: a retry may succeed. `undone`:
+    nothing was changed, so the instance runs as before."""
 
     code: str
     why: str
@@ -57,7 +59,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """Only the loop returns this: the controller is stopping, so the claim is released for another one."""
+    """The controller is stopping and releases the claim for another controller. Only the loop returns this."""
 
     why: str
     retry_in_s: int = 0

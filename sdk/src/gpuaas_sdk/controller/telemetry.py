@@ -1,11 +1,11 @@
-"""Log lines and spans to the platform, for `gpuaas triage`. A controller makes one sender per project.
+"""Sends log lines and spans to the platform, for `gpuaas triage`. A controller creates one sender per project.
 
     async with TelemetrySender(client) as telemetry:
         telemetry.line("munge runs on node-a", correlation_id=work.operation.correlation_id, kind="step", ms=120)
 
-`line` and `span` never wait and never raise: they put into a bounded queue that a task of its own empties in batches.
-While the platform is away the queue fills; what does not fit is dropped and counted, and the count is logged later.
-Give only what anybody in the project may read: no secret, no input of a command.
+`line` and `span` never wait and never raise: they add to a bounded queue that a separate task sends in batches. If the
+platform is unavailable and the queue is full, entries are dropped and counted; the count is logged later. Everyone in
+the project can read the entries: send no secrets and no input of commands.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TelemetrySender:
         trace_id: str | None = None,
         **fields: object,
     ) -> None:
-        """`kind="step"` marks a step of the controller, `kind="command"` a command on a host."""
+        """Queue a log line. `kind="step"` marks a step of the controller, `kind="command"` a command on a host."""
         row: Row = {"at": moment(), "level": level if level in LEVELS else "error", "message": _short(message or "-")}
         row |= {"correlation_id": correlation_id or current_correlation_id() or new_correlation_id()}
         row |= _given(operation_id=operation_id, trace_id=trace_id) | {"fields": _plain(fields)}
@@ -95,7 +95,7 @@ class TelemetrySender:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """What is being sent comes to its end, and what waits is tried once more; for a moment only."""
+        """Stop the sender: wait briefly for the current batch, then try once to send the queued entries."""
         self._leaving.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(3.0):
@@ -115,7 +115,8 @@ class TelemetrySender:
                 await self._leaving.wait()
 
     async def flush(self) -> bool:
-        """Send what waits, batch after batch; False if the platform is away. Cancelled half-way, nothing is lost."""
+        """Send the queued entries in batches; False if the platform cannot be reached. If cancelled, unsent entries
+        stay queued."""
         while self._lines or self._spans:
             lines, spans = list(self._lines)[: self._batch], list(self._spans)[: self._batch]
             if not await self._send(lines, spans):
@@ -158,7 +159,7 @@ def _short(text: str) -> str:
 
 
 def _plain(fields: Row) -> Row:
-    """As JSON, whatever it was; too much is left out rather than refused."""
+    """Return the fields as JSON values; fields that are too large or not JSON are replaced by a note."""
     try:
         text = json.dumps(fields, default=str, ensure_ascii=False).encode(errors="replace")
     except (TypeError, ValueError):

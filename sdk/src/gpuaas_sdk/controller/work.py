@@ -1,7 +1,8 @@
-"""What a reconcile function gets: the claimed operation, its instance, and the acts that need the claim.
+"""`Work`, the argument of a reconcile function: the claimed operation, its instance, and the calls that need the claim.
 
 Created by claim_runner.py for each claim. A claim is a lease: `Lease` counts from the moment the request was sent, not
-from the answer, and ends a little early, so that this process stops before the platform gives the work to another.
+from the answer, and ends a little early, so that this process stops before the platform assigns the operation to
+another controller.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MEMBERS_PER_REPORT, MEMBERS_PER_PAGE = 500, 200  # of the wire contract
 
 
 def shorten(sentence: str) -> str:
-    """A report must not be refused because a command was talkative."""
+    """Shorten a sentence to the length that the platform accepts, so that a report is not rejected for long output."""
     return sentence if len(sentence) <= SENTENCE_LIMIT else sentence[: SENTENCE_LIMIT - 1] + "…"
 
 
@@ -55,7 +56,7 @@ class Lease:
 
 
 class Work:
-    """One claimed operation. Everything it sends carries the claim's epoch; a stale one changes nothing."""
+    """One claimed operation. Every request carries the claim epoch, so that a stale claim changes nothing."""
 
     def __init__(self, client: AsyncClient, claim: ClaimView, lease: Lease, stopping: Callable[[], bool]) -> None:
         self.client, self.lease = client, lease
@@ -75,33 +76,34 @@ class Work:
 
     @property
     def stopping(self) -> bool:
-        """The controller is asked to stop: return Again(0, …) at the next good moment."""
+        """Return True if the controller was asked to stop: return Again(0, …) at the next safe point."""
         return self._stopping()
 
     def members(self, component_key: str | None = None) -> list[MemberView]:
-        """The instance's members, in order; of one component if it is named."""
+        """Return the instance's members in order, of all components or of the named one."""
         chosen = [m for m in self.instance.members if component_key in (None, m.component_key)]
         return sorted(chosen, key=lambda m: (m.component_key, m.ordinal))
 
     def check(self) -> None:
-        """Raise StaleClaim if this process may no longer act. Every act below and every machine command asks first."""
+        """Raise StaleClaim if this process has lost the claim. Called before every report and every command on a
+        host."""
         if not self.lost and self.lease.remaining() <= 0:
             self.lost = "its lease ended before a heartbeat got through"
         if self.lost:
             raise stale_claim(self.operation.id, self.lost, self.operation.correlation_id)
 
     def renewed(self, asked_at: float, answer: LeaseView) -> None:
-        """The platform confirmed the claim and reports whether a cancel was requested."""
+        """Record that the platform confirmed the claim, and whether a cancel was requested."""
         self.lease.renew(asked_at, answer.lease_expires_in_s)
         self.cancel_requested = self.cancel_requested or answer.cancel_requested
 
     def alive(self, for_s: float = 0.0) -> None:
-        """A sign of life; `for_s` says that the next one may take that long."""
+        """Record progress, for the stall detection. `for_s`: the next sign of progress may take that long."""
         self._patient_until = now() + for_s
 
     @contextmanager
     def expecting(self, seconds: float) -> Generator[None]:
-        """What happens inside may take that long without a sign of life (a command with a timeout)."""
+        """Allow the code inside the block (a command with a timeout) to run this long without a sign of progress."""
         token = object()
         self._expected[token] = now() + seconds
         try:
@@ -111,7 +113,7 @@ class Work:
             self._patient_until = max(self._patient_until, now())
 
     def silent_for(self) -> float:
-        """Seconds since the work last showed that it moves (less than 0 while it asked for patience)."""
+        """Return the seconds since the last sign of progress; negative inside an `expecting` block."""
         return now() - max(self._patient_until, *self._expected.values(), 0.0)
 
     async def progress(
@@ -125,7 +127,7 @@ class Work:
         members: Sequence[MemberReport] | None = None,
         health: dict[str, str] | None = None,
     ) -> None:
-        """Tell people which step this is: "Starting the controller daemon", 4 of 7."""
+        """Report the current step: "Starting the controller daemon", 4 of 7."""
         self.check()
         self.alive()
         asked_at = now()
@@ -147,7 +149,7 @@ class Work:
         self.renewed(asked_at, await self._patiently(report))
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
-        """A certificate for minutes, for one host of this instance. machines.py asks for it."""
+        """Request a short-lived certificate for one host of this instance. Called by machines/machine.py."""
         self.check()
         self.alive()
         request = Calls.grant_access.request(
@@ -160,8 +162,8 @@ class Work:
         return await self._patiently(request)
 
     async def task(self, allocation_id: str, kind: str, arguments: JsonObject, *, within_s: float = 900) -> TaskView:
-        """Have the agent of one of the operation's machines do something (contracts/node-tasks.json) and wait for its
-        end, whatever it is: look at `state` and `message`. After `within_s` seconds it is returned as it is then."""
+        """Run a task (contracts/node-tasks.json) through the agent of one of the operation's nodes and wait for its
+        end. Check `state` and `message`; after `within_s` seconds the task is returned unfinished."""
         self.check()
         request = Calls.ask_task.request(
             *self._where(), claim_epoch=self.claim_epoch, allocation_id=allocation_id, kind=kind, arguments=arguments
@@ -174,14 +176,14 @@ class Work:
         return task
 
     async def refresh(self) -> None:
-        """Read instance and operation again; the loop does it before every repeated call."""
+        """Read instance and operation again. The loop calls it before every repeated reconcile."""
         self.instance = await self.client.get_instance(self.project_id, self.instance.id)
         self.operation = await self.client.get_operation(*self._where())
         self.cancel_requested = self.cancel_requested or self.operation.cancel_requested
         await self.load_members()
 
     async def load_members(self) -> None:
-        """A claim and an instance come with their first members; the others are read in pages."""
+        """Read the remaining members in pages; a claim and an instance include only the first ones."""
         if self.instance.members_total <= len(self.instance.members):
             return
         found: list[MemberView] = []
@@ -196,13 +198,14 @@ class Work:
         self.instance = msgspec.structs.replace(self.instance, members=found)
 
     async def report_members(self, members: Sequence[MemberReport]) -> None:
-        """Without a step further: what does not fit into the last report is sent before it."""
+        """Report members without advancing the step, for members that do not fit into the final report."""
         phase, step, of, message = self._step
         for first in range(0, len(members), MEMBERS_PER_REPORT):
             await self.progress(phase, step, of, message, members=members[first : first + MEMBERS_PER_REPORT])
 
     async def _patiently(self, request: Request[T]) -> T:
-        """Send it until it gets through: while the lease lasts, a platform that restarts does not upset the work."""
+        """Send the request until it gets through or the lease ends, so that a restart of the platform does not fail the
+        work."""
         backoff = Backoff(base=0.5, cap=3.0)
         while True:
             try:

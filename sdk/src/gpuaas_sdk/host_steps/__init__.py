@@ -1,4 +1,4 @@
-"""The step engine: brings hosts to a wanted state, survives a kill at any moment, and can show what it did.
+"""The step engine: brings hosts to a desired state, resumes after a kill at any moment, and records what it did.
 
     reconcile function of an app
         │  stages of steps (step.py: probe, act, verify, undo)
@@ -11,5 +11,5 @@
         ▼
     errors.py, evidence.py, outcomes.py, breaker.py  what failed, what it looked like, what to do, when to stop trying
 
-An app gives the engine a `HostProfile` (profile.py): its name, its services, its failure codes.
+An app configures the engine with a `HostProfile` (profile.py): its name, its services, its failure codes.
 """

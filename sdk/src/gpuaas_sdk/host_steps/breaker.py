@@ -1,8 +1,8 @@
-"""The circuit breaker: a host that could not be set up several times is not tried again automatically.
+"""The circuit breaker: after several failures to set up a host, the host is not tried again automatically.
 
-It counts failures after the host was touched (a failed preflight is cheap and passes once its cause is fixed), per host
-and, over all hosts, per version of the app. A success, an hour, another version or `try_anyway` closes it again. The
-counts are in the app's journal.
+It counts failures that happened after the host was changed, per host and, over all hosts, per version of the app.
+Failed preflights do not count. A success, an hour, another version or `try_anyway` closes the breaker again. The counts
+are in the app's journal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Outcome = Done | Again | Failed
 
 
 async def with_circuit_breaker(work: Work, context: StepContext, body: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    """Runs the body unless its hosts have failed too often, and records how it ended."""
+    """Run the body unless its hosts have failed too often, and record the result."""
     allocations = _allocations(work)
     if not work.operation.params.get("try_anyway"):
         _check_closed(work, context, allocations)
@@ -46,7 +46,7 @@ async def with_circuit_breaker(work: Work, context: StepContext, body: Callable[
 
 
 def _allocations(work: Work) -> list[str]:
-    """The allocations that the operation sets up: of one member, or of all."""
+    """Return the allocations that the operation sets up: those of one member, or all."""
     member = work.operation.member_id
     return [m.allocation_id for m in work.members() if m.allocation_id and (member is None or m.id == member)]
 

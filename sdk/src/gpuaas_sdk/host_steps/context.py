@@ -1,4 +1,5 @@
-"""What a reconcile needs besides its Work: journal, app profile, connections. Reaches the hosts of an operation."""
+"""What a reconcile function needs besides its Work: the journal, the app profile, and connections to the hosts of the
+operation."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def connect_by_ssh(work: Work, allocation_id: str) -> AbstractAsyncContextManage
 
 @dataclass
 class StepContext:
-    """Apps extend it with what their own reconcilers share; tests replace `connect`."""
+    """Journal, profile and connections of an app. Apps extend it for their own reconcilers; tests replace `connect`."""
 
     journal: Journal
     profile: HostProfile
@@ -44,7 +45,8 @@ def start_reporter(work: Work) -> Reporter:
 
 @asynccontextmanager
 async def reach_hosts(work: Work, context: StepContext, allocations: Iterable[str]) -> AsyncGenerator[dict[str, Host]]:
-    """One connection per host, all opened at once, kept for the whole reconcile. Returns the hosts by allocation."""
+    """Open one connection per host, all at once, and keep them open inside the block. Yields the hosts by
+    allocation."""
     claim = Claim(work.instance.id, work.operation.id, work.claim_epoch, work.operation.member_id or "")
     names = {m.allocation_id: (m.node_name or m.address or "host", m.address or "") for m in work.members()}
     async with AsyncExitStack() as stack:

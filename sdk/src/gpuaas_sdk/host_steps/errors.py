@@ -1,4 +1,4 @@
-"""How a step can fail. `Failures` is an app's table of codes: what a person can do, and whether a retry can help.
+"""Errors of steps. `Failures` is an app's table of error codes: what a person can do, and whether a retry can help.
 
 StepFailed is raised by steps and reconcilers; outcomes.py turns it into the SDK's Failed. `message` is for the person,
 `detail` for the engineer (it becomes adapter_detail).
@@ -65,7 +65,7 @@ class StaleOnHost(Exception):
 
 
 class Unreached(Exception):
-    """No connection to the host of one allocation."""
+    """The host of one allocation cannot be reached."""
 
     def __init__(self, allocation_id: str, cause: MachineUnreachable) -> None:
         super().__init__(str(cause))
@@ -74,7 +74,7 @@ class Unreached(Exception):
 
 @dataclass(frozen=True)
 class Meaning:
-    """Output of a service that has a known cause. `{host}` in the sentence becomes the host's name."""
+    """A known cause of a service's output. `{host}` in the sentence is replaced by the host's name."""
 
     pattern: re.Pattern[str]
     code: str
@@ -103,12 +103,13 @@ class Failures:
         return self._row(code)[1]
 
     def recognise(self, text: str, host: str) -> tuple[str, str] | None:
-        """Code and sentence, if the output has a known cause."""
+        """Return code and sentence if the output has a known cause, otherwise None."""
         found = next((one for one in self.meanings if one.pattern.search(text)), None)
         return (found.code, found.sentence.format(host=host)) if found else None
 
     def explain(self, answer: Answer, *, host: str, step: str, title: str, code: str) -> StepFailed:
-        """Why a step failed, from the output of its script. A full disk causes many errors, so it is checked first."""
+        """Return the failure for the output of a step's script. A full disk causes many other errors, so it is checked
+        first."""
         output = scrub(answer.text[-2000:])
         found = diagnosis(answer)
         detail: dict[str, object] = {"step": step, "host": host, "exit": answer.exit, "output": output, **found}
@@ -136,7 +137,7 @@ class Diagnosis(TypedDict):
 
 
 def diagnosis(answer: Answer) -> Diagnosis:
-    """What `diagnose` of host.sh found on the host."""
+    """Return what `diagnose` of host.sh found on the host."""
     units = (line.split("|") for line in answer.lines.get("unit_state", []))
     return {
         "log": [scrub(line) for line in answer.lines.get("log", [])[-20:]],
@@ -146,7 +147,7 @@ def diagnosis(answer: Answer) -> Diagnosis:
 
 
 def no_space(answer: Answer) -> str | None:
-    """The file system that is full, if that is why a command failed."""
+    """Return the full file system if that is why a command failed, otherwise None."""
     full = [line.split("|")[0] for line in answer.lines.get("full", [])]
     if full:
         return full[0]

@@ -1,7 +1,7 @@
-"""The evidence of a failed operation: the step, its output, the services of the host, the steps before it.
+"""The evidence of a failed operation: the failed step, its output, the host's services, and the steps before it.
 
-outcomes.py builds it when an operation fails. It is read through the API, so it is small and holds no secret: values
-that look like secrets are removed, also from the logs of services.
+outcomes.py builds it when an operation fails. It is read through the API, so it is small and contains no secrets:
+values that look like secrets are removed, also from service logs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SECRETS = (
 
 
 def bundle(detail: JsonObject, rows: Iterable[StepRow], names: Mapping[str, str]) -> dict[str, object]:
-    """`rows`: of the app's journal; `names`: the hosts by allocation."""
+    """Build the evidence from a failure. `rows` are of the app's journal; `names` maps allocations to host names."""
     steps = [
         {
             "step": row["step"],
@@ -46,7 +46,8 @@ def bundle(detail: JsonObject, rows: Iterable[StepRow], names: Mapping[str, str]
 
 
 def bounded(value: JsonObject, most: int = MOST_CHARS) -> dict[str, object]:
-    """Scrubbed and small: the longest texts and lists lose their beginnings until the result fits."""
+    """Remove secrets, then cut the beginnings of the longest texts and lists until the result has at most `most`
+    characters."""
     small = {name: _scrubbed(one) for name, one in value.items()}
     keep = 2_000
     while len(json.dumps(small)) > most and keep > 50:
@@ -66,7 +67,7 @@ def scrub(text: str) -> str:
 
 
 def _keeps(found: re.Match[str]) -> bool:
-    """The word before a secret stays readable; a private key block is removed as a whole."""
+    """Return True if the word before the secret stays readable; a private key block is removed as a whole."""
     return not found.group(0).startswith("-----BEGIN")
 
 

@@ -1,7 +1,7 @@
-"""Points where tests hold or kill this process: a file `<step>.<moment>` in the folder GPUAAS_FAILPOINT_DIR.
+"""Failpoints, where tests pause or kill this process: a file `<step>.<moment>` in the folder GPUAAS_FAILPOINT_DIR.
 
-A file with the content `die` kills the process there, once. Any other file holds it there until the file is deleted, so
-that a test can change the host at this moment. Without the variable nothing happens.
+A file with the content `die` kills the process there, once. Any other content pauses it there until the file is
+deleted, so that a test can change the host at this moment. Without the variable nothing happens.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""One host as the steps see it: a machine of the SDK, fenced by the claim, which runs shell scripts.
+"""A host as the steps use it: runs shell scripts over the SDK's Machine, fenced by the claim.
 
-`host.sh` precedes every script: it rejects (exit 75) a claim that is not the newest this host has seen, writes the
-host's own journal, and waits on the host instead of over the network.
+`host.sh` precedes every script: it rejects (exit 75) a claim older than the newest one on this host, writes the host's
+own journal, and waits on the host instead of over the network.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ResultLike(Protocol):
 
 
 class MachineLike(Protocol):
-    """What the steps need of gpuaas_sdk.Machine; tests bring a smaller one."""
+    """The part of gpuaas_sdk.Machine that the steps use; tests provide a smaller implementation."""
 
     async def run(  # the names are the SDK's
         self,
@@ -57,7 +57,7 @@ class MachineLike(Protocol):
 
 @dataclass(frozen=True)
 class Claim:
-    """Who acts: the operation and the epoch of its claim; on one member, or (no member) on the whole instance."""
+    """The operation and the epoch of its claim, for one member or (without a member) for the whole instance."""
 
     instance_id: str
     operation_id: str
@@ -67,7 +67,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Answer:
-    """The output of a script: marked lines (`@key value`) by key, apart from plain output. Several acts have parts."""
+    """The output of a script: lines of the form `@key value` by key, separate from plain output. A script with several
+    acts has one part per act."""
 
     exit: int
     lines: dict[str, list[str]]
@@ -98,7 +99,8 @@ class Host:
         data: bytes | None = None,
         also: Sequence[str] = (),
     ) -> Answer:
-        """`also`: the other steps of the same command, for the log."""
+        """Run a shell script on the host, after host.sh. `also` names the other steps of the same command, for the
+        log."""
         text = preamble(self.profile, self.claim, step=step, unit=unit, within=within) + body
         started = time.monotonic()
         result = await self.machine.run(["bash", "-c", text], input=data, timeout=within + 90)
@@ -109,14 +111,14 @@ class Host:
         return answer
 
     def _note(self, step: str, code: int, seconds: float, stderr: str) -> None:
-        """One log line per command, also for triage: never its text, its input or its output."""
+        """Log one line per command, also for triage; never the command's text, input or output."""
         last = next((line.strip()[:300] for line in reversed(stderr.splitlines()) if line.strip()), "")
         row = {"kind": "command", "step": step, "host": self.name, "exit": code, "ms": round(seconds * 1000)}
         (log.info if code == 0 else log.warning)("host command", **row, stderr=last)
 
 
 def preamble(profile: HostProfile, claim: Claim, *, step: str, unit: str, within: float) -> str:
-    """Variables of host.sh, then host.sh itself."""
+    """Return the variables for host.sh, followed by host.sh itself."""
     app = validate.word("app", profile.app)
     values = {
         "BASE": f"{validate.word('path', profile.base)}/{app}",
@@ -164,7 +166,7 @@ def _text(value: bytes | str | None) -> str:
 
 
 def unit_states(units: Sequence[str]) -> str:
-    """Shell that reads the state of all services in one call: each probe would else start a systemctl of its own."""
+    """Return shell text that reads the state of all services in one call, so that no probe has to start systemctl."""
     if not units:
         return ""
     return f"""
@@ -176,7 +178,7 @@ active() {{ [ "${{state_of[$1]}}" = active ]; }}
 
 
 async def take_charge(hosts: Mapping[str, Host]) -> None:
-    """Fence every host with this claim; when it returns, no act of an earlier claim runs there any more."""
+    """Fence every host with this claim. When it returns, no act of an earlier claim runs there."""
     answers = await together(*(host.script(TAKE_CHARGE, within=60) for host in hosts.values()))
     for host, answer in zip(hosts.values(), answers, strict=True):
         if answer.exit != 0:
@@ -184,7 +186,7 @@ async def take_charge(hosts: Mapping[str, Host]) -> None:
 
 
 def unreadable(host: Host, answer: Answer) -> StepFailed:
-    """The failure of a command that only reads."""
+    """Return the failure of a command that only reads."""
     if full := no_space(answer):
         return StepFailed("disk_full", f"The file system {full} of {host.name} is full.", {"host": host.name})
     why = "another command holds its lock" if answer.exit == LOCKED_EXIT else answer.text[-300:]
@@ -196,7 +198,7 @@ async def together(first: Awaitable[A], second: Awaitable[B], /) -> tuple[A, B]:
 @overload
 async def together(*jobs: Awaitable[A]) -> Sequence[A]: ...
 async def together(*jobs: Awaitable[object]) -> Sequence[object]:
-    """Runs all to their end before it raises the first failure: no command is left without a reader."""
+    """Run all awaitables to their end, then raise the first failure, so that no command is abandoned."""
     results = await asyncio.gather(*jobs, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -1,8 +1,8 @@
-"""The app's own journal of acts on hosts, written before the next thing happens (survives kill -9).
+"""The app's own journal of acts on hosts. Each row is committed before the work continues, so it survives kill -9.
 
-A row is written before an act (`acting`) and after its verification (`verified`). The host is the truth, so a resumed
-process always probes; the journal records how often a step was tried, what was found and how long it took. Without the
-first row there is no act. store.py says where rows are stored and what that costs.
+A row is written before an act (`acting`) and after its verification (`verified`). The state of the host decides, so a
+resumed process always probes; the journal records how often a step was tried, what was found and how long it took. If
+the first row cannot be written, the act does not start. store.py describes where rows are stored.
 """
 
 import json
@@ -37,7 +37,7 @@ KEPT_OPERATIONS = 100
 
 @dataclass(frozen=True)
 class Key:
-    """Which step, of which operation, on which allocation, under which claim."""
+    """Identifies a step by operation, allocation, step name and claim."""
 
     operation_id: str
     instance_id: str
@@ -74,21 +74,21 @@ class Setback:
 
 class Journal:
     def __init__(self, where: Path | str, clock: Callable[[], float] = time.time, *, app: str = DEFAULT_APP) -> None:
-        """`where`: the file, or the address of a database. `app`: the name of its connections to a database."""
+        """Open the journal. `where` is a file or the address of a database; `app` names its database connections."""
         self._clock = clock
         self._away_since: float | None = None
         self._store = open_store(where, TABLES, app)
         self.name = self._store.name
 
     def acting(self, key: Key) -> int:
-        """Opens a new attempt, written before the act starts."""
+        """Open a new attempt; called before the act starts."""
         for _ in range(10):  # another controller may open one in the same moment
             if (attempt := self._insert(key, "acting", None)) is not None:
                 return attempt
         raise StateAway(self.name, f"other controllers write about {key.operation_id} all the time")
 
     def probed(self, key: Key) -> None:
-        """The step was found done; a row only if the last attempt does not say so already."""
+        """Record that the step was found done, unless its last attempt already records that."""
         last = self._ask(
             "SELECT phase FROM steps WHERE operation_id=? AND allocation_id=? AND step=? ORDER BY attempt DESC LIMIT 1",
             _step(key),
@@ -100,14 +100,14 @@ class Journal:
         self._close(key, attempt, "verified", detail or {})
 
     def held(self, key: Key, attempt: int) -> None:
-        """The host found the step done and did nothing."""
+        """Close the attempt as found done: the host did nothing."""
         self._close(key, attempt, "probed", {})
 
     def failed(self, key: Key, attempt: int, detail: JsonObject) -> None:
         self._close(key, attempt, "failed", detail)
 
     def not_begun(self, key: Key, attempt: int) -> None:
-        """Another step of the same command failed first: the host did not begin this one."""
+        """Delete the attempt: another step of the same command failed first, so the host did not start this one."""
         self._ask(
             "DELETE FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND attempt=?",
             (*_step(key), attempt),
@@ -118,7 +118,7 @@ class Journal:
         return [StepRow(**{**row, "detail": json.loads(row["detail"])}) for row in found]
 
     def details(self, key: Key) -> list[dict[str, Any]]:
-        """What the verified attempts of this step found, oldest first."""
+        """Return what the verified attempts of this step found, oldest first."""
         found = self._ask(
             "SELECT detail FROM steps WHERE operation_id=? AND allocation_id=? AND step=? AND phase='verified' "
             "ORDER BY attempt",
@@ -127,7 +127,7 @@ class Journal:
         return [json.loads(row["detail"]) for row in found]
 
     def wait(self, operation_id: str, allocation_id: str) -> tuple[float, int]:
-        """Counts one more failed try to reach a host; returns (seconds since the first, how many)."""
+        """Count another failed attempt to reach a host. Returns the seconds since the first one, and the count."""
         now = self._clock()
         (row,) = self._ask(
             "INSERT INTO waits VALUES (?,?,?,1) ON CONFLICT (operation_id, allocation_id)"
@@ -140,7 +140,7 @@ class Journal:
         self._ask("DELETE FROM waits WHERE operation_id=? AND allocation_id=?", (operation_id, allocation_id))
 
     def setback(self, found: Setback, keep_s: float) -> None:
-        """Setting up a host failed. Rows older than `keep_s` are dropped."""
+        """Record a failed attempt to set up a host, and delete rows older than `keep_s`."""
         self._ask("DELETE FROM setbacks WHERE at < ? OR operation_id=?", (self._clock() - keep_s, found.operation_id))
         self._ask(
             "INSERT INTO setbacks VALUES (?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
@@ -149,14 +149,14 @@ class Journal:
         )  # fmt: skip
 
     def setbacks(self, version: str, within_s: float) -> list[Setback]:
-        """Of this version, oldest first; a success on a host deletes its rows."""
+        """Return the setbacks of this version, oldest first. A success on a host deletes its rows."""
         found = self._ask(
             "SELECT * FROM setbacks WHERE version=? AND at>=? ORDER BY at", (version, self._clock() - within_s)
         )
         return [Setback(**{**row, "detail": json.loads(row["detail"])}) for row in found]
 
     def set_up(self, version: str, allocations: Iterable[str]) -> None:
-        """This version was set up on these allocations."""
+        """Record that this version was set up on these allocations, and delete their setbacks."""
         for one in allocations:
             self._ask("DELETE FROM setbacks WHERE allocation_id=?", (one,))
         statement = "INSERT INTO worked VALUES (?,?) ON CONFLICT (version) DO UPDATE SET at = excluded.at"
@@ -170,11 +170,12 @@ class Journal:
         return self._clock()
 
     def away_for(self) -> float:
-        """Seconds since the journal could be used last; 0 if it can."""
+        """Return the seconds since the journal became unavailable; 0 if it is available."""
         return 0.0 if self._away_since is None else time.monotonic() - self._away_since
 
     def forget_old(self, keep: int = KEPT_OPERATIONS) -> None:
-        """Keeps the newest operations (ids are ordered by time), so that the journal does not grow for ever."""
+        """Delete all but the newest operations (ids are ordered by time), so that the journal does not grow without
+        limit."""
         newest = "SELECT DISTINCT operation_id FROM steps ORDER BY operation_id DESC LIMIT 1 OFFSET ?"
         for row in self._ask(newest, (keep,)):
             self._ask("DELETE FROM steps WHERE operation_id <= ?", (row["operation_id"],))
@@ -193,7 +194,7 @@ class Journal:
         return found
 
     def _insert(self, key: Key, phase: str, finished: float | None) -> int | None:
-        """The next attempt; None if another controller has just opened it."""
+        """Insert the next attempt and return its number; None if another controller has just inserted it."""
         found = self._ask(
             "INSERT INTO steps (operation_id, instance_id, allocation_id, step, attempt, phase, epoch, started,"
             " finished) VALUES (?,?,?,?,1 + (SELECT COALESCE(MAX(attempt), 0) FROM steps"

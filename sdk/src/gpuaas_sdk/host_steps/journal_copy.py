@@ -1,7 +1,7 @@
 """Copies a journal to another store: from a folder to a database, or back.
 
-No controller may use either store meanwhile, and rows of the new store are never overwritten. An interrupted copy is
-simply repeated.
+No controller may use either store meanwhile, and rows of the new store are never overwritten. An interrupted copy can
+be repeated.
 """
 
 from pathlib import Path
@@ -13,11 +13,11 @@ NAMES = {"steps": "steps", "waits": "waits for hosts", "setbacks": "setbacks", "
 
 
 class NotCopied(Exception):
-    """A sentence for the person, with what they can do."""
+    """The journal was not copied. The message is a sentence for people, with what they can do."""
 
 
 def copy(old_place: str, new_place: str, app: str = DEFAULT_APP) -> str:
-    """Returns a sentence that says what was copied."""
+    """Copy a journal to another store. Returns a sentence that states what was copied."""
     old, new = place(old_place), place(new_place)
     if old == new:
         raise NotCopied("Both are the same place. Give another one to copy to.")
@@ -52,7 +52,7 @@ def _all(store: Store, table: str) -> Rows:
 
 
 def _lacks(some: Rows, other: Rows) -> int:
-    """How many rows of `other` are not among `some`."""
+    """Return how many rows of `other` are missing from `some`."""
     return len({tuple(row.items()) for row in other} - {tuple(row.items()) for row in some})
 
 

@@ -1,4 +1,4 @@
-"""Turns what goes wrong on hosts into the outcomes of the controller loop: wait, fail with evidence, or stop.
+"""Converts errors of host work into outcomes of the controller loop: retry later, fail with evidence, or stop.
 
 Every reconcile function of an app runs inside these wrappers, from the outside in:
 
@@ -32,7 +32,7 @@ CODES = {"machine_unreachable": "host_unreachable", "command_timed_out": "step_f
 
 
 async def translate_errors(work: Work, context: StepContext, body: Callable[[], Awaitable[T]]) -> T | Again | Failed:
-    """Runs the body; every error that can be expected is returned as Again or Failed."""
+    """Run the body and return expected errors as Again or Failed."""
     try:
         return await _run(work, context, body)
     except StateAway as error:  # also while a failure is written to the journal
@@ -57,12 +57,12 @@ async def _run(work: Work, context: StepContext, body: Callable[[], Awaitable[T]
 
 
 def should_pause(work: Work) -> bool:
-    """Checked between two stages: the controller stops, or a cancel was requested."""
+    """Return True if the controller is stopping or a cancel was requested. Checked between two stages."""
     return work.stopping or work.cancel_requested
 
 
 def paused(work: Work) -> Again | Failed:
-    """The outcome of a reconcile that `should_pause` ended."""
+    """Return the outcome of a reconcile that `should_pause` ended."""
     if not work.cancel_requested:
         return Again(0, "the controller is stopping")
     return Failed(
@@ -83,7 +83,8 @@ def _host_unreachable(work: Work, context: StepContext, allocation_id: str, why:
 
 
 def _journal_unavailable(work: Work, context: StepContext, why: str) -> Again | Failed:
-    """No act follows, since it could not be written to the journal first; a step under way is found by its probe."""
+    """Return the outcome when the journal is unavailable. No act follows, since it must be recorded first; the probe
+    finds a step that was under way."""
     if context.journal.away_for() < context.patience_s:
         return Again(2.0, f"{why} Trying again, for {context.patience_s:.0f} s in all.")
     return _failed(work, context, StepFailed("state_unavailable", why))

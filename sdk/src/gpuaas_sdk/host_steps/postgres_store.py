@@ -1,7 +1,7 @@
 """The journal in PostgreSQL, for controllers on several machines. A statement is durable when it returns.
 
 The controller runs in one thread, so a database that hangs must not block it: the heartbeats of every operation would
-stop. A statement may take `PATIENCE_S`; for `REST_S` after a failure further statements are refused at once.
+stop. A statement may take `PATIENCE_S`; for `REST_S` after a failure, further statements fail at once.
 """
 
 import contextlib
@@ -10,15 +10,14 @@ import socket
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 
 from .store import Rows, StateAway, Value
 
-CONNECT_S, PATIENCE_S, REST_S = 3, 4.0, 2.0
+CONNECT_S, PATIENCE_S, REST_S, CLOSES_S = 3, 4.0, 2.0, 2.0
 TABLES_LOCK = 0x6770_5551  # one controller at a time creates the tables
 
 
@@ -43,10 +42,19 @@ class PostgresStore:
             raise self._away(str(error)) from error
 
     def others(self) -> str:
-        """By the application name that every controller's connection has."""
+        """Describe the connections of other controllers to this database, found by their application name; "" if there
+        are none.
+
+        PostgreSQL still lists a connection for a moment after its client has closed it, so they are counted again for
+        `CLOSES_S` seconds before they are reported.
+        """
         asked = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = ? AND datname = current_database()"
-        (row,) = self.execute(f"{asked} AND pid <> pg_backend_pid()", (self._app,))
-        return f"{row['n']} connections of controllers" if row["n"] else ""
+        deadline = time.monotonic() + CLOSES_S
+        while True:
+            (row,) = self.execute(f"{asked} AND pid <> pg_backend_pid()", (self._app,))
+            if not row["n"] or time.monotonic() > deadline:
+                return f"{row['n']} connections of controllers" if row["n"] else ""
+            time.sleep(0.05)
 
     def close(self) -> None:
         self._line.close()
@@ -57,12 +65,12 @@ class PostgresStore:
 
 
 class _Line:
-    """One connection and the thread that waits on it. A broken connection is replaced and the statement repeated: a row
-    may then exist twice, but is never lost."""
+    """One database connection and the thread that waits on it. After a lost connection it reconnects and repeats the
+    statement: a row may then exist twice, but is never lost."""
 
     def __init__(self, address: str, tables: Sequence[str], app: str) -> None:
         self._address, self._tables, self._app = address, tables, app
-        self._connection: psycopg.Connection[dict[str, Any]] | None = None
+        self._connection: psycopg.Connection[DictRow] | None = None
         self._thread = ThreadPoolExecutor(1, f"{app}-state")
         self._is_cut = False
 
@@ -70,7 +78,7 @@ class _Line:
         return self._thread.submit(self._run, statement, values).result(PATIENCE_S)
 
     def cut(self) -> None:
-        """Closes the socket under a thread that may still wait on it, which ends the thread."""
+        """Shut down the socket of a thread that may still wait on it, which ends the thread."""
         self._is_cut = True
         with contextlib.suppress(OSError, psycopg.Error):
             if self._connection is not None:
@@ -100,9 +108,10 @@ class _Line:
         found = connection.execute(statement.encode(), values)
         return found.fetchall() if found.description else []
 
-    def _connected(self) -> psycopg.Connection[dict[str, Any]]:
-        """Without prepared statements, so that a connection pooler may be in between."""
-        made = psycopg.Connection[dict[str, Any]].connect(
+    def _connected(self) -> psycopg.Connection[DictRow]:
+        """Return the connection, opened if needed. Prepared statements are off, so that a connection pooler can be
+        used."""
+        made = psycopg.Connection[DictRow].connect(
             self._address,
             autocommit=True,
             row_factory=dict_row,

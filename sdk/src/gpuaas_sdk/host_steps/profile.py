@@ -1,4 +1,4 @@
-"""What the engine must know of an app. Each app has one HostProfile and puts it into its StepContext."""
+"""The profile of an app for the step engine. Each app has one HostProfile and puts it into its StepContext."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reports which step is running without delaying the step: reports are sent in order, beside the work.
+"""Reports the running step without delaying it: reports are sent in order, in the background.
 
-A lost claim shows here first. The error is kept and raised before the next step, so that no act follows it.
+A lost claim is detected here first. The error is raised before the next step, so that no further act starts.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ class Reporter:
             raise self._error
 
     async def sent(self) -> None:
-        """Waits until every report is delivered: the outcome must not overtake them."""
+        """Wait until every report is delivered. Called before the outcome is sent."""
         await self._queue.join()
         self.check()
 

@@ -1,7 +1,8 @@
-"""Runs steps: one survey per host, then the undone steps of each stage: journal, act and verify on the host, journal.
+"""Runs stages of steps: surveys each host once, then runs the missing steps. Each is journalled, acted, verified and
+journalled again.
 
-All tasks of a stage on one host go in one command. Kill this process at any moment and start it again: the survey (or,
-without one, the command itself) finds what is done, and the rest is done once.
+All tasks of a stage on one host go in one command. After a kill at any moment, the survey (or, without one, the command
+itself) finds what is done, and the rest is done once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Surveys = Mapping[str, asyncio.Task[frozenset[str]]]  # by allocation: the steps
 
 
 class TimelineRow(TypedDict):
-    """A finished step, as `adapter_detail` shows it."""
+    """A finished step, as shown in `adapter_detail`."""
 
     step: str
     host: str
@@ -39,13 +40,13 @@ class TimelineRow(TypedDict):
 
 @dataclass(frozen=True)
 class Prefetched:
-    """Which steps a host had done, read before the stages were known. See an app's prefetch."""
+    """The steps that a host had done, read before the stages were known (see the prefetch of an app)."""
 
     probes: Mapping[str, str]  # by step
     done: frozenset[str]
 
     def answers(self, tasks: Sequence[Task]) -> bool:
-        """True if exactly the probes of these tasks were run."""
+        """Return True if exactly the probes of these tasks were run."""
         return all(self.probes.get(task.step.name) == task.step.probe for task in tasks)
 
 
@@ -63,7 +64,7 @@ class Runner:
     timeline: list[TimelineRow] = field(default_factory=list[TimelineRow])
 
     async def run(self, stages: Sequence[Stage]) -> bool:
-        """True when every step is done; False when `pause` asked to stop between two stages."""
+        """Run the stages. Returns True when every step is done, False when `pause` asked to stop between two stages."""
         of, number = sum(len(stage) for stage in stages), 0
         hosts = {task.host.allocation_id for stage in stages for task in stage}
         async with self._surveys(stages) as surveys:
@@ -80,7 +81,7 @@ class Runner:
             return True
 
     async def _run_command(self, tasks: Sequence[Task]) -> None:
-        """One command: its steps are written to the journal before, their results after."""
+        """Run the tasks in one command. The journal gets their attempts before it and their results after it."""
         self.prefetched = {}
         host, started = tasks[0].host, time.monotonic()
         if len(tasks) > 1 and any(failpoints.marked(task.step.name) for task in tasks):
@@ -127,7 +128,7 @@ class Runner:
 
     @asynccontextmanager
     async def _surveys(self, stages: Sequence[Stage]) -> AsyncGenerator[Surveys]:
-        """All hosts are surveyed at once; a stage waits for its own hosts only."""
+        """Survey all hosts concurrently; each stage waits only for the surveys of its own hosts."""
         by_host: dict[str, list[Task]] = {}
         for stage in stages:
             for task in stage:
@@ -150,7 +151,8 @@ class Runner:
         return frozenset(answer.lines.get("done", []))
 
     async def _holds(self, task: Task, stages: Sequence[Stage], surveys: Surveys) -> bool:
-        """As the hosts were before the first act."""
+        """Return True, and record it, if the survey found the task's step done, together with the step it
+        `goes_with`."""
         concerned = [task, *(one for stage in stages for one in stage if one.step.name == task.step.goes_with)]
         found = await together(*(surveys[one.host.allocation_id] for one in concerned))
         if not all(one.step.name in done for one, done in zip(concerned, found, strict=True)):
@@ -170,7 +172,7 @@ class Runner:
 
 
 async def command(tasks: Sequence[Task], *, ask: bool) -> dict[str, Answer]:
-    """Runs the tasks on their host; returns the output of each step that was begun."""
+    """Run the tasks on their host. Returns the output of each step that was started."""
     host, turns = tasks[0].host, [[t.step for t in tasks if t.turn == turn] for turn in sorted({t.turn for t in tasks})]
     steps = [step for turn in turns for step in turn]
     inputs = {step.name: data for step in steps if (data := await step.input()) is not None}
@@ -198,7 +200,7 @@ def _hosts(tasks: Sequence[Task]) -> list[str]:
 
 
 def stage_title(stage: Stage) -> str:
-    """One line for people; the same line whatever part of the stage is still to do."""
+    """Return the stage's title for people; it does not depend on which part of the stage is still missing."""
     first, *_, last = [task.step.title for task in (*_ordered(stage)[:1], *_ordered(stage))]
     return first if first == last else f"{first} … {last[0].lower()}{last[1:]}"
 

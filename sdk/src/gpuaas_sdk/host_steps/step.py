@@ -1,7 +1,8 @@
 """A step: a probe that checks whether it is done, an act that does it, and the probe again until it holds (verify).
 
-Probe and act are shell functions that host.sh runs on the host. All probes of a host go in one round trip, and so do
-the acts of a stage: a session and a shell cost more than most acts. `undo` names the teardown step that reverts it.
+Probe and act are shell functions that host.sh runs on the host. All probes of a host run in one round trip, and so do
+the acts of a stage, since a session and a shell cost more than most acts. `undo` names the teardown step that reverts
+it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """A step on one host. The tasks of a stage run in turns there: a turn begins when the one before is verified."""
+    """A step on one host. The tasks of a stage run there in turns: a turn starts when the one before it is verified."""
 
     host: Host
     step: Step
@@ -50,13 +51,13 @@ Stage = tuple[Task, ...]  # tasks of one stage and turn are independent and run 
 
 
 def in_one_go(*stages: Stage) -> Stage:
-    """Joins stages into one in which no host waits for another: each host runs all of its tasks in one command."""
+    """Join stages into one in which no host waits for another: each host runs all its tasks in one command."""
     return tuple(replace(task, turn=turn) for turn, stage in enumerate(stages) for task in stage)
 
 
 def acts(turns: Sequence[Sequence[Step]], inputs: Mapping[str, bytes], *, ask: bool) -> str:
-    """The script for several steps on one host; `ask`: probe first and skip what is done. `inputs` are concatenated in
-    their order."""
+    """Return the script that runs several steps on one host. With `ask` it probes first and skips finished steps.
+    `inputs` are concatenated in their order."""
     steps = [step for turn in turns for step in turn]
     names = {step.name: validate.word("step", step.name) for step in steps}
     made = "".join(
@@ -75,7 +76,7 @@ def function(name: str, body: str) -> str:
 
 
 def questions(steps: Sequence[Step]) -> str:
-    """Every probe, all at once; `unit_states` comes first."""
+    """Return the script that runs every probe concurrently. It needs the output of `unit_states` before it."""
     names = [validate.word("step", step.name) for step in steps]
     probes = "".join(function(f"probe_{s.name}", s.probe) for s in steps)
     ask = 'do { "probe_$s" >/dev/null 2>&1 && say done "$s"; } & done; wait'
@@ -83,5 +84,5 @@ def questions(steps: Sequence[Step]) -> str:
 
 
 def survey(steps: Sequence[Step], units: Sequence[str]) -> str:
-    """Which of the steps are done on a host."""
+    """Return the script that finds which of the steps are done on a host."""
     return f"{unit_states(units)}{questions(steps)}exit 0\n"

@@ -1,7 +1,7 @@
 """Where the journal's rows are stored: a file (SQLite) or a database that several controllers share (PostgreSQL).
 
-Both speak the same SQL, commit every statement by itself, and raise one error, `StateAway`. The PostgreSQL store has a
-module of its own (postgres_store.py), since it needs a library that only its users install.
+Both use the same SQL, commit every statement separately, and raise the same error, `StateAway`. The PostgreSQL store
+has a module of its own (postgres_store.py), since it needs a library that only its users install.
 """
 
 import os
@@ -32,7 +32,7 @@ class Store(Protocol):
 
 
 def place(given: str) -> Path | str:
-    """The value of an app's `--state` option: a folder, or the address of a database."""
+    """Parse an app's `--state` option: a folder, or the address of a database."""
     if given.startswith(ADDRESSES):
         return given
     if "://" in given:
@@ -43,7 +43,7 @@ def place(given: str) -> Path | str:
 
 
 def open_store(where: Path | str, tables: Sequence[str], app: str = DEFAULT_APP) -> Store:
-    """Opens the store and creates missing tables. `app` names the connection to a shared database."""
+    """Open the store and create missing tables. `app` names the connection to a shared database."""
     if isinstance(where, Path):
         return SqliteStore(where, tables)
     try:
@@ -54,7 +54,7 @@ def open_store(where: Path | str, tables: Sequence[str], app: str = DEFAULT_APP)
 
 
 class SqliteStore:
-    """Not synced to the disk at each write (3 ms, twice per step and host): a power cut can lose the last rows."""
+    """The journal in a SQLite file. Writes are not synced to disk (3 ms each): a power cut can lose the last rows."""
 
     def __init__(self, path: Path, tables: Sequence[str]) -> None:
         self.name = str(path)
@@ -77,7 +77,8 @@ class SqliteStore:
             raise StateAway(self.name, str(error)) from error
 
     def others(self) -> str:
-        """SQLite leaves write-ahead logging only while no other process has the file open."""
+        """Describe who else has the file open, and lock it; "" if no other process has. SQLite leaves write-ahead
+        logging only if no other process uses the file."""
         try:
             self._db.execute("PRAGMA busy_timeout=0")
             self._db.execute("PRAGMA journal_mode=DELETE")
@@ -93,7 +94,8 @@ class SqliteStore:
 
 
 def _keep_private(path: Path) -> None:
-    """For this user alone, also in a folder that others can read; SQLite gives the write-ahead log the same mode."""
+    """Make the file readable only by this user, also in a shared folder. SQLite gives the write-ahead log the same
+    mode."""
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
         if file.exists():

@@ -1,4 +1,5 @@
-"""Words that reach a shell on a host. Each kind has one pattern, matched whole (`$` would allow a trailing newline).
+"""Validation of words that reach a shell on a host. Each kind has a pattern for the whole word (`$` would allow a
+trailing newline).
 
 Apps check their own words with `match`, so that every bad value raises the same `BadWord`.
 """
@@ -27,7 +28,7 @@ PATTERNS: dict[str, Pattern] = {
 
 
 def match(what: str, value: object, pattern: Pattern) -> str:
-    """The value itself when it is a word of that kind, else BadWord."""
+    """Return the value if the pattern matches it, otherwise raise BadWord."""
     accepted, expected = pattern
     if not isinstance(value, str) or not accepted.fullmatch(value) or ".." in value:
         raise BadWord(what, value, expected)
@@ -39,7 +40,7 @@ def word(what: str, value: object) -> str:
 
 
 def whole(what: str, value: object, low: int, high: int) -> int:
-    """A whole number in a range (True is not a number here)."""
+    """Return the value if it is a whole number in the range, otherwise raise BadWord. Booleans are rejected."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise BadWord(what, value, f"a whole number from {low} to {high}")
     return value

@@ -1,1 +1,1 @@
-"""Commands and files on the hosts of an operation: SSH with certificates that live for minutes."""
+"""Commands and files on the hosts of an operation, over SSH with short-lived certificates."""

@@ -1,4 +1,4 @@
-"""Where a Machine gets its certificate: from the claim of an operation (Work) or from an observation."""
+"""The sources of a Machine's certificate: the claim of an operation (Work), or an observation (ObserveContext)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Grants(Protocol):
         ...
 
     def expecting(self, seconds: float) -> AbstractContextManager[None]:
-        """A command inside the block may run this long without a sign of life."""
+        """Allow a command inside the block to run this long without a sign of progress."""
         ...
 
     async def grant(self, allocation_id: str, ssh_public_key: str) -> GrantView:
-        """A certificate for this key on the host of one allocation."""
+        """Request a certificate for this public key on the host of one allocation."""
         ...

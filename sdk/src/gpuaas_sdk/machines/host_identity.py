@@ -1,8 +1,8 @@
-"""Is this the host we were promised? The check that asyncssh leaves out, used by machines.py on every connection.
+"""Checks the identity of a host before anything is sent to it. Used by machine.py on every connection.
 
-asyncssh 2.24 accepts a host certificate without principals, which would be valid for every host. So the certificate is
-looked at here first, before anything is sent to the host: it must name the node we mean. asyncssh then checks
-the rest (signed by our host CA, a host certificate, valid now). `proven` tells that this check was really asked.
+asyncssh 2.24 accepts a host certificate without principals, which would be valid for every host. So this module checks
+first that the certificate names the expected node. asyncssh then checks the rest (a host certificate, signed by the
+tenant's host CA, valid now). `proven` is True once both checks have run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HostCheck:
         return Client()
 
     def guard(self, connection: asyncssh.SSHClientConnection) -> None:
-        """Put our check before the connection's own one."""
+        """Install this check before asyncssh's own check of the connection."""
         theirs = connection.validate_server_host_key
 
         def ours(key_data: bytes) -> asyncssh.SSHKey:
@@ -40,7 +40,7 @@ class HostCheck:
         connection.validate_server_host_key = ours  # type: ignore[method-assign]
 
     def look(self, key_data: bytes) -> None:
-        """Refuse whatever does not name our node."""
+        """Reject a host key that is not a certificate for the expected node."""
         try:
             certificate = decode_ssh_certificate(key_data)
         except (asyncssh.KeyImportError, ValueError):

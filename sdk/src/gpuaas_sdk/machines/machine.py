@@ -1,9 +1,9 @@
-"""Commands and files on the hosts of a claimed operation, by SSH with a certificate that lives for minutes.
+"""Commands and files on the hosts of a claimed operation, over SSH with short-lived certificates.
 
-Called by app controllers inside a reconcile function. There is no stored key: each connection makes an Ed25519 key in
-memory and asks the platform for a certificate under the current claim, so a controller that lost its claim cannot get
-back in. The host has to prove itself too: only a host certificate signed by the platform's host CA for exactly this
-node is accepted, never a bare key, never a certificate for everybody. asyncssh is imported when the first one connects.
+Called by app controllers inside a reconcile function. No key is stored: each connection generates an Ed25519 key in
+memory and requests a certificate under the current claim, so a controller that lost its claim cannot reconnect. The
+host is verified too: only a host certificate signed by the platform's host CA for exactly this node is accepted, never
+a bare key or a certificate without principals. asyncssh is imported with the first connection.
 
     async with Machine.connect(work, allocation_id) as machine:
         result = await machine.run(["sinfo", "--noheader"], timeout=20)
@@ -47,7 +47,8 @@ READ_SCRIPT = 'if [ -e "$1" ]; then cat "$1"; else exit 44; fi'
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a command ended. A non-zero exit is an answer, not an exception; `exit` is -signal if it was killed."""
+    """The result of a command. A non-zero exit raises no exception; `exit` is the negative signal number if the command
+    was killed."""
 
     exit: int
     stdout: str
@@ -60,7 +61,8 @@ class Result:
 
 
 class Machine:
-    """One host. Reconnects by itself if the connection broke between two commands, with a new grant if need be."""
+    """A connection to one host. It reconnects if the connection broke between two commands, with a new grant if
+    needed."""
 
     def __init__(self, grants: Grants, allocation_id: str) -> None:
         self._grants, self._allocation_id = grants, allocation_id
@@ -85,21 +87,22 @@ class Machine:
         return self._grant.address if self._grant else self._allocation_id
 
     async def run(self, argv: list[str], *, input: bytes | str | None = None, timeout: float = 60.0) -> Result:  # noqa: ASYNC109
-        """Run a program. Arguments are quoted; secrets belong in `input`, since arguments are visible on the host.
+        """Run a program on the host. Arguments are quoted; pass secrets in `input`, since arguments are visible on the
+        host.
 
-        It runs under `timeout` on the host as well, so it ends there even if this controller dies meanwhile.
+        The program runs under `timeout` on the host, so it ends there even if this controller dies.
         """
         data = await self._run(argv, input.encode() if isinstance(input, str) else input, timeout)
         return Result(data.exit, data.out.decode(errors="replace"), data.err.decode(errors="replace"), data.truncated)
 
     async def put(self, path: str, data: bytes, *, mode: int = 0o644, owner: str = "root:root") -> None:
-        """Write a whole file at once: others see the old one or the new one with mode and owner, nothing between."""
+        """Write a whole file atomically, with mode and owner."""
         result = await self.run(["sh", "-c", PUT_SCRIPT, "put", path, f"{mode:04o}", owner], input=data)
         if not result.ok:
             raise MachineError(f"{path} could not be written on {self.address}: {result.stderr.strip()}.")
 
     async def read(self, path: str) -> bytes | None:
-        """A file's content, or None if it does not exist."""
+        """Return a file's content, or None if the file does not exist."""
         data = await self._run(["sh", "-c", READ_SCRIPT, "read", path], None, 60.0)
         if data.exit == 44:
             return None
@@ -149,8 +152,18 @@ class Machine:
     async def _connected(self) -> asyncssh.SSHClientConnection:
         async with self._connecting:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await self._open(await self._current_grant())
+                self._connection = await self._open_again()
             return self._connection
+
+    async def _open_again(self) -> asyncssh.SSHClientConnection:
+        """Reconnect with the existing certificate, if there is one. If it was revoked, try once more with a new one."""
+        kept = self._grant
+        try:
+            return await self._open(await self._current_grant())
+        except MachineError:
+            if kept is None or self._grant is not None:
+                raise
+        return await self._open(await self._current_grant())
 
     async def _current_grant(self) -> GrantView:
         import asyncssh
@@ -189,8 +202,8 @@ class Machine:
                 login_timeout=CONNECT_S,
             )
         except (asyncssh.Error, OSError, TimeoutError) as error:
-            if isinstance(error, asyncssh.PermissionDenied):
-                self._grant = None  # perhaps it was taken back: the next try asks for another
+            if isinstance(error, (asyncssh.PermissionDenied, asyncssh.HostKeyNotVerifiable)):
+                self._grant = None  # it was revoked, or the host has a certificate of a new authority
             raise _meaning(error, grant) from error
         if not host.proven:  # fail closed, should asyncssh ever stop asking us
             connection.abort()
@@ -234,7 +247,7 @@ async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes | None) -
 
 
 async def _drain(stream: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
-    """Read to the end but keep at most OUTPUT_LIMIT: a chatty command must not fill our memory."""
+    """Read the stream to its end but keep at most OUTPUT_LIMIT bytes, to bound the memory used."""
     kept, size = bytearray(), 0
     while chunk := await stream.read(65536):
         size += len(chunk)

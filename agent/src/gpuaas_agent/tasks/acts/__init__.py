@@ -1,4 +1,4 @@
-"""One module per kind. A kind that is not in this table is never run, whatever its signature."""
+"""The table of task kinds, one module each. A kind that is not in this table is never run, whatever its signature."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""Reads the host's state. Of processes only the name is reported: arguments may contain secrets."""
+"""The task that reports the host's state as evidence. Processes are reported by name only: arguments may contain
+secrets."""
 
 import hashlib
 import os

@@ -1,4 +1,5 @@
-"""An artifact, through the platform: counted and digested while it arrives, named only if both are right."""
+"""The task that downloads an artifact through the platform. Size and digest are checked during the download; only a
+correct file gets its name."""
 
 import hashlib
 import os
@@ -26,7 +27,7 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def receive(work: Work, file: int) -> None:
-    """Into an open file; raises unless it is exactly what was announced."""
+    """Download into an open file. Raises an error unless size and digest are as announced."""
     arguments, digest, size = work.arguments, hashlib.sha256(), 0
     for chunk in work.api.download(f"/v1/nodes/{work.task.node_id}/deliveries/{arguments['delivery']}"):
         work.checkpoint()

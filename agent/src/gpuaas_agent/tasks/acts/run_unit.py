@@ -1,4 +1,5 @@
-"""An action on a unit of the platform's work. The service manager does it; this only asks and looks."""
+"""The task that runs a systemctl action (start, stop, enable …) on a unit of the platform's work and reports its
+state."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Another version of this agent, from the platform itself: fetched, checked, put beside the present one, and tried.
+"""The task that upgrades this agent: the new version is downloaded, checked, stored beside the current one, and tried.
 
-The start ends this process in the middle of the task. The present version then tries the new one (`upgrade.py`);
-whichever goes on finds the journal, does the task again, and says what became of it.
+The restart ends this process in the middle of the task. The current version then tries the new one (`upgrade.py`). The
+version that continues finds the journal, runs the task again and reports the result.
 """
 
 import hashlib
@@ -35,7 +35,8 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def _say_if_tried(work: Work, release: str) -> None:
-    """Of this very task: another one may try the same version again."""
+    """Raise TaskFailed if this task has already tried the release and it was rejected; another task may try it
+    again."""
     last = upgrade.outcome(work.places)
     if last and last.get("asked_by") == work.task.task_id and not last["taken"]:
         raise TaskFailed(f"{release} was tried and is not taken: {last['why']}.")

@@ -1,6 +1,7 @@
-"""Takes away what the platform's work left of an allocation: units, sessions, files, then the right to any more tasks.
+"""The task that removes what the platform's work left of an allocation: units, sessions, files; then it blocks further
+tasks.
 
-Each part looks first and can be repeated; what could not be taken away is named, and the wipe has failed.
+Each part checks first and can be repeated. What could not be removed is named, and the wipe fails.
 """
 
 import os
@@ -45,9 +46,9 @@ def act(work: Work) -> dict[str, Any]:
 
 
 def end_sessions(root: Path) -> int:
-    """Logins come through sshd: every process below its listener is ended, the listener stays.
+    """End all SSH logins: every process below sshd's listener, but not the listener. Returns how many were ended.
 
-    So does what left its login behind and lives on in that login's scope, where the host's systemd keeps scopes.
+    Processes that were detached from their login are ended too, where the host's systemd keeps a scope per login.
     """
     parents = {int(path.name): parent for path in processes(root) if (parent := _parent(path)) is not None}
     names = {pid: _name(root, pid) for pid in parents}
@@ -73,7 +74,7 @@ def _below(pid: int, listeners: set[int], parents: dict[int, int]) -> bool:
 
 
 def _scopes(root: Path) -> set[str]:
-    """Of logins over SSH, also of those that have logged out."""
+    """Return the systemd scopes of SSH logins, including those that have logged out."""
     found: set[str] = set()
     for path in (root / "run/systemd/sessions").glob("*"):
         with suppress(OSError, UnicodeDecodeError):
@@ -112,6 +113,6 @@ def _gone(work: Work, path: str) -> bool:
 
 
 def _remove_empty(work: Work, path: str) -> None:
-    """Only folders that tasks created, and only if they are empty."""
+    """Remove a folder that a task created, if it is empty."""
     with suppress(OSError, TaskFailed), paths.folder_of(work.places.root, path) as (folder, name):
         os.rmdir(name, dir_fd=folder)

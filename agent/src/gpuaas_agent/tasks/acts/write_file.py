@@ -1,4 +1,4 @@
-"""Writes a file atomically, with its mode and owner."""
+"""The task that writes a file atomically, with its mode and owner."""
 
 import grp
 import hashlib

@@ -1,1 +1,1 @@
-"""The pinned set of Debian packages a host without internet gets: built by the operator, installed by a step."""
+"""The package set: pinned Debian packages for hosts without internet, built by an operator and installed by a step."""

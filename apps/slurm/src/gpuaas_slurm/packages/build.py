@@ -1,8 +1,8 @@
-"""Builds the package set: one tar file with every .deb a bare Debian host needs to become part of a cluster.
+"""Builds the package set: one tar file with every .deb that a bare Debian host needs to join a cluster.
 
-The machine's own apt fetches them from its own sources, resolved as if nothing were installed: so the set is whole, and
-the host's apt takes from it only what that host lacks. The same packages give the same bytes, so the digest of the file
-pins every one of them.
+The local apt downloads the packages from its own sources, resolved as if nothing were installed. So the set is
+complete, and the host's apt installs only what is missing there. Equal packages give equal bytes, so the digest of the
+file pins all of them.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ FETCH_S = 1200
 
 
 class BuildFailed(Exception):
-    """apt or dpkg failed; the sentence ends with their last line."""
+    """apt or dpkg failed; the message ends with the last line of their output."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Package:
 
     @property
     def stanza(self) -> str:
-        """Its entry in the index that apt reads on the host."""
+        """Return the package's entry in the index that apt reads on the host."""
         return f"{self.control.strip()}\nFilename: {self.filename}\nSize: {self.size}\nSHA256: {self.sha256}\n"
 
 
@@ -59,7 +59,7 @@ class Built:
 
 
 def build(file: Path, wanted: Sequence[str] = WANTED) -> Built:
-    """Everything is fetched on the side; the file gets its name when it is whole."""
+    """Build the package set in a temporary folder, then move the complete file to its name."""
     with tempfile.TemporaryDirectory(prefix="gpuaas-slurm-packages-") as folder:
         found = [_read(path) for path in _fetch(Path(folder), wanted)]
         packages = sorted(found, key=lambda one: (one.name, one.version))
@@ -75,7 +75,8 @@ def build(file: Path, wanted: Sequence[str] = WANTED) -> Built:
 
 
 def _fetch(work: Path, wanted: Sequence[str]) -> list[Path]:
-    """apt with its own lists and an empty status: it neither sees nor changes what this machine has."""
+    """Download the packages with separate apt lists and an empty status, so that the local packages are neither read
+    nor changed."""
     for name in ("lists/partial", "archives/partial"):
         (work / name).mkdir(parents=True)
     (work / "status").touch()
@@ -123,7 +124,7 @@ def _write(file: Path, packages: Sequence[Package], wanted: Sequence[str]) -> No
 
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:
-    """No times, no owners: nothing but the content decides the bytes."""
+    """Return a tar entry without times and owners, so that the bytes depend only on the content."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = size, 0o644
     return entry

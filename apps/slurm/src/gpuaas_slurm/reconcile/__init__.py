@@ -1,1 +1,2 @@
-"""What should happen next, per kind of operation. A reconcile reads the whole state, acts, and never sleeps."""
+"""Reconcile functions, one per kind of operation. Each reads the whole state, runs the missing steps, and never
+sleeps."""

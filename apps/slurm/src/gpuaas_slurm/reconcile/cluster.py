@@ -1,7 +1,7 @@
-"""The cluster as a whole, after its deploy: stop, start, restart, reconfigure, upgrade, rollback.
+"""Operations on the whole cluster after its deploy: stop, start, restart, reconfigure, upgrade, rollback.
 
-Its workers may be full of people's jobs by then, so nothing here waits for a job of ours: a worker is back when Slurm
-shows it idle or working.
+The workers may be full of users' jobs, so these operations run no test job: a worker counts as running when Slurm shows
+it idle or allocated.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -38,17 +38,17 @@ async def start(work: Work, tools: Tools) -> Outcome:
 
 
 async def restart(work: Work, tools: Tools) -> Outcome:
-    """Every service once more; jobs on the workers go on meanwhile."""
+    """Restart every service. Jobs on the workers continue."""
     return await translate_errors(work, tools, lambda: _brought(work, tools, _again, "was restarted"))
 
 
 async def reconfigure(work: Work, tools: Tools) -> Outcome:
-    """What each input's effect promises: the manifest says it, steps/candidate.py keeps it."""
+    """Apply each changed input with the effect that the manifest declares (steps/candidate.py)."""
     return await translate_errors(work, tools, lambda: _brought(work, tools, _changed, "has its new settings"))
 
 
 async def upgrade(work: Work, tools: Tools) -> Outcome:
-    """The accounting database is kept aside first; then slurmdbd, slurmctld and the workers, in this order."""
+    """Dump the accounting database, then upgrade slurmdbd, slurmctld and the workers, in this order."""
     return await translate_errors(work, tools, lambda: _upgraded(work, tools))
 
 
@@ -79,7 +79,8 @@ def _same_name(plan: Plan, facts: dict[str, HostFacts]) -> None:
 
 
 def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], newer: dict[str, Step]) -> list[Stage]:
-    """Workers get their packages last: an old slurmd beside a new slurmctld works, the other way round it does not."""
+    """Return the stages of an upgrade. Workers get their packages last: an older slurmd works with a newer slurmctld,
+    but not the reverse."""
     _same_name(plan, facts)
     head = hosts[plan.controller.allocation_id]
     first = [Task(head, newer[head.allocation_id])] if head.allocation_id in newer else []
@@ -100,7 +101,8 @@ def _renewed(plan: Plan, hosts: dict[str, Host], facts: dict[str, HostFacts], ne
 def reports(
     work: Work, states: Mapping[str, str], running: Mapping[str, versions.Versions] | None = None
 ) -> list[MemberReport]:
-    """Members keep their state: a drained worker stays drained, a failed one failed until an operation repairs it."""
+    """Return the member reports with unchanged states: a drained worker stays drained, and a failed one stays failed
+    until an operation repairs it."""
     stay = [m for m in work.members() if m.state in ("ready", "drained") and m.id in states]
     versions_of = {m.id: running[str(m.allocation_id)].of_component(m.component_key) for m in stay} if running else {}
     return [

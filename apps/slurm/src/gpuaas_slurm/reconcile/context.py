@@ -1,4 +1,4 @@
-"""What the reconcilers of this app share: its StepContext, the facts of hosts, the package set of the platform."""
+"""The shared context of this app's reconcilers: its StepContext, the facts of hosts, and the platform's package set."""
 
 import os
 import time
@@ -26,7 +26,7 @@ class PackageSet:
 
 
 async def newest_package_set(work: Work) -> PackageSet | None:
-    """The newest one that the project may use."""
+    """Return the newest package set that the project may use."""
     known = (await work.client.list_project_artifacts(work.project_id, name=PACKAGE_SET, limit=100)).items
     usable = [one for one in known if one.allowed and one.state == "registered"]
     newest = max(usable, key=lambda one: one.created_at, default=None)
@@ -34,7 +34,8 @@ async def newest_package_set(work: Work) -> PackageSet | None:
 
 
 async def fetch_by_agent(work: Work, allocation_id: str, artifact_id: str, path: str) -> None:
-    """The platform's agent on the host fetches it and names the file once digest and size are right."""
+    """Let the platform's agent download an artifact to the host. The file appears once its digest and size are
+    verified."""
     task = await work.task(allocation_id, "fetch_artifact", {"artifact_id": artifact_id, "path": path, "mode": "0644"})
     if task.state != "succeeded":
         why = task.message or "The machine's agent did not begin the task."
@@ -54,12 +55,13 @@ class Tools(StepContext):
     telemetry: TelemetrySender | None = None
 
     def forget(self, allocations: Iterable[str]) -> None:
-        """Drops the facts of hosts that leave the cluster."""
+        """Drop the cached facts of hosts that leave the cluster."""
         for one in allocations:
             self.facts.pop(one, None)
 
     async def project_slug(self, work: Work) -> str | None:
-        """Read once per project. A controller may not be allowed to read it; the account name then follows the id."""
+        """Return the project's slug, read once per project; None if the controller may not read it (accounts are then
+        named by project id)."""
         if work.project_id not in self.slugs:
             try:
                 self.slugs[work.project_id] = (await work.client.get_project(work.project_id)).slug
@@ -70,14 +72,14 @@ class Tools(StepContext):
 
 
 def declared_gpus(work: Work, allocation_id: str) -> tuple[str, ...]:
-    """The GPU device files that the machine reported when it enrolled."""
+    """Return the GPU device files that the node reported when it enrolled."""
     reported = [m.facts for m in work.members() if m.allocation_id == allocation_id and m.facts]
     paths = [str(gpu.get("path", "")) for gpu in (reported[0].get("gpus") or [])] if reported else []
     return tuple(path for path in paths if path.startswith("/dev/"))
 
 
 async def read_facts(hosts: Mapping[str, Host]) -> dict[str, HostFacts]:
-    """Take charge of every host and read its facts."""
+    """Fence every host with the claim and read its facts."""
     answers = await together(*(read_facts_and_more(host) for host in hosts.values()))
     return {allocation_id: facts for allocation_id, (facts, _) in zip(hosts, answers, strict=True)}
 
@@ -90,5 +92,5 @@ async def read_facts_and_more(host: Host, more: str = "") -> tuple[HostFacts, An
 
 
 def untouched(work: Work, facts: Mapping[str, HostFacts]) -> frozenset[str]:
-    """The first step of a deploy leaves a note on the host: without it no step was done there."""
+    """Return the allocations whose hosts lack the note that the first deploy step writes: no step was done there."""
     return frozenset(a for a, one in facts.items() if work.instance.id not in one.owners)

@@ -1,4 +1,4 @@
-"""Decommission: take the cluster off its hosts, from whatever state they are in, and bring back evidence per host."""
+"""Decommission: removes the cluster from its hosts, whatever state they are in, and collects evidence per host."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -40,7 +40,8 @@ async def _decommission(work: Work, tools: Tools) -> Done | Again | Failed:
 
 
 def allocations(work: Work) -> list[str]:
-    """The workers' hosts first, the controller's last. Inputs may be wrong by now, so no plan is made of them."""
+    """Return the workers' allocations first, the controller's last. No plan is built, because the inputs may be invalid
+    by now."""
     ordered = sorted(work.members(), key=lambda m: m.component_key == "controller")
     known = dict.fromkeys(m.allocation_id for m in reversed(ordered) if m.allocation_id)
     return [validate.word("id", a) for a in reversed(known)]
@@ -67,7 +68,7 @@ def proven(tools: Tools, host: Host) -> dict[str, Any]:
 
 
 async def departed(tools: Tools, host: Host, head: Host, slot: WorkerSlot) -> dict[str, Any]:
-    """Of one worker: clean, and the scheduler, asked last, does not know it any more."""
+    """Return the evidence for one worker: its host is clean, and the scheduler, asked last, no longer has the node."""
     status = await node_control.read_node(head, slot)
     if status.known:
         words = f"Slurm still shows the node {slot.node} ({status.state}): its slurmd came back while it was removed."

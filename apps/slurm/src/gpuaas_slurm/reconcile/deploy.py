@@ -1,4 +1,4 @@
-"""Deploy: make the hosts of an instance into a Slurm cluster on which a job has run."""
+"""Deploy: turns the hosts of an instance into a Slurm cluster and proves it with a job."""
 
 from dataclasses import replace
 from typing import Any
@@ -53,7 +53,8 @@ async def make_plan(work: Work, tools: Tools) -> Plan:
 
 
 def takes_part(work: Work, member: MemberView) -> bool:
-    """A worker that was never accepted concerns only its own operation; it stays closed to jobs."""
+    """Return whether the operation includes this member. A worker that was never accepted belongs only to its own
+    operation and takes no jobs."""
     concerned = member.id in (work.operation.member_id, work.operation.old_member_id)
     return work.operation.kind == "deploy" or concerned or member.runtime_state is not None
 
@@ -66,9 +67,9 @@ async def _to_be_brought(work: Work, tools: Tools, facts: dict[str, HostFacts]) 
 async def check_hosts(
     work: Work, hosts: dict[str, Host], facts: dict[str, HostFacts], later: frozenset[str] = frozenset()
 ) -> None:
-    """Every question to every host, before anything is touched: the whole matrix stays on the operation.
+    """Run every check on every host before anything is changed; all results are stored with the operation.
 
-    `later`: answers that do not end the deploy yet, because what they miss may still be brought.
+    `later` names checks that do not fail the deploy yet, because an installation step may still satisfy them.
     """
     known = {a: replace(facts[a], declared_gpus=declared_gpus(work, a)) for a in hosts}
     more = (same_uid(common_uid(facts.values())), names_apart([one.hostname for one in facts.values()]))
@@ -79,7 +80,7 @@ async def check_hosts(
 
 
 def preflight(host: Host, facts: HostFacts, more: tuple[Question, ...] = ()) -> None:
-    """Of one host."""
+    """Run the checks of one host."""
     refuse([_asked(host, facts, more)])
 
 
@@ -92,7 +93,7 @@ def _reds(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> 
 
 
 def refuse(matrix: list[dict[str, Any]], later: frozenset[str] = frozenset()) -> None:
-    """All that does not hold, in the words of each; the first gives the failure its code."""
+    """Raise StepFailed with the sentences of all failed checks; the first one determines the error code."""
     reds = _reds(matrix, later)
     if reds:
         sentences = list(dict.fromkeys(str(row["sentence"]) for row in reds))

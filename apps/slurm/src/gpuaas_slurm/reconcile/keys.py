@@ -1,4 +1,4 @@
-"""New keys for the whole cluster. Jobs go on; while munged restarts everywhere, commands are refused for a moment."""
+"""Rotates the keys of the whole cluster. Jobs continue; while munged restarts everywhere, commands fail briefly."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ async def rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def _rotate(work: Work, tools: Tools) -> Outcome:
-    """Every host is reached and looked at before the first one changes."""
+    """Rotate the munge key. Every host is reached and checked before the first one changes."""
     plan = await make_plan(work, tools)
     async with reach_hosts(work, tools, plan.allocations) as hosts, start_reporter(work) as reporter:
         await read_facts(hosts)
@@ -41,7 +41,7 @@ async def _rotate(work: Work, tools: Tools) -> Outcome:
 
 
 async def renew(runner: Runner, head: Host, others: Sequence[Host]) -> bool:
-    """False when asked to pause. After a crash the new key is found on the controller's host."""
+    """Run the key rotation; False if asked to pause. After a crash the new key is read from the controller's host."""
     if not await runner.run([(Task(head, keys.make()),)]):
         return False
     return await runner.run(keys.stages(head, others, await keys.made(head)))

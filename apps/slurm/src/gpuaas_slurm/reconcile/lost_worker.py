@@ -1,8 +1,8 @@
-"""A worker whose host is gone for good (`host_is_gone`): taken out of the cluster without the host.
+"""Removes a worker whose host is gone for good (`host_is_gone`) without reaching the host.
 
-First Slurm stops counting on it and its jobs go back into the queue. Then every other host gets a new munge key, so
-that the old host is a stranger whenever it comes back. Only then the node is deleted: as long as the old key is good, a
-slurmd that starts again would simply join. The host itself is neither reached nor cleaned, and the evidence says so.
+First Slurm sets the node down and its jobs return to the queue. Then every other host gets a new munge key, so that the
+lost host is rejected if it comes back. Only then is the node deleted: while the old key is valid, a slurmd that starts
+again would rejoin. The host itself is neither reached nor cleaned, and the evidence states this.
 """
 
 from collections.abc import AsyncIterator
@@ -32,12 +32,13 @@ def is_gone(work: Work) -> bool:
 
 
 def removes(work: Work, slot: WorkerSlot) -> bool:
-    """Of a replacement the platform itself counts the old member as removed, when the new one is there."""
+    """Return True if the operation is a removal of this member. In a replacement, the platform counts the old member as
+    removed once the new one is ready."""
     return work.operation.member_id == slot.member_id
 
 
 async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Outcome:
-    """Once begun it is not called off: a host that is half fenced could come back half."""
+    """Remove the lost worker. Once started, this cannot be canceled: a half-fenced host could rejoin."""
     async with reach_others(work, tools, plan, slot) as (head, others, silent), start_reporter(work) as reporter:
         await read_facts({host.allocation_id: host for host in (head, *others)})
         runner = Runner(tools.journal, reporter, pause=lambda: work.stopping)
@@ -61,7 +62,8 @@ async def take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot) -> Ou
 async def reach_others(
     work: Work, tools: Tools, plan: Plan, slot: WorkerSlot
 ) -> AsyncIterator[tuple[Host, list[Host], list[str]]]:
-    """The controller's host, the workers that answer, and the names of those that do not: two hosts may die at once."""
+    """Connect to the remaining hosts. Yields the controller's host, the workers that respond, and the names of those
+    that do not, since several hosts may fail at once."""
     state = {member.id: member.state for member in work.members()}
     where = plan.controller.allocation_id
     async with AsyncExitStack() as stack:
@@ -82,7 +84,7 @@ async def reach_others(
 
 
 def evidence(slot: WorkerSlot, keyed: list[Host], silent: list[str]) -> dict[str, Any]:
-    """What is proven of the cluster, and what is unknown of the lost host."""
+    """Return the evidence: what was proven about the cluster, and what is unknown about the lost host."""
     rekeyed = ", ".join(host.name for host in keyed)
     rows = [
         ("node", True, f"{slot.node} is deleted from Slurm; its jobs were put back into the queue"),

@@ -1,5 +1,7 @@
-"""Workers of a running cluster: add, drain, undrain, restart, remove, replace. Operations on different workers go on
-side by side; none of them restarts the scheduler."""
+"""Workers of a running cluster: add, drain, undrain, restart, remove, replace.
+
+Operations on different workers run in parallel; none of them restarts the scheduler.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -95,7 +97,8 @@ async def _add(work: Work, tools: Tools) -> Outcome:
 
 
 async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: WorkerSlot, why: str) -> Again:
-    """A person drained it before it was accepted. The reservation stays, so it takes no jobs when they undrain it."""
+    """Return Again while a person's drain keeps the worker from being accepted. Its reservation stays, so it takes no
+    jobs after they undrain it."""
     status = await node_control.read_node(head, slot)
     words = f"Waiting for {status.by or 'the person'}, who drained {slot.host} in Slurm: {why}"
     await reporter.sent()
@@ -108,7 +111,8 @@ async def _waits_for_a_person(work: Work, reporter: Reporter, head: Host, slot: 
 async def _taken_back(
     work: Work, tools: Tools, reporter: Reporter, head: Host, host: Host, slot: WorkerSlot
 ) -> Outcome:
-    """Called off: the host is given back as it was found, so the platform may count the member as gone."""
+    """Return the outcome of a canceled add: the host is restored first, so the platform can count the member as
+    removed."""
     if not work.cancel_requested:
         return paused(work)
     runner = _leaving(work, tools, reporter)
@@ -125,7 +129,7 @@ async def _taken_back(
 
 
 async def _join(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, head: Host, host: Host, runner: Runner) -> bool:
-    """True when the worker is part of the cluster; False when asked to pause."""
+    """Join the worker to the cluster. Returns True when it has joined, False if asked to pause."""
     hosts = {slot.allocation_id: host}
     seen, common = await together(read_facts(hosts), shared(head))
     uid = _uid(common, head, plan)
@@ -181,7 +185,7 @@ def _uid(common: Shared, head: Host, plan: Plan) -> int:
 
 
 def confinement(slurm_conf: str) -> tuple[str, ...]:
-    """The kinds of hosts the running configuration is right for."""
+    """Return the kinds of confinement that the running configuration supports."""
     wanted = next((line.partition("=")[2] for line in slurm_conf.splitlines() if line.startswith("ProctrackType=")), "")
     return tuple(kind for kind, (proctrack, _) in PROCTRACK.items() if proctrack == wanted)
 
@@ -228,7 +232,7 @@ def _drained_by_person(work: Work, slot: WorkerSlot, status: node_control.NodeSt
 
 
 async def _restart(work: Work, tools: Tools) -> Outcome:
-    """slurmd lets jobs live while it restarts."""
+    """Restart the slurmd of one worker; its jobs keep running."""
     plan = await make_plan(work, tools)
     slot = slot_of(plan, work.operation.member_id)
     async with (
@@ -263,7 +267,8 @@ async def _could_come_back(work: Work, slot: WorkerSlot, host: Host) -> None:
 
 
 def foreign_key(slot: WorkerSlot, notes: list[str]) -> Callable[[Answer], dict[str, Any]]:
-    """The munge key on the worker had been changed: reported, since its jobs were refused until now."""
+    """Return a reader of the step's output that notes if the worker had a wrong munge key: its jobs were rejected until
+    now."""
 
     def read(answer: Answer) -> dict[str, Any]:
         if "foreign_key" in answer.lines:
@@ -284,7 +289,8 @@ async def _remove(work: Work, tools: Tools) -> Outcome:
 
 
 async def _take_out(work: Work, tools: Tools, plan: Plan, slot: WorkerSlot, more: list[MemberReport]) -> Outcome:
-    """Empty it, stop it, delete it from Slurm, clean the host, prove it: in this order, so that it cannot come back."""
+    """Remove a worker: drain it, stop it, delete it from Slurm, clean the host, collect evidence. In this order it
+    cannot rejoin."""
     wanted = [plan.controller.allocation_id, slot.allocation_id]
     if slot.allocation_id == plan.controller.allocation_id:  # the platform does not ask for it
         raise BadPlan(f"{slot.host} also runs the controller, which cannot go with the worker.")
@@ -324,13 +330,14 @@ def leaving(head: Host, host: Host, slot: WorkerSlot) -> list[Stage]:
 
 
 def forgetting(head: Host, slot: WorkerSlot) -> list[Stage]:
-    """After the last question about the worker: each one notes its claim on the controller's host again."""
+    """Return the stage that removes the worker's notes from the controller's host. It runs last, since every command
+    about the worker writes a note again."""
     return [(Task(head, nodes.forget(slot)),)]
 
 
 async def _replace(work: Work, tools: Tools) -> Outcome:
-    """The new one comes first; then the old one goes, unless it has been given up meanwhile. If its host is gone it
-    goes first. Each half finds what it has already done."""
+    """Join the new worker, then remove the old one, unless it was abandoned meanwhile. If the old host is gone, the old
+    worker is removed first. A repeated call skips what is done."""
     if lost_worker.is_gone(work):
         return await _replace_lost(work, tools)
     come = await with_circuit_breaker(work, tools, lambda: _add(work, tools))

@@ -1,7 +1,8 @@
 """Observes a running cluster between operations and reports its health. Nothing on the hosts is changed.
 
-The controller's host is probed every time. Of the workers' hosts, those that Slurm shows in trouble are probed and a
-few others in turn, so that many workers cost no more than a few. A host that does not answer delays only its own probe.
+The controller's host is probed every time. Of the workers' hosts, only those that Slurm shows in trouble are probed,
+and a few others in turn, so that the cost does not grow with the number of workers. A host that does not answer delays
+only its own probe.
 """
 
 import asyncio
@@ -36,13 +37,13 @@ ON_THEIR_WAY = ("pending", "provisioning", "removing")
 
 @dataclass
 class ObservedCluster:
-    """The cluster under observation, and how its hosts are reached."""
+    """The cluster under observation and the connections to its hosts."""
 
     context: ObserveContext
     plan: Plan
 
     async def ask(self, slot: WorkerSlot, script: str) -> Answer:
-        """Without a claim, a fence or a log line per command: an observation writes nothing."""
+        """Run a script on a host without a claim, a fence or a log line, since an observation writes nothing."""
         claim = Claim(self.context.instance.id, str(self.context.instance.last_operation_id), 0)
         text = preamble(PROFILE, claim, step="look", unit="", within=WITHIN_S) + script
         result = await self.context.machine(slot.allocation_id).run(["bash", "-c", text], timeout=WITHIN_S)
@@ -99,7 +100,8 @@ async def _head(cluster: ObservedCluster) -> HeadSeen:
 
 
 async def _asked(cluster: ObservedCluster, slot: WorkerSlot, script: str) -> tuple[Answer, int]:
-    """The clock at the middle of the question: the answer may have taken seconds."""
+    """Run a script on a host. Returns its output and the local time in ms halfway through, to measure the clock
+    skew."""
     began = time.time()
     answer = await cluster.ask(slot, script)
     return answer, round((began + time.time()) * 500)
@@ -153,7 +155,8 @@ async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None
 
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
-    """The last result of a host is kept until it is probed again; a host that missed one probe may only be slow."""
+    """Return the worker with the last result of its host. It is kept until the next probe, since a host that missed one
+    probe may only be slow."""
     known_hosts, missed, silent = (memory.setdefault(name, {}) for name in ("hosts", "missed", "silent"))
     key = one.slot.member_id
     silent[key] = silent.get(key, 0) + 1 if one.node is not None and one.node.silent else 0
@@ -166,7 +169,8 @@ def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Wo
 
 
 def _takes_part(member: MemberView) -> bool:
-    """A member that failed before it was accepted concerns only its own operation."""
+    """Return whether the member is observed. A member that failed before it was accepted belongs only to its own
+    operation."""
     never_accepted = member.state == "failed" and member.runtime_state is None
     return member.state not in ("pending", "provisioning", "removed") and not never_accepted
 
@@ -184,7 +188,7 @@ def _members(context: ObserveContext, wanted: Plan, head: HeadSeen, workers: lis
 
 
 def _of_worker(before: str | None, one: Worker) -> MemberObservation:
-    """A change between idle and busy is not reported: jobs come and go."""
+    """Return the observation of a worker. A change between idle and busy is not reported, because jobs come and go."""
     state = one.runtime_state
     detail: dict[str, Any] = {"node": one.slot.node}
     if one.node is not None and one.node.reason:
@@ -198,7 +202,7 @@ def _of_worker(before: str | None, one: Worker) -> MemberObservation:
 
 
 async def _access(cluster: ObservedCluster, head: HeadSeen, workers: list[Worker]) -> dict[str, Any] | None:
-    """The bundle of the deploy, with what came and went since; new headers are tried before they are shown."""
+    """Return the access bundle of the deploy with later changes; new headers are tested before they are shown."""
     before: Mapping[str, Any] | None = cluster.context.instance.access
     if not before:
         return None

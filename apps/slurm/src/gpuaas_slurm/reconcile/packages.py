@@ -1,7 +1,7 @@
-"""Gives hosts the packages they lack, before anything else is asked of them.
+"""Installs missing packages on hosts, before anything else is checked there.
 
-The package set is an artifact of the platform; the platform's agent fetches it onto the host and checks its digest, so
-the host needs no route to anything but the platform. Without a set the deploy ends with the names of what is missing.
+The package set is an artifact of the platform. The platform's agent downloads it to the host and checks its digest, so
+the host needs no route to anything but the platform. Without a set the deploy fails and lists the missing packages.
 """
 
 import asyncio
@@ -20,7 +20,8 @@ from gpuaas_slurm.steps import packages
 async def provide(
     work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts], runner: Runner
 ) -> bool:
-    """True when a host got something, so its facts are old now."""
+    """Install missing packages. Returns True if packages were installed on a host, so that its facts must be read
+    again."""
     lacking = [host for allocation_id, host in hosts.items() if facts[allocation_id].missing]
     if not lacking:
         return False
@@ -35,8 +36,8 @@ async def provide(
 
 
 async def newer(work: Work, tools: Tools, hosts: dict[str, Host], facts: dict[str, HostFacts]) -> dict[str, Step]:
-    """For an upgrade: the set lies on every host whose packages came with us, and this is how it is installed there.
-    A host that brought its own packages keeps them: they are its owner's to renew."""
+    """Copy the package set to every host whose packages the platform installed, and return the step that upgrades each.
+    Other hosts keep their packages; their owner upgrades them."""
     ours = [host for allocation_id, host in hosts.items() if facts[allocation_id].packaged]
     found = await tools.package_set(work) if ours else None
     if found is None:

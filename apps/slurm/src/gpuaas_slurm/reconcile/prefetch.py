@@ -1,7 +1,8 @@
-"""One question to each host of a cluster that is probably as it was: what it is like, what is done there, what runs.
+"""Reads each host of a probably unchanged cluster in one round trip: its facts, the finished steps, the running
+services.
 
-What is to be asked about steps follows from what a host is like, so it takes two rounds. A controller that knows a host
-from before asks both at once, as if it were still the same; whatever turns out to be another question is asked again.
+The probes depend on the facts, so this normally takes two round trips. A controller that has facts of the host from an
+earlier operation reads both at once, assuming the same facts; if the facts changed, the probes are run again.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,7 +25,7 @@ Recipe = Callable[[Plan, dict[str, Host], dict[str, HostFacts]], list[Stage]]
 
 @dataclass(frozen=True)
 class Seen:
-    """`answers`: of each host, if more than its facts was asked."""
+    """What was read from the hosts. `answers` has the probe results of each host, if its probes were run too."""
 
     facts: dict[str, HostFacts]
     prefetched: dict[str, Prefetched] = field(default_factory=dict)
@@ -32,7 +33,7 @@ class Seen:
 
 
 async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> Seen:
-    """Takes charge of every host."""
+    """Fence every host with the claim and read it."""
     asked = _foreseen(plan, hosts, tools, recipe)
     if not asked:
         return _kept(Seen(await read_facts(hosts)), tools)
@@ -53,8 +54,8 @@ async def look(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe)
 async def how_it_runs(
     plan: Plan, hosts: dict[str, Host], seen: Seen, runner: Runner
 ) -> tuple[dict[str, str], dict[str, Versions]]:
-    """The workers in the words of members' runtime_state, and the versions on each host. What was seen at the beginning
-    is still so if nothing was done since."""
+    """Return the workers' runtime_state and the versions on each host. Prefetched values are used if no step has acted
+    since."""
     where = plan.controller.allocation_id
     answer = seen.answers.get(where)
     if answer is None or "node" not in answer.lines or any(row["acted"] for row in runner.timeline):
@@ -64,7 +65,8 @@ async def how_it_runs(
 
 
 def _foreseen(plan: Plan, hosts: dict[str, Host], tools: Tools, recipe: Recipe) -> dict[str, list[Step]]:
-    """By allocation: the steps, if every host is as it was. Nothing if one of them is not known."""
+    """Return the expected steps by allocation, assuming that every host has the same facts as before; empty if a host
+    is unknown."""
     if not hosts.keys() <= tools.facts.keys():
         return {}
     try:

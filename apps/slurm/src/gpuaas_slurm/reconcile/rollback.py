@@ -1,7 +1,8 @@
-"""Rolls back an operation on a worker: when it fails or is canceled, nothing of it is left in Slurm.
+"""Rolls back an operation on a worker: when it fails or is canceled, its changes in Slurm are undone.
 
-A drain of ours is undone; a worker that is not accepted yet is deleted from Slurm with its reservation. A person's
-drain stays. What cannot be done now (the controller's host is away) is named in the failure, and a retry does it.
+A drain by the platform is undone; a worker that is not accepted yet is deleted from Slurm with its reservation. A
+person's drain stays. What cannot be undone now, because the controller's host cannot be reached, is named in the
+failure; a retry undoes it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +29,8 @@ GONE_HALF = "stop_services"  # the step after which a worker that leaves cannot 
 
 
 async def with_rollback(work: Work, tools: Tools, body: Callable[[], Awaitable[Any]]) -> Any:
-    """Returns the outcome of the body; before a failure is reported, what the operation holds in Slurm is released."""
+    """Run the body and return its outcome. Before a failure is reported, the operation's changes in Slurm are
+    undone."""
     outcome = await translate_errors(work, tools, body)
     if not isinstance(outcome, Failed):
         return outcome
@@ -40,7 +42,7 @@ async def with_rollback(work: Work, tools: Tools, body: Callable[[], Awaitable[A
 
 
 async def _roll_back(work: Work, tools: Tools) -> dict[str, Any]:
-    """What there was to see on a worker that is taken out."""
+    """Undo the operation's changes in Slurm. Returns the diagnosis of a worker that is removed again."""
     found: dict[str, Any] = {}
     plan = await make_plan(work, tools)
     slots = {slot.member_id: slot for slot in plan.workers}
@@ -68,7 +70,8 @@ async def _remove_unaccepted(work: Work, tools: Tools, head: Host, slot: WorkerS
 
 
 async def _undo_drain(work: Work, tools: Tools, head: Host, slot: WorkerSlot) -> None:
-    """A worker whose services were stopped already is taken out of Slurm instead: it must not get jobs."""
+    """Undrain the worker. If its services were already stopped, it is deleted from Slurm instead, because it must not
+    get jobs."""
     standing = await node_control.read_node(head, slot)
     if not standing.drained_for(work.operation.id):
         return

@@ -1,4 +1,5 @@
-"""Which versions there really are: of the programs on each host, and of this process beside what is asked of it."""
+"""Versions of the programs on each host, and the check that this controller has the version that the operation
+needs."""
 
 import asyncio
 from collections.abc import Mapping
@@ -47,7 +48,8 @@ def read(answer: Answer) -> Versions:
 
 
 def wanted(work: Work) -> str | None:
-    """The version that must do this operation itself; None: any that knows the instance's version."""
+    """Return the app version that must run this operation; None if any version that supports the instance may run
+    it."""
     operation = work.operation
     if operation.kind in ("upgrade", "rollback"):
         return operation.to_version
@@ -55,7 +57,7 @@ def wanted(work: Work) -> str | None:
 
 
 async def check(work: Work) -> None:
-    """A deploy, an upgrade or a rollback is done by the version it names; any other controller refuses it."""
+    """Raise StepFailed if a deploy, upgrade or rollback needs another version of this controller."""
     version = wanted(work)
     if version not in (None, __version__):
         sentence = (

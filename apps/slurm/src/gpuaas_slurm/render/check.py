@@ -1,4 +1,4 @@
-"""A checker for the candidate slurm.conf: 22.05 has no test flag and slurmctld dies of a bad file, so we look first."""
+"""Checks a candidate slurm.conf. Slurm 22.05 has no test flag, and slurmctld exits on an invalid file."""
 
 from gpuaas_slurm.errors import BadConfig
 from gpuaas_slurm.settings import ALLOWED
@@ -34,7 +34,7 @@ def slurm_conf(text: str) -> None:
 
 
 def _partitions(lines: list[dict[str, str]]) -> None:
-    """A client of Slurm does not look at these, and slurmctld dies of them."""
+    """Check the partition lines. Slurm's clients accept invalid keys there, but slurmctld exits on them."""
     sets = [line["NodeSet"] for line in lines if "NodeSet" in line]
     made = [line for line in lines if "PartitionName" in line]
     names = [line["PartitionName"] for line in made]

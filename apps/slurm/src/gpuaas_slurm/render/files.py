@@ -1,4 +1,4 @@
-"""Every file of one host, with owner and mode: what the `files` step brings in one archive."""
+"""All files of one host, with owner and mode; the `files` step copies them in one archive."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ def cluster_files(plan: Plan, allocation_id: str, facts: dict[str, HostFacts]) -
 
 
 def joining_files(plan: Plan, allocation_id: str, facts: HostFacts, shared: Mapping[str, str]) -> tuple[File, ...]:
-    """Of a worker that joins a running cluster: what all hosts share is copied as it is on the controller's host."""
+    """Return the files of a worker that joins a running cluster; shared files are copied from the controller's host."""
     check.slurm_conf(shared[SLURM_CONF])
     return (*(File(path, shared[path]) for path in SHARED), *_of_host(plan, allocation_id, facts))
 
@@ -77,7 +77,7 @@ def _dropin(unit: str) -> str:
 
 
 def archive(files: tuple[File, ...]) -> bytes:
-    """One tar, unpacked at / by root: one round trip for all of them."""
+    """Pack the files into one tar, which root unpacks at /."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for file in files:

@@ -11,7 +11,8 @@ ACCOUNTS = "/etc/gpuaas-slurm/accounts.cfg"
 
 
 def slurmdbd_conf(plan: Plan) -> str:
-    """No StoragePass: MariaDB knows the Unix user `slurm` by its socket, so there is no password to keep or leak."""
+    """Render slurmdbd.conf. It has no StoragePass: MariaDB authenticates the Unix user `slurm` by its socket, so there
+    is no password to store or leak."""
     return (
         header(plan.instance_id)
         + f"""\
@@ -32,7 +33,8 @@ StorageLoc={DATABASE}
 
 
 def accounts_cfg(plan: Plan) -> str:
-    """Who may submit, in the form that the accounting client loads: one account for the project, one user in it."""
+    """Render the accounts file for the accounting client: one account for the project with one user, who may submit
+    jobs."""
     return f"""\
 Cluster - '{plan.cluster}':Fairshare=1:QOS='normal'
 Parent - 'root'
@@ -44,8 +46,8 @@ User - '{plan.user}':DefaultAccount='{plan.account}':Fairshare=1
 
 
 def gres_conf(plan: Plan, slots: tuple[WorkerSlot, ...], gpus: tuple[str, ...]) -> str:
-    """One line per GPU of this host; Debian's Slurm has no NVML, so files are named. A host knows only its own, so
-    that a worker that comes later changes no file of the others."""
+    """Render gres.conf with one line per GPU of this host, by device file, because Debian's Slurm has no NVML. A host
+    lists only its own GPUs, so that a new worker changes no file on the others."""
     lines = [
         f"NodeName={s.node} Name=gpu Type={plan.type_of(s, device)} Flags=nvidia_gpu_env"
         f" File={validate.word('device', device)}"
@@ -63,18 +65,19 @@ def cgroup_conf(plan: Plan, confinement: str) -> str:
 
 
 def mariadb_conf(plan: Plan) -> str:
-    """slurmdbd complains about the defaults of both; the pool is only reserved, not used up (110 MB at start)."""
+    """Render the MariaDB settings that slurmdbd warns about by default. The buffer pool is reserved, not used (110 MB
+    at start)."""
     return header(plan.instance_id) + "[mariadbd]\ninnodb_buffer_pool_size=512M\ninnodb_lock_wait_timeout=900\n"
 
 
 def gres(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> str:
-    """gpu:a100:2, or gpu:a100:1,gpu:h100:1 on a machine with both."""
+    """Return the worker's GRES, such as gpu:a100:2, or gpu:a100:1,gpu:h100:1 on a host with both types."""
     kinds = [plan.type_of(slot, device) for device in facts.gpus]
     return ",".join(f"gpu:{kind}:{kinds.count(kind)}" for kind in dict.fromkeys(kinds))
 
 
 def features(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> str:
-    """The GPU types once more, for partitions that choose workers by type. Empty without GPUs."""
+    """Return the GPU types as node features, by which partitions select workers. Empty without GPUs."""
     kinds = dict.fromkeys(plan.type_of(slot, device) for device in facts.gpus)
     return validate.word("feature", ",".join(kinds)) if kinds else ""
 

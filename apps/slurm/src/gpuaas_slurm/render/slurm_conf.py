@@ -1,4 +1,4 @@
-"""slurm.conf. Workers are dynamic nodes (`slurmd -Z`), so it names no node: adding one never touches this file.
+"""Renders slurm.conf. Workers are dynamic nodes (`slurmd -Z`), so adding a worker never changes this file.
 
 Reasons for the less obvious lines: research/performance.md sections 3-5 and research/slurm-and-peers.md section 5.
 """
@@ -77,7 +77,8 @@ TreeWidth=65533
 
 
 def _partitions(plan: Plan) -> str:
-    """A worker shows its GPU types as features, so a partition by type needs no list of workers."""
+    """Render the partition lines. A worker has its GPU types as features, so a partition by type needs no list of
+    workers."""
     kinds = sorted({one.gpu_type for one in plan.partitions if one.gpu_type})
     sets = "".join(f"NodeSet=gpu_{kind} Feature={kind}\n" for kind in kinds)
     return sets + "".join(_partition(one, first=one is plan.partitions[0]) for one in plan.partitions)
@@ -93,13 +94,14 @@ def _partition(one: Partition, *, first: bool) -> str:
 
 
 def _chosen(plan: Plan) -> str:
-    """The operator's own, from the list in settings.py."""
+    """Render the operator's settings, from the table in settings.py."""
     if not plan.settings:
         return ""
     return "\n# Chosen by the operator\n" + "".join(f"{name}={value}\n" for name, value in plan.settings)
 
 
 def weakest(workers: tuple[HostFacts, ...]) -> str:
-    """One slurm.conf serves all workers: what every one of them can do."""
+    """Return the confinement that all workers have in common (linuxproc if they differ), since they share one
+    slurm.conf."""
     kinds = {w.confinement for w in workers}
     return kinds.pop() if len(kinds) == 1 else "linuxproc"

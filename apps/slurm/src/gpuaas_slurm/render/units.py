@@ -1,4 +1,4 @@
-"""systemd drop-ins for Debian's own units, which have no Restart= worth the name, and the worker's options."""
+"""systemd drop-ins for Debian's units, which lack a usable Restart=, and the worker's options."""
 
 from gpuaas_slurm.facts import HostFacts
 from gpuaas_slurm.plan import Plan, WorkerSlot
@@ -42,14 +42,15 @@ def quickack(plan: Plan) -> str:
 
 
 def slurmctld_dropin(plan: Plan) -> str:
-    """Without slurmdbd it goes on after half a minute ('-'): it can live on what it has cached."""
+    """Render the drop-in of slurmctld. It waits half a minute for slurmdbd, then starts without it from the cached
+    state."""
     wait = WAIT.format(tries=300, test=LISTENS_HERE.format(port=6819))
     keep = f"ExecStartPre=-/bin/cp /etc/slurm/slurm.conf {started_with(plan)}\n"
     return unit_dropin(plan, "munge.service slurmdbd.service") + f"ExecStartPre=-/bin/bash -c '{wait}'\n" + keep
 
 
 def started_with(plan: Plan) -> str:
-    """The settings that the running slurmctld started with: some keys are read only at its start."""
+    """Return the path of the copy of slurm.conf with which slurmctld was started: some keys are read only at start."""
     return f"/var/lib/gpuaas-slurm/{plan.instance_id}/started.conf"
 
 

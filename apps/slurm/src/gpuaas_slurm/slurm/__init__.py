@@ -1,7 +1,7 @@
-"""The only door to Slurm's daemons: every call of a Slurm client is written here, and its output is read here.
+"""All calls of Slurm's clients and the parsing of their output. No other package of the app talks to Slurm's daemons.
 
-nodes, partitions, jobs, accounts, daemons   shell text for steps: one function per call, named by what it does
-node_control                                 the same for reconcilers: runs on the controller's host, typed results
-parse                                        reads what the clients print
-hints                                        commands that people type
+nodes, partitions, jobs, accounts, daemons   shell text for steps, one function per call of a client
+node_control                                 for reconcilers: runs on the controller's host, typed results
+parse                                        parses the output of the clients
+hints                                        commands for people
 """

@@ -1,4 +1,4 @@
-"""Shell text that asks whether the daemons answer, and that has slurmctld read its settings."""
+"""Shell text that checks whether the daemons respond and makes slurmctld read its settings."""
 
 AS_SLURM = "setpriv --reuid slurm --regid slurm --clear-groups"  # runuser would open a session for it
 CTLD_LISTENS = "port_open 6817"
@@ -18,10 +18,11 @@ def reconfigure() -> str:
 
 
 def parse_conf(path: str) -> str:
-    """A client of Slurm reads the file: it fails on a bad one, while slurmctld 22.05 would die of it."""
+    """Shell command that lets a Slurm client parse the file. The client fails on an invalid file, where slurmctld 22.05
+    would exit."""
     return f"SLURM_CONF={path} timeout 10 scontrol show hostnames x"
 
 
 def keep_conf_errors() -> str:
-    """A filter for the output of parse_conf."""
+    """Shell filter that keeps only the errors in the output of parse_conf."""
     return "sed -n 's/^scontrol: error: //p'"

@@ -1,5 +1,5 @@
-"""Commands that people type: shown in sentences, ways out and the access bundle, never run by the app itself
-(except to prove that they work)."""
+"""Commands for people, shown in sentences, ways out and the access bundle. The app runs them only to prove that they
+work."""
 
 HEALTH = ("scontrol ping", "sinfo -N", "sinfo -R")  # how to see the state of the cluster
 COMMANDS = (

@@ -8,22 +8,22 @@ def list_ids() -> str:
 
 
 def list_running() -> str:
-    """Running, completing and starting ones."""
+    """Shell command that lists running, completing and starting jobs."""
     return "timeout 5 squeue -h -t R,CG,CF -o %A"
 
 
 def list_held_by(node: str) -> str:
-    """Like list_running on one node, and suspended ones."""
+    """Shell command that lists running, completing, starting and suspended jobs on one node."""
     return f"timeout 5 squeue -h -w {node} -t R,CG,CF,S -o %A"
 
 
 def list_on(node: str) -> str:
-    """`id|user|account|left|state|end` in UTC: what node_control reads."""
+    """Shell command that prints `id|user|account|left|state|end` (UTC) per job on a node, for node_control."""
     return f"TZ=UTC timeout 5 squeue -h -w {node} -o '%A|%u|%a|%L|%T|%e'"
 
 
 def name_some_on(node: str) -> str:
-    """At most three, for people: `7 of anna,8 of ben`."""
+    """Shell command that prints at most three jobs of a node for people: `7 of anna,8 of ben`."""
     return f"timeout 5 squeue -h -w {node} -o '%A of %u' | awk 'NR<4' | paste -sd, -"
 
 
@@ -40,7 +40,7 @@ def requeue(job: str) -> str:
 
 
 def show_record_state(job: str) -> str:
-    """Of its accounting record."""
+    """Shell command that prints the state of a job's accounting record."""
     return f"timeout 5 sacct -X -n -P -j {job} -o State"
 
 
@@ -49,7 +49,7 @@ def show_record(job: str) -> str:
 
 
 def as_user(plan: Plan, command: str) -> str:
-    """Run as the ordinary user of the cluster, from a directory it may enter, without a terminal."""
+    """Wrap a shell command to run as the cluster's ordinary user, in a directory it may enter, without a terminal."""
     return f"{{ cd /tmp && runuser -u {plan.user} -- {command} </dev/null; }}"
 
 

@@ -2,7 +2,7 @@
 
 Every function runs one fenced script on the controller's host. A drain of the platform names its operation in the
 reason (`gpuaas:OPERATION: text`). Any other drain belongs to a person: it is shown and left alone. A drain without a
-reason is a worker that has just joined (steps/admission.py), since Slurm lets no one drain without a reason.
+reason marks a worker that has just joined (steps/admission.py), since Slurm requires a reason from people.
 """
 
 from collections.abc import Iterable
@@ -19,52 +19,65 @@ from gpuaas_slurm.slurm import daemons, jobs, nodes, parse
 OURS = "gpuaas:"
 MOST_JOBS = 50  # of the jobs on a node that are listed one by one
 LEAVING = ("drained", "draining")
+# After a crash slurmctld is back within seconds (Restart=), and a busy one closes a connection now and then.
+PERSIST = """
+persist() { local try; for try in 1 2 3 4 5 6; do "$@" && return; sleep 1.5; done; return 1; }
+"""
 # A scheduler that does not answer is an error, never a node without jobs.
 BEGIN = f"""
 fence || exit 1
 silent() {{ refuse step_failed 'The scheduler does not answer.'; }}
-{daemons.CTLD_LISTENS} || silent
+{PERSIST}
+persist {daemons.CTLD_LISTENS} || silent
 """
 LIST_STATES = f"""
-nodes=$({nodes.list_states()}) || silent
+nodes=$(persist {nodes.list_states()}) || silent
 sed 's/^/@node /' <<<"$nodes"
 """
-LIST_STATES_IF_UP = f"silent() {{ :; }}\nif {daemons.CTLD_LISTENS}; then {LIST_STATES} fi\n"
+# Read ahead with other questions: it waits for nothing, and what it could not read is read later.
+LIST_STATES_IF_UP = f"""silent() {{ :; }}
+persist() {{ "$@"; }}
+if {daemons.CTLD_LISTENS}; then {LIST_STATES} fi
+"""
 
 
 def _read_script(node: str) -> str:
-    """The node as Slurm shows it, and the jobs on it, each with the time it ends at the latest."""
+    """Return the script that reads a node and the jobs on it, each with the latest time it can end."""
     return f"""
-node=$({nodes.show_state_user_and_reason(node)}) || silent
+node=$(persist {nodes.show_state_user_and_reason(node)}) || silent
 say node "$(head -1 <<<"$node")"
 [ -n "$node" ] || exit 0
-jobs=$({jobs.list_on(node)}) || silent
+list_jobs() {{ {jobs.list_on(node)}; }}
+jobs=$(persist list_jobs) || silent
 [ -z "$jobs" ] || sed 's/^/@job /' <<<"$jobs"
 exit 0
 """
 
 
 def _drain_script(node: str, reason: str, stays: str) -> str:
-    """Reads the state right before the drain, in one command: an empty node is drained at once."""
+    """Return the script that reads the node's state and drains it in one command, so that an empty node is drained at
+    once."""
     return f"""
-state=$({nodes.show_state(node)}) || silent
+state=$(persist {nodes.show_state(node)}) || silent
 case ${{state%%[^a-z]*}} in
   {stays}) ;;
-  *) {nodes.drain(node, f"'{reason}'")} || exit 1 ;;
+  *) persist {nodes.drain(node, f"'{reason}'")} || exit 1 ;;
 esac
 """
 
 
 def _undrain_script(node: str, whose: str) -> str:
-    """Reads the reason once more, since a person may have drained it meanwhile. `whose`: how a reason begins that may
-    be undone. After `undrain` a node counts as not responding until the next round of pings, and a job that arrives in
-    between can wait for half a minute; after `idle`, which is right for a node without jobs, it does not."""
+    """Return the script that undrains a node if its reason still begins with `whose`; a person may have drained it
+    meanwhile. A node without jobs is set to `idle`, since after `undrain` it counts as not responding until the next
+    round of pings, and a new job can wait for half a minute."""
     return f"""
 fence || exit 1
+{PERSIST}
 how=undrain
-seen=$({nodes.show_state_and_reason(node)})
+seen=$(persist {nodes.show_states_and_reasons(node)}) || refuse step_failed 'The scheduler does not answer.'
+seen=${{seen%%$'\\n'*}}
 case ${{seen%%|*}} in drain|drain$) how=idle ;; esac
-case ${{seen#*|}} in {whose}*|none) {nodes.set_state(node, "$how")} || exit 1 ;; esac
+case ${{seen#*|}} in {whose}*|none) persist {nodes.set_state(node, "$how")} || exit 1 ;; esac
 exit 0
 """
 
@@ -116,12 +129,13 @@ class NodeStatus:
 
     @property
     def is_drained(self) -> bool:
-        """No job runs on it and none will start. Slurm shows `drain` only for a node without jobs."""
+        """Return True if no job runs on the node and none will start. Slurm shows `drain` only for a node without
+        jobs."""
         return self.state == "drained" and not self.jobs
 
     @property
     def free_at(self) -> str | None:
-        """When the last of its jobs ends at the latest, if all of them have a time limit."""
+        """Return the latest time at which the last of its jobs ends, if all of them have a time limit."""
         ends = [job.ends_at for job in self.jobs]
         return max((end for end in ends if end), default=None) if all(ends) else None
 
@@ -156,12 +170,12 @@ def _job(line: str) -> Job:
 
 async def read_node(head: Host, slot: WorkerSlot) -> NodeStatus:
     script = BEGIN + _read_script(validate.word("node", slot.node))
-    return read(_checked(await head.script(script, step="look", within=15), head, "look"))
+    return read(_checked(await head.script(script, step="look", within=60), head, "look"))
 
 
 async def read_states(head: Host, slots: Iterable[WorkerSlot]) -> dict[str, str]:
-    """The state of each worker by member id, in the words of members' runtime_state."""
-    answer = await head.script(f"{BEGIN}{LIST_STATES}exit 0\n", step="look", within=15)
+    """Return the state of each worker by member id, as values of members' runtime_state."""
+    answer = await head.script(f"{BEGIN}{LIST_STATES}exit 0\n", step="look", within=60)
     return states_of(_checked(answer, head, "look"), slots)
 
 
@@ -171,25 +185,26 @@ def states_of(answer: Answer, slots: Iterable[WorkerSlot]) -> dict[str, str]:
 
 
 async def drain(head: Host, slot: WorkerSlot, why: str, *, again: bool = False) -> NodeStatus:
-    """Drains a node that takes jobs (`again`: also one that is drained already) and reads it. The reason names the
-    operation, so that it is not taken for a person's drain."""
+    """Drain a node that takes jobs (with `again` also one that is drained already) and read it. The reason names the
+    operation, to distinguish it from a person's drain."""
     operation = validate.word("id", head.claim.operation_id)
     text = validate.plain(why)[:80] or "asked for by the platform"
     stays = "''" if again else "'' | drain | drng"
     node = validate.word("node", slot.node)
     script = BEGIN + _drain_script(node, f"{OURS}{operation}: {text}", stays) + _read_script(node)
-    return read(_checked(await head.script(script, step="drain", within=15), head, "drain"))
+    return read(_checked(await head.script(script, step="drain", within=60), head, "drain"))
 
 
 async def undrain(head: Host, slot: WorkerSlot, operation_id: str = "") -> None:
-    """Reverts a drain of the platform (of one operation, if it is named), never a person's."""
+    """Undo a drain of the platform (only of the given operation, if any), never a person's."""
     whose = f"{OURS}{validate.word('id', operation_id)}:" if operation_id else OURS
     script = _undrain_script(validate.word("node", slot.node), whose)
-    _checked(await head.script(script, step="undrain", within=15), head, "undrain")
+    _checked(await head.script(script, step="undrain", within=60), head, "undrain")
 
 
 async def requeue(head: Host, waiting: Iterable[Job]) -> tuple[list[str], dict[str, str]]:
-    """The jobs that are back in the queue, and why others are not: Slurm requeues only batch jobs that allow it."""
+    """Requeue jobs. Returns the requeued jobs, and why others were not: Slurm requeues only batch jobs that allow
+    it."""
     ids = " ".join(str(validate.whole("job", int(job.id), 1, 2**32)) for job in waiting)
     answer = _checked(await head.script(_requeue_script(ids), step="requeue", within=60), head, "requeue")
     stays = (line.partition("|") for line in answer.lines.get("stays", []))

@@ -1,4 +1,5 @@
-"""Reading what Slurm's commands print (22.05: no --json for scontrol and sacctmgr, so fixed formats)."""
+"""Parses the output of Slurm's commands. Slurm 22.05 has no --json for scontrol and sacctmgr, so fixed formats are
+used."""
 
 import re
 from dataclasses import dataclass
@@ -19,18 +20,18 @@ STATES = {
 
 
 def version(text: str) -> str | None:
-    """`slurm-wlm 22.05.8` -> `22.05.8`."""
+    """Return the version number: `slurm-wlm 22.05.8` -> `22.05.8`."""
     found = VERSION.search(text)
     return found.group(1) if found else None
 
 
 def node_state(text: str) -> str:
-    """sinfo's `%t` (`idle`, `mix*`, …) in the words of members' runtime_state; anything else is unknown."""
+    """Map sinfo's `%t` (`idle`, `mix*`, …) to a value of members' runtime_state; anything else is unknown."""
     return STATES.get(text.strip().rstrip("*~#!%$@^+-"), "unknown")
 
 
 def fields(text: str) -> dict[str, str]:
-    """`A=1 B=two C(x)=3` lines of scontrol as a dict (values without blanks)."""
+    """Parse scontrol lines of the form `A=1 B=two C(x)=3` into a dict (values without blanks)."""
     return dict(re.findall(r"(\S+?)=(\S*)", text))
 
 

@@ -1,4 +1,5 @@
-"""Idempotent acts on a host: look first, then do. deploy.py and teardown.py list them in order."""
+"""Idempotent steps on a host: each probes first and acts only if needed. deploy.py and teardown.py define their
+order."""
 
 from gpuaas_sdk.host_steps.step import Stage, Step, Task
 

@@ -1,8 +1,8 @@
 """Admission of a worker to a running cluster: it takes jobs only after an acceptance job has run on it.
 
-It joins drained (`State=DRAIN` in its own registration, so that no job can be faster). The drain gets a reason that
-names the operation. A reservation keeps other jobs away while the drain is off and the acceptance job runs on exactly
-this worker; then the reservation is deleted. `take_off` undoes all of it when the operation fails or is canceled.
+It joins drained (`State=DRAIN` in its own registration, so that no job can start before). The drain gets a reason that
+names the operation. While the acceptance job runs, the drain is lifted and a reservation keeps other jobs away; then
+the reservation is deleted. `take_off` undoes all of it when the operation fails or is canceled.
 """
 
 from gpuaas_sdk.host_steps.errors import Diagnosis, diagnosis
@@ -21,17 +21,20 @@ LONGEST_MINUTES = 60  # of the reservation: it ends by itself if the operation i
 
 
 def opened(slot: WorkerSlot) -> str:
-    """On the worker, by node: its host may have been another member's before."""
+    """Return the path of the mark on the worker's host that it was admitted. It is named by node, since the host may
+    have belonged to another member before."""
     return f'"$OWN/open_door.{slot.node}"'
 
 
 def accepted(slot: WorkerSlot) -> str:
-    """On the controller's host, for as long as the node is in Slurm: a later try does not try it out again."""
+    """Return the path of the mark on the controller's host that the worker was accepted, so that a retry does not run
+    the acceptance job again."""
     return f'"$OWN/accepted.{slot.node}"'
 
 
 def close_door(slot: WorkerSlot, options: File) -> Step:
-    """Read by slurmd's unit after its own options, and stays until the worker is accepted: over a reboot, too."""
+    """Write a drop-in that makes slurmd register as drained. It stays until the worker is accepted, also over a
+    reboot."""
     closed = options.text.replace("\"'\n", " State=DRAIN\"'\n")
     if closed == options.text:
         raise ValueError("the options of slurmd are not written as this module knows them")
@@ -65,7 +68,8 @@ wait_until 10 there || {nodes.describe(slot.node)}
 
 
 def admit(plan: Plan, slot: WorkerSlot) -> Step:
-    """A person who drained it meanwhile stays the owner of that drain."""
+    """Reserve the worker for its acceptance job, and set a drain reason that names the operation. A person's drain
+    stays."""
     name = reservation(slot)
     held = nodes.reservation_exists(name)
     return Step(
@@ -85,10 +89,11 @@ esac
 
 
 def accept(plan: Plan, slot: WorkerSlot, gpus: int) -> Step:
-    """A job of the ordinary user on exactly this worker, with all of its GPUs. If it fails, the door closes again.
+    """Run a job of the ordinary user on exactly this worker, with all of its GPUs; on failure the node is drained
+    again.
 
-    `state=idle` and not `undrain`: after that the node counts as not responding until the next round of pings, and a
-    job that comes in between waits for seconds.
+    Uses `state=idle`, not `undrain`: after `undrain` the node counts as not responding until the next round of pings,
+    and a job that arrives meanwhile waits for seconds.
     """
     options = f"{jobs.options(plan)} -w {slot.node} --reservation={reservation(slot)} -J gpuaas-proof"
     say = "hostname" + ("; printenv CUDA_VISIBLE_DEVICES" if gpus else "")
@@ -142,7 +147,7 @@ exit 0
 
 
 async def outside(head: Host, slot: WorkerSlot) -> bool:
-    """Slurm knows it, but it was not accepted yet."""
+    """Return True if Slurm has the worker's node but the worker was not accepted yet."""
     script = f"""
 fence || exit 1
 {daemons.CTLD_LISTENS} || refuse step_failed 'The scheduler does not answer.'
@@ -158,13 +163,13 @@ exit 0
 
 
 async def stop(host: Host) -> Diagnosis:
-    """How its services were, and the last words of slurmd."""
+    """Stop the worker's slurmd. Returns the state of its services and the last log lines of slurmd."""
     answer = await host.script(STOP, step="stop_worker", unit="slurmd", within=30)
     return diagnosis(answer)
 
 
 async def take_off(head: Host, slot: WorkerSlot) -> None:
-    """Out of Slurm again: no drain and no reservation is left of the operation, and the worker takes no work."""
+    """Delete the node from Slurm with the drain and reservation of the operation; the worker takes no jobs."""
     script = f"""
 fence || exit 1
 {nodes.delete_reservation(reservation(slot))} 2>/dev/null || true

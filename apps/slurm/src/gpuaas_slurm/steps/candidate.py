@@ -1,8 +1,9 @@
-"""New settings for a cluster that has jobs: weighed before Slurm sees them, and then taken up as was promised.
+"""Changes the settings of a cluster that has jobs: checks the candidate first, then applies each change with its
+declared effect.
 
-slurmctld 22.05 has no test flag and dies of a bad file, so a client of Slurm's own reads the candidate, written aside.
-A partition that goes takes its jobs with it (they end as NODE_FAIL), and a worker learns another GPU type only by
-rejoining: both are refused while jobs are there. A refusal leaves everything as it was.
+slurmctld 22.05 has no test flag and exits on an invalid file, so a Slurm client parses the candidate in a separate
+place first. Removing a partition ends its jobs as NODE_FAIL, and a worker changes its GPU type only by rejoining: both
+are refused while jobs run there. A refusal changes nothing.
 """
 
 from collections.abc import Mapping
@@ -117,7 +118,7 @@ nodes=$({list_features}) || return 1
 
 
 def must_rejoin(plan: Plan, facts: Mapping[str, HostFacts]) -> tuple[WorkerSlot, ...]:
-    """Workers whose GPUs are to be called otherwise than their slurmd says now."""
+    """Return the workers whose GPU types differ from what their slurmd has registered."""
     return tuple(slot for slot in plan.workers if _differs(plan, slot, facts[slot.allocation_id]))
 
 
@@ -128,7 +129,7 @@ def _differs(plan: Plan, slot: WorkerSlot, facts: HostFacts) -> bool:
 
 
 def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], conf: File) -> list[Stage]:
-    """Before any file is written."""
+    """Return the stages before any file is written: check the candidate, and stop the workers that must rejoin."""
     head, rejoining = hosts[plan.controller.allocation_id], must_rejoin(plan, facts)
     made: list[Stage] = [(Task(head, weigh(plan, conf, rejoining)),)]
     if rejoining:
@@ -157,7 +158,7 @@ def weigh(plan: Plan, conf: File, rejoining: tuple[WorkerSlot, ...] = ()) -> Ste
 
 
 async def let_go(plan: Plan, head: Host) -> None:
-    """After a change that was called off or failed on its way: nothing of ours is held back any longer."""
+    """Reopen the partitions and nodes that were kept from new jobs, after a change that was canceled or failed."""
     names = " ".join(one.name for one in plan.partitions)
     await head.script(
         f"PARTITIONS='{names}'\n{GIVE_BACK}fence || exit 1\n! {daemons.CTLD_LISTENS} || give_back\nexit 0\n",
@@ -193,12 +194,13 @@ done
 
 
 def taken_up(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    """After the files are there and every service runs."""
+    """Return the stage that makes Slurm use the new settings. It runs after the files are written and every service
+    runs."""
     return [(Task(hosts[plan.controller.allocation_id], reread(plan, facts)),)]
 
 
 def reread(plan: Plan, facts: Mapping[str, HostFacts]) -> Step:
-    """Files that were about to change are no longer those that Slurm has taken up: `weigh` says so beforehand."""
+    """Make Slurm use the written files: by a reconfigure, or by a restart of slurmctld if a changed key needs it."""
     known = [(slot.node, features(plan, slot, facts[slot.allocation_id])) for slot in plan.workers]
     words = {
         "restart": "|".join(NEEDS_RESTART),

@@ -1,6 +1,6 @@
-"""The names of all steps, in order, for people and for tests that kill the controller at each of them.
+"""The names of all steps in order, for `gpuaas-slurm steps` and for tests that kill the controller at each step.
 
-The order does not depend on the plan, so an example plan is enough to ask the real recipes.
+The order does not depend on the plan, so the names are read from the stages of an example plan.
 """
 
 from dataclasses import dataclass

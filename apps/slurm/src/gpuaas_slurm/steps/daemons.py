@@ -1,4 +1,5 @@
-"""The steps that start daemons, each ending in a gate on the host: the next one starts only when this one answers."""
+"""The steps that start daemons. Each ends with a check on the host: the next daemon starts only when this one
+responds."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -81,10 +82,10 @@ def identity() -> Step:
 
 
 def join_key(share: Callable[[], Awaitable[bytes]], hash: str = "", slot: WorkerSlot | None = None) -> Step:
-    """The key of the cluster, as the controller's host has it. It goes through this process and stays nowhere.
+    """Copy the cluster's munge key from the controller's host. It passes through this process and is not stored.
 
-    `hash`: of the key there, as far as it is known before anything is done; else the key is brought once in any case.
-    `slot`: of a worker that joins a running cluster.
+    `hash` is that of the key on the host, if known; otherwise the key is copied in any case. `slot` is the worker that
+    joins a running cluster.
     """
     same = f'[ "$(cat "$OWN/munge.key.sha256")" = "{hash}  -" ]' if hash else '[ -f "$REPORT/join_key" ]'
     return Step(
@@ -128,10 +129,8 @@ def accounting() -> Step:
 
 
 def accounts(plan: Plan) -> Step:
-    """Before the scheduler starts: it then reads them with everything else, and no later push can be lost.
-
-    Every call of the accounting client takes up to half a second, so a successful load counts as verified.
-    """
+    """Load the accounts before the scheduler starts, which then reads them with everything else: no later update can be
+    lost. Each call of the accounting client takes up to half a second, so a successful load counts as verified."""
     return Step(
         name="accounts",
         title="Creating the project's account",
@@ -145,10 +144,8 @@ def accounts(plan: Plan) -> Step:
 
 
 def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
-    """Ready means: it answers, and it knows user and account with a real uid.
-
-    `fresh`: no worker runs yet, so from its start on the whole cluster has the settings that are there.
-    """
+    """Start slurmctld and wait until it responds and has the user and account with a real uid. `fresh`: no worker runs
+    yet, so the whole cluster has the current settings from its start."""
     noted = f"{partitions.DEFINE_AS_READ}as_read >{partitions.TAKEN_UP}\n" if fresh else ""
     return Step(
         name="scheduler",
@@ -163,9 +160,10 @@ def scheduler(plan: Plan, *, fresh: bool = False) -> Step:
 
 
 def worker(slot: WorkerSlot, *, beside_scheduler: bool) -> Step:
-    """A node that Slurm itself drained for a wrong registration stays drained after the cause is gone: resume it.
+    """Start slurmd and wait until the node is ready. A node that Slurm drained for a wrong registration is resumed,
+    since it stays drained after the cause is gone.
 
-    slurmd listens when it has read its files: Slurm shows a node as idle for a while after its slurmd has died.
+    The probe also checks slurmd's port, since Slurm shows a node as idle for a while after its slurmd has died.
     """
     ready = f"port_open 6818 && {nodes.is_ready(slot.node, beside_scheduler=beside_scheduler)}"
     return Step(
@@ -191,7 +189,7 @@ wait_until 5 ready || {{
 
 
 def restarted(step: Step) -> Step:
-    """The same step, but done once in this operation even if it holds already."""
+    """Return a variant of the step that runs once in this operation, even if its probe succeeds."""
     mark = f'"$REPORT/again_{step.name}"'
     return replace(
         step,

@@ -1,7 +1,7 @@
-"""The order in which a cluster comes to life. Steps of one stage do not need each other and run at once.
+"""The order of the deploy steps. Steps of one stage do not depend on each other and run concurrently.
 
-database -> accounting -> accounts -> scheduler never shows InvalidAccount: associations that are there before slurmctld
-starts cannot be lost on the way to it (performance.md section 5). The worker starts only at an open port 6817.
+The order database, accounting, accounts, scheduler avoids InvalidAccount: slurmctld reads associations that exist
+before it starts. The worker starts only when port 6817 is open.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ def stages(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]
 def without_proofs(
     plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
 ) -> list[Stage]:
-    """For a cluster that has users: its workers may be full of their jobs, and a job of ours would wait behind them."""
+    """Return the deploy stages without proof jobs, for a cluster with users: proof jobs would wait behind theirs."""
     head, uid = hosts[plan.controller.allocation_id], common_uid(facts.values())
     key = facts[plan.controller.allocation_id].key
     apart, share = [hosts[a] for a in plan.allocations if hosts[a] is not head], KeyOf(head)
@@ -50,7 +50,8 @@ def without_proofs(
 
 
 def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Task:
-    """A worker that rejoins was running when the facts were read, so it is restarted."""
+    """Return the task that starts a worker. A worker that rejoins was running when the facts were read, so it is
+    restarted."""
     task = started(plan, host, slot)
     return Task(host, daemons.restarted(task.step)) if rejoining else task
 
@@ -58,7 +59,8 @@ def _worker(plan: Plan, host: Host, slot: WorkerSlot, *, rejoining: bool) -> Tas
 def files_only(
     plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts], *, running: bool = False
 ) -> list[Stage]:
-    """Slurm looks at them first where it runs already, and where the operator chose settings of its own."""
+    """Return the stages that write the files. Where Slurm already runs or the operator chose settings, Slurm checks the
+    files first."""
     made = {a: cluster_files(plan, a, dict(facts)) for a in plan.allocations}
     conf = next(file for file in made[plan.controller.allocation_id] if file.path == SLURM_CONF)
     look = candidate.stages(plan, hosts, facts, conf) if running or plan.settings else []
@@ -66,7 +68,7 @@ def files_only(
 
 
 def services_only(plan: Plan, hosts: Mapping[str, Host], facts: Mapping[str, HostFacts]) -> list[Stage]:
-    """systemd has read the drop-ins as they are now."""
+    """Return the stage that enables the services and makes systemd read the current drop-ins."""
     uid = common_uid(facts.values())
     tasks = [task for a in plan.allocations for task in prepared(plan, hosts[a], uid) if task.step.name == "services"]
     return [tuple(tasks)]
@@ -89,7 +91,8 @@ def prepared(plan: Plan, host: Host, uid: int) -> list[Task]:
 
 
 def keyed_again(head: Host, apart: Iterable[Host]) -> list[Stage]:
-    """Restarts munged on every host with the key of the controller's host, even if it was changed there."""
+    """Return the stages that restart munged on every host with the key of the controller's host, even where the key was
+    changed."""
     made: list[Stage] = [(Task(head, daemons.restarted(daemons.identity())),)]
     share = KeyOf(head)
     if others := tuple(rekeyed(share, host) for host in apart):
@@ -106,8 +109,8 @@ def started(plan: Plan, host: Host, slot: WorkerSlot) -> Task:
 
 
 class KeyOf:
-    """The cluster's key, read from the controller's host when the first host needs it, and kept for the others of the
-    same run only: sshd takes ten sessions on one connection, and there may be many hosts."""
+    """The cluster's munge key, read once from the controller's host and cached for the other hosts of this run: sshd
+    accepts ten sessions per connection, and there may be many hosts."""
 
     def __init__(self, head: Host) -> None:
         self._head, self._asking, self._key = head, asyncio.Lock(), b""
@@ -126,7 +129,7 @@ class Shared:
 
 
 async def shared(head: Host) -> Shared:
-    """What every host of a cluster has in common, as it is on the controller's host."""
+    """Read the files that every host of a cluster shares from the controller's host."""
     lines = "".join(f'say {path} "$(base64 -w0 {path})"\n' for path in (KEY, *SHARED))
     lines += f'say uid "$(id -u {UNIX_USER} 2>/dev/null)"\n'
     answer = await head.script(f"fence || exit 1\n{{ {daemons.OUR_KEY}; }} || exit 2\n{lines}", step="share")

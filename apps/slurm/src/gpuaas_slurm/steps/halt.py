@@ -1,4 +1,4 @@
-"""Stopping a cluster without losing it: jobs go back to the queue, services stop and stay off over a reboot."""
+"""Stops a cluster without deleting it: jobs return to the queue, services stop and stay off over a reboot."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,8 @@ from gpuaas_slurm.steps.prepare import WANTS, WORKER_UNITS
 
 
 def requeue() -> Step:
-    """A batch job starts again when the cluster does; what cannot be requeued (srun, salloc) is canceled."""
+    """Requeue batch jobs, which start again with the cluster; jobs that cannot be requeued (srun, salloc) are
+    canceled."""
     return Step(
         name="requeue",
         title="Putting running jobs back into the queue",
@@ -36,7 +37,7 @@ date >"$REPORT/requeue"
 
 
 def off(roles: tuple[str, ...]) -> Step:
-    """Processes of jobs that ended a moment ago do not outlive the services."""
+    """Stop and disable the services, and end leftover processes of jobs that have just ended."""
     units = " ".join(reversed(roles))
     return Step(
         name="off",
@@ -71,7 +72,7 @@ def stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
 
 
 def restart_stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
-    """The scheduler keeps what runs; the workers' services let their jobs live."""
+    """Return the stages that restart all services. Jobs keep running."""
     head = hosts[plan.controller.allocation_id]
     return [
         (Task(head, daemons.restarted(daemons.accounting())),),
@@ -87,7 +88,7 @@ def restart_stages(plan: Plan, hosts: Mapping[str, Host]) -> list[Stage]:
 
 
 def dump_stages(head: Host) -> list[Stage]:
-    """What the accounting database held before: kept on the host until the next upgrade."""
+    """Return the stage that dumps the accounting database. The dump stays on the host until the next upgrade."""
     return [
         (
             Task(

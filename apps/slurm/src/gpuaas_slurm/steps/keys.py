@@ -1,9 +1,9 @@
-"""A new munge key for the whole cluster, in three moves: made on the controller's host, laid beside the old one on
-every host, then switched to on all of them at once.
+"""Rotates the munge key in three steps: create it on the controller's host, copy it beside the old key to every host,
+then switch all hosts at once.
 
-munged reads its key only when it starts, and one key is all it has: between the first and the last host that switch,
-they refuse each other. Everything slow happens before that moment, so it lasts as long as munged needs to restart.
-Daemons and jobs call munged for every message; they continue and are not restarted.
+munged reads its only key at start, so hosts reject each other until all have switched. Everything slow happens before,
+so this lasts only as long as a restart of munged. Daemons and jobs call munged for every message; they continue and are
+not restarted.
 """
 
 import base64
@@ -46,13 +46,13 @@ exit 1
 
 @dataclass(frozen=True)
 class NewKey:
-    """The key of this operation, on its way through this process; kept nowhere."""
+    """The new key of this operation, kept in memory only."""
 
     data: bytes
 
     @property
     def sum(self) -> str:
-        """As sha256sum prints it."""
+        """The SHA-256 of the key, as sha256sum prints it."""
         return f"{hashlib.sha256(self.data).hexdigest()}  -"
 
     def is_in(self, path: str) -> str:
@@ -113,7 +113,7 @@ date >"$REPORT/switch_key"
 
 
 def agree() -> Step:
-    """The scheduler understands this host. The key is the same for both ways, so one way proves both."""
+    """Check that the scheduler accepts this host. Both directions use the same key, so one direction proves both."""
     asked = nodes.list_names()
     return Step(
         name="keys_agree",

@@ -1,7 +1,7 @@
-"""A node whose host is gone, as the controller's host sees it: its jobs go back into the queue, then it is deleted.
+"""Steps on the controller's host for a node whose host is gone: requeue its jobs, then delete the node.
 
-Down means for Slurm that nothing runs there any more: batch jobs are requeued, others end as NODE_FAIL. Whether that is
-true of the host, the platform cannot know; the person who declares the host gone is responsible for it.
+When a node is set down, Slurm assumes that nothing runs there: batch jobs are requeued, others end as NODE_FAIL. The
+platform cannot verify that on the lost host; the person who declares the host gone is responsible for it.
 """
 
 from gpuaas_sdk.host_steps.step import Step

@@ -1,4 +1,4 @@
-"""Steps on one worker, on the controller's host or its own: restart it, delete it from Slurm, forget it."""
+"""Steps for one worker, on the controller's host or its own: restart it, delete it from Slurm, remove its notes."""
 
 from gpuaas_sdk.host_steps.step import Step
 
@@ -10,8 +10,8 @@ JOURNAL_LINES = 1000  # that a host keeps of its own journal
 
 
 def forget(slot: WorkerSlot) -> Step:
-    """Removes what the controller's host recorded of the worker's operations. It comes last, since every command of the
-    operation records its claim again."""
+    """Remove the notes about the worker's operations from the controller's host. It runs last, since every command of
+    the operation writes its claim again."""
     member = validate.word("id", slot.member_id)
     return Step(
         name="forget_member",
@@ -30,7 +30,8 @@ delete_old_marks
 
 
 def delete(slot: WorkerSlot) -> Step:
-    """Slurm refuses to delete a node with jobs. Its slurmd is stopped before, or it would join again."""
+    """Delete the node from Slurm, which refuses while it has jobs. Its slurmd must be stopped before, or it would
+    rejoin."""
     missing = nodes.is_missing(slot.node)
     return Step(
         name="delete_node",
@@ -48,7 +49,7 @@ rm -f "$OWN/accepted.{slot.node}"
 
 
 def restart(head_is_here: bool, slot: WorkerSlot) -> Step:
-    """Done when the new process has registered. A person's drain stays; a node that Slurm itself drained for a wrong
+    """Restart slurmd and wait until it has registered. A person's drain stays; a node that Slurm drained for a wrong
     registration is resumed, since Slurm leaves it drained after the cause is fixed."""
     port = f"{daemons.CTLD_LISTENS} && " if head_is_here else ""
     there = f"active slurmd && {port}{nodes.is_registered(slot.node)}"
@@ -74,5 +75,5 @@ date >{mark}
 
 
 def reservation(slot: WorkerSlot) -> str:
-    """The reservation of one worker while its acceptance job runs."""
+    """Return the name of the reservation of one worker while its acceptance job runs."""
     return f"gpuaas_{slot.node.replace('-', '_')}"

@@ -1,7 +1,7 @@
-"""Installs what a host lacks from the package set that lies on it. The host's own apt decides which of them it needs.
+"""Installs missing packages from the package set on the host. The host's own apt decides what is missing.
 
-apt sees nothing but the set: no other source, no other list. What was there before is written down first, so that the
-decommission takes away exactly what came with us, also after a crash in the middle.
+apt uses only the set: no other source, no other list. The installed packages are recorded first, so that the
+decommission removes exactly what the platform installed, also after a crash in the middle.
 """
 
 from gpuaas_sdk.host_steps.step import Step
@@ -85,7 +85,8 @@ def install(sha256: str) -> Step:
 
 
 def renew(sha256: str) -> Step:
-    """On a host whose packages came with us: newer ones of the set. What runs goes on until it is restarted."""
+    """Upgrade the packages that the platform installed on the host, from the set. Running services continue until they
+    are restarted."""
     return Step(
         name="renew_packages",
         title="Installing newer packages",
@@ -103,7 +104,8 @@ def _note(sha256: str) -> str:
 
 
 def remove() -> Step:
-    """What came with us goes, with its settings; the data of a database only if there was none before."""
+    """Remove the packages that the platform installed, with their settings; the data of a database only if there was
+    none before."""
     return Step(
         name="remove_packages",
         title="Removing the packages that came with the cluster",

@@ -1,4 +1,5 @@
-"""The first steps on a host: remember how it was, bring files, user and services into place. Nothing runs yet."""
+"""The first steps on a host: record its state, write files, create the Unix user, configure services. No daemon runs
+yet."""
 
 from gpuaas_sdk.host_steps.step import Step
 
@@ -51,7 +52,7 @@ def preflight() -> Step:
 
 
 def files(made: tuple[File, ...]) -> Step:
-    """The host keeps checksums of the files, so that an observation can show which were changed by hand."""
+    """Write the files. The host keeps their checksums, so that an observation can show which were changed by hand."""
     sums = "\n".join(f"{f.sha256}  {f.path}" for f in made)
     modes = "\n".join(
         f'[ "$(stat -c %a:%U {f.path})" = {f.mode:o}:{f.owner} ] || return 1' for f in made if f.mode != 0o644
@@ -72,8 +73,9 @@ def files(made: tuple[File, ...]) -> Step:
 
 
 def services(roles: tuple[str, ...]) -> Step:
-    """systemd says "no reload needed" of a drop-in directory it has not seen yet, so its drop-ins are counted. It then
-    gathers all it knows of each unit, so it is asked once: what is not newer than the mark, it has read."""
+    """Enable the services at boot and make systemd read their drop-ins. Drop-ins are counted, since systemd reports no
+    needed reload for a new drop-in directory. Querying systemd is slow: files older than the mark of the last run count
+    as read."""
     units, dropins = " ".join(roles), len([role for role in roles if role != "mariadb"])
     mark = '"$OWN/services_read"'
     unread = f"""

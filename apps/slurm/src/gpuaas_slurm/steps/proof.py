@@ -1,6 +1,6 @@
-"""The steps that prove the cluster: an ordinary user really runs jobs before the cluster is reported ready.
+"""The steps that prove the cluster: an ordinary user runs real jobs before the cluster is reported ready.
 
-What was seen is written to the report of the operation on the host, so that a resumed process finds it there.
+The results are written to the operation's report on the host, so that a resumed process finds them there.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from gpuaas_slurm.slurm.hints import COMMANDS
 
 
 def header(plan: Plan, partition: str, gpu: str | None) -> str:
-    """What stands at the top of a batch script."""
+    """Return the first lines of a batch script."""
     minutes = next((one.minutes for one in plan.partitions if one.name == partition), plan.partitions[0].minutes)
     lines = [f"--account={plan.account}", f"--partition={partition}", f"--time={minutes}"]
     lines += [f"--gres=gpu:{gpu}:1"] if gpu else []
@@ -22,7 +22,8 @@ def header(plan: Plan, partition: str, gpu: str | None) -> str:
 
 
 def try_header(plan: Plan, partition: str, gpu: str | None) -> str:
-    """Says `@header partition|gpu|exit`: would Slurm take a script that begins so?"""
+    """Return shell text that prints `@header partition|gpu|exit`: whether Slurm would accept a script with this
+    header."""
     words = validate.word("partition", partition), validate.word("gpu_type", gpu) if gpu else ""
     return f"""
 code=0
@@ -54,9 +55,9 @@ printf '%s|%s\\n' "$(now_ms)" "$(echo $output)" >"$REPORT/first_job"
 
 
 def batch_job(plan: Plan) -> Step:
-    """slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then).
+    """Run a batch job that checks its own user, since it may run on another host whose files cannot be read from here.
 
-    The job itself checks who it is: it may run on a host whose files cannot be read from here.
+    slurmctld makes its first scheduling pass 3 s after its start (22.05 reads batch_sched_delay only then).
     """
     check = f'[ "$SLURM_JOB_ACCOUNT $(id -un)" = "{plan.account} {plan.user}" ]'
     wrap = f"--wrap '{check}' --output /dev/null -J gpuaas-proof"
@@ -81,7 +82,7 @@ printf '%s|%s\\n' "$job" COMPLETED >"$REPORT/batch_job"
 
 
 def gpu_job(plan: Plan, gpus: int) -> Step:
-    """On a host without GPUs there is nothing to prove, and the report says so."""
+    """Run a job on the GPUs. Without GPUs there is nothing to prove, and the report states that."""
     ask = "--gres=gpu:1 -J gpuaas-proof"
     job = jobs.as_user(plan, f"timeout 20 srun {jobs.options(plan)} {ask} printenv CUDA_VISIBLE_DEVICES")
     proof = f'output=$({job})\n[[ "$output" =~ ^[0-9]+$ ]] || {{ echo "the job saw: $output"; exit 1; }}'
@@ -98,7 +99,7 @@ def gpu_job(plan: Plan, gpus: int) -> Step:
 
 
 def access(plan: Plan, gpu_types: Iterable[str]) -> Step:
-    """Every command that the access bundle shows is run first, as the user who will type it."""
+    """Run every command of the access bundle as the user who will type it, before the bundle is shown."""
     tries = [try_header(plan, plan.partition, gpu) for gpu in (None, *gpu_types)]
     headers = "".join(f"({one}) | sed 's/^@header /header|/' &\n" for one in tries)
     runs = "\n".join(

@@ -1,7 +1,8 @@
-"""The order in which a cluster leaves a host. Every step also holds on a host that was never, or only half, set up.
+"""The order in which a cluster is removed from a host. Every step also works on a host that was never, or only partly,
+set up.
 
-Only what carries our mark is removed: files with our header, a key with our hash, a user and services that `before`
-says were not there. `before` was written by the first deploy step; without it we never changed anything.
+Only what the platform created is removed: files with its header, a key with its hash, and a user and services that did
+not exist according to `before`. The first deploy step writes `before`; without it nothing was changed.
 """
 
 from collections.abc import Sequence
@@ -53,7 +54,7 @@ def _step(probe: str, act: str, **words: Any) -> Step:
 
 
 def stop_jobs() -> Step:
-    """Asked politely first; what does not end in 5 s is ended with its daemon in the next step."""
+    """Send SIGTERM to the jobs; those that do not end within 5 s end with their daemon in the next step."""
     return _step(
         name="stop_jobs",
         title="Stopping the jobs that still run",
@@ -91,7 +92,7 @@ systemctl reset-failed {SLURM_UNITS} 2>/dev/null || true
 
 
 def drop_accounting() -> Step:
-    """The user goes before the schema: a schema directory that is gone means that both are gone."""
+    """Drop the database user, then the schema: a missing schema directory means that both are gone."""
     return _step(
         name="drop_accounting",
         title="Removing the accounting database",
@@ -157,7 +158,7 @@ if getent group {UNIX_USER} >/dev/null; then groupdel {UNIX_USER}; fi
 
 
 def remove_files() -> Step:
-    """Configuration, drop-ins, spool, logs, diverted plugins; and every service is switched on or off as it was."""
+    """Remove configuration, drop-ins, spool, logs and diverted plugins, and restore which services are enabled."""
     return _step(
         name="remove_files",
         title="Removing the configuration and the spool",
@@ -185,7 +186,7 @@ date >"$OWN/files_gone"
 
 
 def prove_clean() -> Step:
-    """Evidence, gathered on the host: what a stranger would look for. A claim does not rely on another's eyes."""
+    """Collect evidence on the host about everything of the platform that could be left. Each claim collects its own."""
     return _step(
         name="prove_clean",
         title="Proving that the host is clean",
@@ -197,7 +198,7 @@ def prove_clean() -> Step:
 
 
 def forget() -> Step:
-    """The app's own notes go last. A mark in /run (gone at reboot) still refuses late commands of older claims."""
+    """Remove the app's own notes last. A mark in /run (gone at reboot) still rejects late commands of older claims."""
     return _step(
         name="forget",
         title="Removing the app's own notes from the host",
@@ -254,7 +255,8 @@ ORDER = (
 
 
 def stages(hosts: Sequence[Host]) -> list[Stage]:
-    """The last host is the controller's: its jobs end first, its services last. The others go at once."""
+    """Return the teardown stages: end the jobs, tear down all workers' hosts concurrently, then the controller's host
+    (the last in `hosts`)."""
     *apart, head = hosts
     made: list[Stage] = [(Task(head, stop_jobs()),)]
     for some in (apart, [head]):
@@ -264,7 +266,7 @@ def stages(hosts: Sequence[Host]) -> list[Stage]:
 
 
 def emptied(hosts: Sequence[Host]) -> list[Stage]:
-    """What comes after the services. The notes are removed by a command of their own: without them
-    nothing can be proven again, so the evidence must have arrived here before."""
+    """Return the steps after the services have stopped. The notes are removed by a separate command after the evidence
+    has arrived, since without them it cannot be collected again."""
     *after, last = [tuple(Task(host, step()) for host in hosts) for step in ORDER[ORDER.index(stop_services) + 1 :]]
     return [in_one_go(*after), last]

@@ -1,7 +1,7 @@
-"""The master key in a file that only the platform can read, or in the environment a service manager gives the core.
+"""Holder of the master key in a file that only the platform can read, or in the core's environment.
 
-The file holds one line per version, `VERSION BASE64`; the highest version wraps. The first release wrote one bare
-base64 line, which is version 1.
+The file has one line per version, `VERSION BASE64`; the highest version wraps. The first release wrote one bare base64
+line, which is version 1.
 """
 
 import base64
@@ -37,14 +37,14 @@ class Embedded:
 
     @classmethod
     def in_file(cls, path: Path) -> "Embedded":
-        """Open the key file; create it at the first start."""
+        """Open the key file, or create it at the first start."""
         if not path.exists():
             _write(path, {1: os.urandom(32)}, replace=False)
         return cls(_read(path), path)
 
     @property
     def first_key(self) -> bytes:
-        """The key that the first release used for everything, on a database of that release."""
+        """Return the key that the first release used for everything, on a database of that release."""
         return self._keys[min(self._keys)]
 
     def current(self) -> str:

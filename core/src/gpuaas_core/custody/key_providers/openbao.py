@@ -1,8 +1,7 @@
-"""The master key in an OpenBao or Vault server (transit engine): it wraps and unwraps there and never leaves the
-server.
+"""Holder of the master key in an OpenBao or Vault server (transit engine). The key never leaves the server.
 
-The core signs in with an AppRole or a token from a file. While the server is unreachable every request that needs a
-key fails fast with an explanation; cached data keys are used until they expire.
+The core signs in with an AppRole or a token from a file. While the server is unreachable every request that needs a key
+fails fast with an explanation; cached data keys are used until they expire.
 """
 
 import base64
@@ -10,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, Protocol, TypeAlias, TypedDict, TypeVar
 
 from .port import CustodyFailed, CustodyUnavailable
 
@@ -19,10 +18,36 @@ TIMEOUT_S = 3
 REST_S = 1.0  # after a failure, further requests fail immediately for this long
 
 
+class AppRole(Protocol):
+    def login(self, *, role_id: str, secret_id: str) -> object: ...
+
+
+class AuthMethods(Protocol):
+    @property
+    def approle(self) -> AppRole: ...
+
+
+class Client(Protocol):
+    """The part of hvac's client for signing in; hvac has no types."""
+
+    token: str | None
+
+    @property
+    def auth(self) -> AuthMethods: ...
+
+
+class KeyFacts(TypedDict):
+    latest_version: int
+    min_decryption_version: int
+
+
+SignIn: TypeAlias = Callable[[Client], None]
+
+
 class OpenBao:
     kind = "openbao"
 
-    def __init__(self, address: str, *, key: str, mount: str, sign_in: Callable[[Any], None]) -> None:
+    def __init__(self, address: str, *, key: str, mount: str, sign_in: SignIn) -> None:
         import hvac
 
         self._client: Any = hvac.Client(url=address, timeout=TIMEOUT_S)
@@ -42,7 +67,7 @@ class OpenBao:
                 "and either _TOKEN_FILE or _ROLE_ID with _SECRET_ID_FILE"
             )
 
-        def sign_in(client: Any) -> None:
+        def sign_in(client: Client) -> None:
             if token_file:
                 client.token = Path(token_file).read_text().strip()
             else:
@@ -82,7 +107,7 @@ class OpenBao:
         return self.current()
 
     def retire(self, used: set[str]) -> list[str]:
-        """The server keeps old versions but refuses to decrypt with them."""
+        """Raise the minimum version for decryption: the server keeps old versions but no longer decrypts with them."""
         about = self._ask(self._about)
         before, lowest = int(about["min_decryption_version"]), min(map(int, used | {str(about["latest_version"])}))
         if lowest <= before:
@@ -92,7 +117,7 @@ class OpenBao:
         self._ask(lambda: transit.update_key_configuration(name=self._key, mount_point=self._mount, **limits))
         return [str(version) for version in range(before, lowest)]
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> KeyFacts:
         return self._client.secrets.transit.read_key(name=self._key, mount_point=self._mount)["data"]
 
     def _ask(self, fn: Callable[[], T]) -> T:
@@ -103,7 +128,7 @@ class OpenBao:
         except (CustodyFailed, CustodyUnavailable):
             raise
         except Exception as error:  # down, sealed, forbidden, invalid response: the client raises many types
-            return self._refused(error)
+            self._refused(error)
 
     def _signed_in(self, fn: Callable[[], T]) -> T:
         import hvac.exceptions as exceptions
@@ -118,7 +143,7 @@ class OpenBao:
                 self._sign_in(self._client)
             return fn()
 
-    def _refused(self, error: Exception) -> Any:
+    def _refused(self, error: Exception) -> NoReturn:
         import hvac.exceptions as exceptions
 
         if isinstance(error, exceptions.InvalidRequest):

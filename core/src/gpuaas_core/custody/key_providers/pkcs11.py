@@ -1,17 +1,34 @@
-"""The master key in an HSM (PKCS#11): generated there, not extractable, one object per version.
+"""Holder of the master key in an HSM (PKCS#11): generated there, not extractable, one object per version.
 
-Sessions are not shared between threads by the standard, so one lock serialises the calls; data keys are cached above.
+The standard does not allow threads to share a session, so one lock serializes the calls; data keys are cached above.
 """
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar
 
 from .port import CustodyFailed, CustodyUnavailable
 
 T = TypeVar("T")
+
+
+class HsmKey(Protocol):
+    """A key inside the HSM. Declares the methods in use, because the library has no types."""
+
+    @property
+    def label(self) -> str: ...
+    def destroy(self) -> None: ...
+    def encrypt(self, data: bytes, *, mechanism: object, mechanism_param: object) -> bytes: ...
+    def decrypt(self, data: bytes, *, mechanism: object, mechanism_param: object) -> bytes: ...
+
+
+class Session(Protocol):
+    def get_objects(self, attributes: Mapping[object, object]) -> Iterable[HsmKey]: ...
+    def generate_key(
+        self, kind: object, bits: int, *, label: str, store: bool, template: Mapping[object, object]
+    ) -> object: ...
 
 
 class Pkcs11:
@@ -22,7 +39,7 @@ class Pkcs11:
 
         self._module, self._token, self._pin, self._label = module, token, pin, label
         self._library: Any = pkcs11.lib(module)
-        self._session: Any = None
+        self._session: Session | None = None
         self._lock = threading.RLock()
         if not self._ask(self._versions):
             self.rotate()
@@ -41,29 +58,33 @@ class Pkcs11:
         return str(max(self._ask(self._versions)))
 
     def wrap(self, key: bytes, bound_to: str) -> tuple[str, bytes]:
-        def here() -> tuple[str, bytes]:
-            version, nonce = max(self._versions()), os.urandom(12)
-            return str(version), nonce + self._cipher(version, nonce, bound_to, "encrypt", key)
+        def here(session: Session) -> tuple[str, bytes]:
+            version, nonce = max(self._versions(session)), os.urandom(12)
+            master = self._master(session, version)
+            return str(version), nonce + master.encrypt(key, **_gcm(nonce, bound_to))
 
         return self._ask(here)
 
     def unwrap(self, version: str, wrapped: bytes, bound_to: str) -> bytes:
-        return self._ask(lambda: self._cipher(int(version), wrapped[:12], bound_to, "decrypt", wrapped[12:]))
+        def here(session: Session) -> bytes:
+            return self._master(session, int(version)).decrypt(wrapped[12:], **_gcm(wrapped[:12], bound_to))
+
+        return self._ask(here)
 
     def rotate(self) -> str:
         import pkcs11
 
-        def here() -> str:
-            version = max(self._versions(), default=0) + 1
-            never = {pkcs11.Attribute.SENSITIVE: True, pkcs11.Attribute.EXTRACTABLE: False}
-            self._session.generate_key(pkcs11.KeyType.AES, 256, label=self._name(version), store=True, template=never)
+        def here(session: Session) -> str:
+            version = max(self._versions(session), default=0) + 1
+            never: dict[object, object] = {pkcs11.Attribute.SENSITIVE: True, pkcs11.Attribute.EXTRACTABLE: False}
+            session.generate_key(pkcs11.KeyType.AES, 256, label=self._name(version), store=True, template=never)
             return str(version)
 
         return self._ask(here)
 
     def retire(self, used: set[str]) -> list[str]:
-        def here() -> list[str]:
-            known = self._versions()
+        def here(session: Session) -> list[str]:
+            known = self._versions(session)
             retired = [v for v in sorted(known) if str(v) not in used and v != max(known)]
             for version in retired:
                 known[version].destroy()
@@ -71,23 +92,18 @@ class Pkcs11:
 
         return self._ask(here)
 
-    def _cipher(self, version: int, nonce: bytes, bound_to: str, verb: str, data: bytes) -> bytes:
-        import pkcs11
-
-        known = self._versions()
+    def _master(self, session: Session, version: int) -> HsmKey:
+        known = self._versions(session)
         if version not in known:
             raise CustodyFailed(f"Version {version} of the master key is not in the HSM.")
-        # PKCS#11 counts the tag in bits
-        parameters = pkcs11.GCMParams(nonce=nonce, aad=bound_to.encode(), tag_bits=128)
-        act = getattr(known[version], verb)
-        return act(data, mechanism=pkcs11.Mechanism.AES_GCM, mechanism_param=parameters)
+        return known[version]
 
-    def _versions(self) -> dict[int, Any]:
+    def _versions(self, session: Session) -> dict[int, HsmKey]:
         import pkcs11
 
-        versions: dict[int, Any] = {}
-        wanted = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.SECRET_KEY}
-        for key in self._session.get_objects(wanted):
+        versions: dict[int, HsmKey] = {}
+        wanted: dict[object, object] = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.SECRET_KEY}
+        for key in session.get_objects(wanted):
             name, _, version = str(key.label).rpartition("/")
             if name == self._label and version.isdigit():
                 versions[int(version)] = key
@@ -96,7 +112,7 @@ class Pkcs11:
     def _name(self, version: int) -> str:
         return f"{self._label}/{version}"
 
-    def _open_session(self) -> Any:
+    def _open_session(self) -> Session:
         import pkcs11.exceptions as exceptions
 
         token = self._library.get_token(token_label=self._token)
@@ -105,7 +121,7 @@ class Pkcs11:
         except exceptions.UserAlreadyLoggedIn:  # a login is valid for the whole process
             return token.open(rw=True)
 
-    def _ask(self, fn: Callable[[], T]) -> T:
+    def _ask(self, fn: Callable[[Session], T]) -> T:
         import pkcs11.exceptions as exceptions
 
         wrong = (
@@ -118,9 +134,22 @@ class Pkcs11:
             try:
                 if self._session is None:
                     self._session = self._open_session()
-                return fn()
+                return fn(self._session)
             except (*wrong, exceptions.GeneralError) as error:
                 raise CustodyFailed("The HSM cannot unwrap this data key.") from error
             except exceptions.PKCS11Error as error:
                 self._session = None
                 raise CustodyUnavailable(f"The HSM does not respond: {type(error).__name__}.") from error
+
+
+class GcmCall(TypedDict):
+    mechanism: object
+    mechanism_param: object
+
+
+def _gcm(nonce: bytes, bound_to: str) -> GcmCall:
+    import pkcs11
+
+    # PKCS#11 counts the tag in bits
+    parameters = pkcs11.GCMParams(nonce=nonce, aad=bound_to.encode(), tag_bits=128)
+    return {"mechanism": pkcs11.Mechanism.AES_GCM, "mechanism_param": parameters}

@@ -8,7 +8,7 @@ from ...kit.problems import Problem
 class CustodyUnavailable(Problem):
     status, code, title = 503, "custody_unavailable", "Key custody not reachable"
     retryable = True
-    way_out = "Retry in a moment. If it keeps failing, the platform operator checks `gpuaas-core custody status`."
+    way_out = "Retry in a moment. If it keeps failing, the platform operator should check `gpuaas-core custody status`."
 
 
 class CustodyFailed(Problem):
@@ -21,11 +21,11 @@ class Holder(Protocol):
     def kind(self) -> str: ...
 
     def current(self) -> str:
-        """The version of the master key that wraps new data keys."""
+        """Return the version of the master key that wraps new data keys."""
         ...
 
     def wrap(self, key: bytes, bound_to: str) -> tuple[str, bytes]:
-        """The master key's version, and the wrapped key."""
+        """Wrap a data key; return the master key's version and the wrapped key."""
         ...
 
     def unwrap(self, version: str, wrapped: bytes, bound_to: str) -> bytes: ...
@@ -35,5 +35,5 @@ class Holder(Protocol):
         ...
 
     def retire(self, used: set[str]) -> list[str]:
-        """Delete versions that wrap no data key; returns them."""
+        """Delete the versions that wrap no data key, and return them."""
         ...

@@ -1,6 +1,6 @@
-"""Every call of the API, described once. client.Client and client.AsyncClient inherit them and only differ in waiting.
+"""Every call of the API, described once. `Client` and `AsyncClient` inherit the calls and differ only in how they wait.
 
-One file per area of the API; tests/test_contract.py compares each of them with contracts/openapi.json.
+One file per area of the API; tests/test_contract.py compares each call with contracts/openapi.json.
 """
 
 from .access import AccessCalls
@@ -41,7 +41,7 @@ class Calls(
     EventCalls,
     TriageCalls,
 ):
-    """The whole API."""
+    """All calls of the API."""
 
 
 __all__ = ["Calls"]

@@ -1,4 +1,4 @@
-"""Who may do what: role bindings, roles, delegations, deny rules, members. For administrators, `gpuaas iam`."""
+"""Permissions: role bindings, roles, delegations, deny rules, members. Called by administrators and `gpuaas iam`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class AccessCalls:
     def create_role_binding(
         self, tenant_id: str, *, principal_id: str, role: str, project_id: str | None = None
     ) -> Request[BindingView]:
-        """Without a project the role holds in the whole tenant."""
+        """Bind a role. Without a project it applies to the whole tenant."""
         body = {"principal_id": principal_id, "role": role, "project_id": project_id}
         return post(BindingView, "/v1/tenants/{}/role-bindings", tenant_id, **body)
 
@@ -28,12 +28,12 @@ class AccessCalls:
 
     @call
     def list_project_members(self, project_id: str) -> Request[Page[ProjectMemberView]]:
-        """Who holds which role in the project, and whether it comes from its tenant."""
+        """List the principals with a role in the project, and whether the role comes from the tenant."""
         return get(Page[ProjectMemberView], "/v1/projects/{}/members", project_id)
 
     @call
     def explain(self, project_id: str, *, permission: str, principal_id: str) -> Request[ExplainView]:
-        """Why a principal may or may not do something in a project."""
+        """Explain why a principal may or may not do something in a project."""
         path = "/v1/projects/{}/explain"
         return get(ExplainView, path, project_id, permission=permission, principal_id=principal_id)
 
@@ -44,7 +44,7 @@ class AccessCalls:
 
     @call
     def create_role(self, tenant_id: str, *, name: str, permissions: list[str]) -> Request[RoleView]:
-        """Create a role of the tenant. It can hold only permissions that the caller has."""
+        """Create a role of the tenant. It can contain only permissions that the caller has."""
         return post(RoleView, "/v1/tenants/{}/roles", tenant_id, name=name, permissions=permissions)
 
     @call
@@ -59,7 +59,7 @@ class AccessCalls:
     def create_deny_rule(
         self, tenant_id: str, *, permissions: list[str], reason: str, project_id: str | None = None
     ) -> Request[DenyView]:
-        """Takes permissions from everybody in the tenant, or in one project; no role lifts it."""
+        """Deny permissions to every principal of the tenant or of one project. No role overrides it."""
         body = {"permissions": permissions, "reason": reason, "project_id": project_id}
         return post(DenyView, "/v1/tenants/{}/deny-rules", tenant_id, **body)
 
@@ -82,7 +82,8 @@ class AccessCalls:
         expires_in_s: int,
         subject: str | None = None,
     ) -> Request[DelegationView]:
-        """Lends a service account permissions you hold in the project; it acts on your behalf; the audit says so."""
+        """Delegate permissions that you have in the project to a service account. The audit trail records that it acts
+        for you."""
         body = {"grantee_id": grantee_id, "permissions": permissions, "reason": reason, "subject": subject}
         return post(DelegationView, "/v1/projects/{}/delegations", project_id, expires_in_s=expires_in_s, **body)
 
@@ -90,7 +91,7 @@ class AccessCalls:
     def list_delegations(
         self, project_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[DelegationView]]:
-        """What is and was lent in the project; `effective` says what of it still gives something."""
+        """List current and past delegations of the project; `effective` has the permissions that still apply."""
         return get(Page[DelegationView], "/v1/projects/{}/delegations", project_id, limit=limit, cursor=cursor)
 
     @call
@@ -101,7 +102,8 @@ class AccessCalls:
     def open_break_glass(
         self, *, tenant_id: str, mode: str, reason: str, ticket: str, minutes: int
     ) -> Request[BreakGlassView]:
-        """`look` begins at once, `operate` when another administrator has approved it. The tenant is notified."""
+        """Request access to a tenant: `look` starts at once, `operate` after another administrator approved it. The
+        tenant is notified."""
         body = {"tenant_id": tenant_id, "mode": mode, "reason": reason, "ticket": ticket, "minutes": minutes}
         return post(BreakGlassView, "/v1/platform/break-glass", **body)
 
@@ -121,12 +123,12 @@ class AccessCalls:
     def list_tenant_break_glass(
         self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[BreakGlassView]]:
-        """Who of the platform could look into the tenant, when and why."""
+        """List which platform administrators had access to the tenant, when and why."""
         return get(Page[BreakGlassView], "/v1/tenants/{}/break-glass", tenant_id, limit=limit, cursor=cursor)
 
     @call
     def create_platform_deny_rule(self, *, permissions: list[str], reason: str) -> Request[DenyView]:
-        """Takes permissions from everybody on the platform."""
+        """Deny permissions to every principal on the platform."""
         return post(DenyView, "/v1/deny-rules", permissions=permissions, reason=reason)
 
     @call

@@ -1,6 +1,5 @@
-"""Where artifacts come from and what is registered. Called by administrators of the platform and of tenants; by
-everybody of a project to see and resolve what it may use. Content is pushed with `artifacts.push_file`.
-"""
+"""Artifact sources and registered artifacts. Called by administrators of the platform and of tenants, and by members of
+a project to list and resolve what it may use. Upload content with `artifacts.push_file`."""
 
 from __future__ import annotations
 
@@ -22,7 +21,8 @@ class ArtifactCalls:
         private_addresses: bool | None = None,
         open_to_tenants: bool | None = None,
     ) -> Request[SourceView]:
-        """`kind`: oci or blob. `credential={"kind": "basic" | "bearer" | "s3", …}` goes in and never comes out."""
+        """Create an artifact source of the platform. `kind` is oci or blob; `credential={"kind": "basic" | "bearer" |
+        "s3", …}` is write-only."""
         body: dict[str, object] = {
             "name": name,
             "kind": kind,
@@ -49,7 +49,7 @@ class ArtifactCalls:
 
     @call
     def disable_platform_artifact_source(self, source_id: str, *, reason: str | None = None) -> Request[SourceView]:
-        """At once, for everybody: also what was promised before is not delivered."""
+        """Stop deliveries from a source at once, in every tenant, including deliveries that were already issued."""
         return post(SourceView, "/v1/artifact-sources/{}/disable", source_id, reason=reason)
 
     @call
@@ -71,7 +71,7 @@ class ArtifactCalls:
         port: int | None = None,
         credential: JsonObject | None = None,
     ) -> Request[SourceView]:
-        """Policies call it `tenant.name`."""
+        """Create a source of the tenant. Policies refer to it as `tenant.name`."""
         body: dict[str, object] = {
             "name": name,
             "kind": kind,
@@ -85,7 +85,7 @@ class ArtifactCalls:
     def list_tenant_artifact_sources(
         self, tenant_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[SourceView]]:
-        """The tenant's own, and the platform's."""
+        """List the sources of the tenant and of the platform."""
         return get(Page[SourceView], "/v1/tenants/{}/artifact-sources", tenant_id, limit=limit, cursor=cursor)
 
     @call
@@ -132,7 +132,8 @@ class ArtifactCalls:
         size: int | None = None,
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
-        """`source_id` left out: the core's own store, where `sha256` was pushed. Reading a large one takes its time."""
+        """Register an artifact. Without `source_id` its content comes from the core's own store, by the `sha256` that
+        was pushed. Reading a large artifact takes a while."""
         body: dict[str, object] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
         where: dict[str, object] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
         return post(ArtifactView, "/v1/artifacts", **body, **where, sha256=sha256, size=size).within(1800)
@@ -172,7 +173,7 @@ class ArtifactCalls:
         size: int | None = None,
         media_type: str | None = None,
     ) -> Request[ArtifactView]:
-        """As `register_platform_artifact`, for one tenant."""
+        """Register an artifact of one tenant, with the same arguments as `register_platform_artifact`."""
         body: dict[str, object] = {"name": name, "version": version, "source_id": source_id, "media_type": media_type}
         where: dict[str, object] = {"path": path, "repository": repository, "manifest": manifest, "layer": layer}
         content: dict[str, object] = {"sha256": sha256, "size": size}
@@ -188,7 +189,7 @@ class ArtifactCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[ArtifactView]]:
-        """The tenant's own, and the platform's."""
+        """List the artifacts of the tenant and of the platform."""
         body: dict[str, object] = {"name": name, "withdrawn": withdrawn, "limit": limit, "cursor": cursor}
         return get(Page[ArtifactView], "/v1/tenants/{}/artifacts", tenant_id, **body)
 
@@ -206,7 +207,7 @@ class ArtifactCalls:
     def list_project_artifacts(
         self, project_id: str, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[ProjectArtifactView]]:
-        """What is registered, each with whether the project may use it."""
+        """List the registered artifacts, each with whether the project may use it."""
         where = "/v1/projects/{}/artifacts"
         return get(Page[ProjectArtifactView], where, project_id, name=name, limit=limit, cursor=cursor)
 
@@ -224,6 +225,7 @@ class ArtifactCalls:
         version: str | None = None,
         app_slug: str | None = None,
     ) -> Request[ProjectArtifactView]:
-        """By id, or by name and version; a refusal is what a delivery would meet as well."""
+        """Find an artifact by id, or by name and version. The call fails for the same reasons for which a delivery
+        would fail."""
         body: dict[str, object] = {"artifact_id": artifact_id, "name": name, "version": version, "app_slug": app_slug}
         return post(ProjectArtifactView, "/v1/projects/{}/artifacts/resolve", project_id, **body)

@@ -1,4 +1,4 @@
-"""Nodes and allocations. Called by the lab and operators (enrolment) and by everybody who places something."""
+"""Nodes and allocations. Called by the lab and operators to enrol nodes, and by everyone who places instances."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ class CapacityCalls:
         sku: str | None = None,
         pool: str | None = None,
     ) -> Request[EnrolmentView]:
-        """A one-time token with which a host joins; it is shown here and never again."""
+        """Create a one-time token with which a host joins. The token is shown only in this answer."""
         fields = {"node_name": node_name, "labels": labels or {}, "region": region, "sku": sku, "pool": pool}
         return post(EnrolmentView, "/v1/tenants/{}/enrolments", tenant_id, **fields)
 
     @call
     def get_agent(self) -> Request[AgentView]:
-        """The agent this platform gives to hosts: version, digests, and where its installer is."""
+        """Get the agent release that this platform serves to hosts: version, digests and the address of its
+        installer."""
         return get(AgentView, "/v1/agent")
 
     @call
@@ -40,7 +41,7 @@ class CapacityCalls:
 
     @call
     def cordon_node(self, node_id: str, *, reason: str | None = None) -> Request[NodeView]:
-        """No new allocations; what runs stays."""
+        """Accept no new allocations on the node. Running work stays."""
         return post(NodeView, "/v1/nodes/{}/cordon", node_id, reason=reason)
 
     @call
@@ -49,17 +50,17 @@ class CapacityCalls:
 
     @call
     def drain_node(self, node_id: str, *, reason: str | None = None) -> Request[NodeView]:
-        """No new allocations, and what is there is to be given back."""
+        """Accept no new allocations, and ask the projects to release the current ones."""
         return post(NodeView, "/v1/nodes/{}/drain", node_id, reason=reason)
 
     @call
     def retire_node(self, node_id: str, *, reason: str | None = None) -> Request[NodeView]:
-        """For good: its tokens and keys stop working at once."""
+        """Retire the node permanently: its tokens and keys stop working at once."""
         return post(NodeView, "/v1/nodes/{}/retire", node_id, reason=reason)
 
     @call
     def readmit_node(self, node_id: str, *, reason: str) -> Request[EnrolmentView]:
-        """A one-time token with which the machine comes back as the same node, with a new identity."""
+        """Create a one-time token with which the machine rejoins as the same node, with a new identity."""
         return post(EnrolmentView, "/v1/nodes/{}/readmit", node_id, reason=reason)
 
     @call
@@ -90,7 +91,7 @@ class CapacityCalls:
         lost_after_s: int | None = None,
         scheduler_type: str | None = None,
     ) -> Request[AllocationsView]:
-        """Machines of a kind, chosen by the platform: as many as asked for, or none."""
+        """Request nodes of a kind; the platform chooses them. Either all requested nodes are allocated, or none."""
         want = given(sku=sku, region=region, pool=pool, count=count)
         terms = {"expires_in_s": expires_in_s, "lost_after_s": lost_after_s, "scheduler_type": scheduler_type}
         return post(AllocationsView, "/v1/projects/{}/allocation-requests", project_id, want=want, name=name, **terms)
@@ -114,7 +115,7 @@ class CapacityCalls:
     def extend_allocation(
         self, project_id: str, allocation_id: str, *, expires_in_s: int | None
     ) -> Request[AllocationView]:
-        """Moves the end of its lease; None for a lease without end."""
+        """Change when the allocation's lease ends; None removes the end."""
         path = at("/v1/projects/{}/allocations/{}/extend", project_id, allocation_id)
         return Request("POST", path, AllocationView, body={"expires_in_s": expires_in_s})
 
@@ -130,7 +131,7 @@ class CapacityCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[AllocationView]]:
-        """Those of all projects of a tenant."""
+        """List the allocations of all projects of a tenant."""
         return get(
             Page[AllocationView],
             "/v1/tenants/{}/allocations",

@@ -1,4 +1,4 @@
-"""Apps, their versions, and which project may deploy them. Called by app teams when they publish, and by deployers."""
+"""Apps, their versions, and the entitlements of projects. Called by app teams when they publish, and by deployers."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class CatalogCalls:
 
     @call
     def deprecate_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
-        """Still deployable; a plan shows a warning with the reason."""
+        """Mark the version as deprecated. It can still be deployed; a plan shows a warning with the reason."""
         return post(VersionView, "/v1/apps/{}/versions/{}/deprecate", app_slug, version, reason=reason)
 
     @call
     def withdraw_version(self, app_slug: str, version: str, *, reason: str | None = None) -> Request[VersionView]:
-        """No new deploy or upgrade to it, for good; what runs stays."""
+        """Stop new deploys of the version and upgrades to it, permanently. Running instances stay."""
         return post(VersionView, "/v1/apps/{}/versions/{}/withdraw", app_slug, version, reason=reason)
 
     @call
@@ -58,7 +58,7 @@ class CatalogCalls:
         reason: str | None = None,
         expires_in_s: int | None = None,
     ) -> Request[EntitlementView]:
-        """Lets the project deploy the app; an overlay narrows that and stays until another is given."""
+        """Let the project deploy the app. An overlay narrows the entitlement until another one replaces it."""
         body = {"app_slug": app_slug, "overlay": overlay, "reason": reason, "expires_in_s": expires_in_s}
         return post(EntitlementView, "/v1/projects/{}/entitlements", project_id, **body)
 
@@ -72,5 +72,5 @@ class CatalogCalls:
 
     @call
     def get_catalog(self, project_id: str) -> Request[Page[CatalogEntry]]:
-        """What this project can deploy, and why not where it cannot."""
+        """List the apps that this project can deploy, and for the others the reason why it cannot."""
         return get(Page[CatalogEntry], "/v1/projects/{}/catalog", project_id)

@@ -1,4 +1,5 @@
-"""What only the holder of a claim does: claim, heartbeat, report, ask for machine access. Called by controller.py."""
+"""The calls of a controller: claim an operation, send heartbeats, report, request machine access. Called by
+gpuaas_sdk.controller."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class ControllerCalls:
     def claim(
         self, project_id: str, *, app_slug: str, holder: str, wait_s: int = 20, holding: list[str] | None = None
     ) -> Request[ClaimView | None]:
-        """The next operation to work on, or None after the wait. `holding`: what this holder works on already."""
+        """Claim the next operation, or return None after the wait. `holding` lists the operations that this controller
+        already runs."""
         body = {"app_slug": app_slug, "holder": holder, "wait_s": wait_s, "holding": holding or []}
         return Request(
             "POST",
@@ -57,7 +59,7 @@ class ControllerCalls:
         members: Sequence[MemberReport] | None = None,
         health: Mapping[str, str] | None = None,
     ) -> Request[LeaseView]:
-        """Where the work is; it also renews the lease."""
+        """Report the current step; also renews the lease."""
         body = {"claim_epoch": claim_epoch, "phase": phase, "step": step, "of": of, "message": message}
         more = {"adapter_detail": adapter_detail, "members": members, "health": health}
         return post(LeaseView, "/v1/projects/{}/operations/{}/progress", project_id, operation_id, **body, **more)
@@ -96,7 +98,8 @@ class ControllerCalls:
         members: Sequence[MemberReport] | None = None,
         undone: bool | None = None,
     ) -> Request[OperationView]:
-        """`undone`: nothing was changed, so the instance is where it was before the operation."""
+        """Report that the operation failed. `undone` means that nothing was changed: the instance is as it was
+        before."""
         body = given(
             claim_epoch=claim_epoch, error=error, adapter_detail=adapter_detail, members=members, undone=undone
         )
@@ -106,7 +109,7 @@ class ControllerCalls:
     def return_claim(
         self, project_id: str, operation_id: str, *, claim_epoch: int, retry_in_s: int, reason: str
     ) -> Request[OperationView]:
-        """Hand the operation back: it is queued again, not before `retry_in_s`."""
+        """Return the operation to the queue; it is not claimed again before `retry_in_s`."""
         path = "/v1/projects/{}/operations/{}/return-claim"
         body = {"claim_epoch": claim_epoch, "retry_in_s": retry_in_s, "reason": reason}
         return post(OperationView, path, project_id, operation_id, **body)
@@ -115,7 +118,7 @@ class ControllerCalls:
     def note_integration(
         self, project_id: str, operation_id: str, *, claim_epoch: int, allocation_id: str, integration: JsonObject
     ) -> Request[AllocationView]:
-        """The controller's own notes about an allocation, at most 4 KiB; each write replaces the one before."""
+        """Store the controller's own notes about an allocation, at most 4 KiB. Each write replaces the previous one."""
         path = "/v1/projects/{}/operations/{}/integration"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "integration": integration}
         return post(AllocationView, path, project_id, operation_id, **body)
@@ -131,7 +134,8 @@ class ControllerCalls:
         ssh_public_key: str,
         source_addresses: list[str] | None = None,
     ) -> Request[GrantView]:
-        """`source_addresses`: it works only from these addresses or networks, as hosts see them."""
+        """Request a certificate for one host of the operation. With `source_addresses` it works only from these
+        addresses or networks, as the hosts see them."""
         path = "/v1/projects/{}/operations/{}/access-grants"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
         return post(GrantView, path, project_id, operation_id, **body, source_addresses=source_addresses)
@@ -151,7 +155,7 @@ class ControllerCalls:
         runtime_version: str | None = None,
         adapter_detail: JsonObject | None = None,
     ) -> Request[ObservedView | None]:
-        """What is seen of a running instance between operations; None when nothing of it is new."""
+        """Report an observation of a running instance between operations. Returns None if it contains nothing new."""
         body = {"last_operation_id": last_operation_id, "observed_generation": observed_generation, "health": health}
         more = {"conditions": conditions, "members": members, "access": access, "runtime_version": runtime_version}
         path = at("/v1/projects/{}/instances/{}/observation", project_id, instance_id)
@@ -172,7 +176,8 @@ class ControllerCalls:
         ssh_public_key: str,
         source_addresses: list[str] | None = None,
     ) -> Request[GrantView]:
-        """To look at one machine of a running instance, without a claim; it ends when an operation begins."""
+        """Request access to one host of a running instance without a claim. The access ends when an operation
+        begins."""
         path = "/v1/projects/{}/instances/{}/observation/access-grants"
         body: dict[str, object] = {"allocation_id": allocation_id, "ssh_public_key": ssh_public_key}
         return post(GrantView, path, project_id, instance_id, **body, source_addresses=source_addresses)

@@ -1,4 +1,4 @@
-"""Reading the record: events and audit. Called by events.follow (to fill holes) and `gpuaas events`."""
+"""Reads events and the audit trail. Called by events.follow (to fill gaps) and `gpuaas events`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class EventCalls:
         wait_s: int | None = None,
         subject: str | None = None,
     ) -> Request[EventList]:
-        """Events after a sequence number or cursor, oldest first; with `wait_s` it waits for one to come."""
+        """List events after a sequence number or cursor, oldest first; with `wait_s` the call waits for the next
+        event."""
         query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
         return get(EventList, "/v1/tenants/{}/events", tenant_id, **query).within(30.0 + (wait_s or 0))
 
@@ -32,7 +33,7 @@ class EventCalls:
         wait_s: int | None = None,
         subject: str | None = None,
     ) -> Request[EventList]:
-        """`subject`: only those of one thing, e.g. an operation."""
+        """List events of a project, oldest first; with `subject` only those of one resource, e.g. an operation."""
         query = {"after": after, "limit": limit, "wait_s": wait_s, "subject": subject}
         return get(EventList, "/v1/projects/{}/events", project_id, **query).within(30.0 + (wait_s or 0))
 
@@ -50,9 +51,11 @@ class EventCalls:
         project: str | None = None,
         before: int | None = None,
     ) -> Request[AuditList]:
-        """Who did or tried what, oldest first; continue with `next_after`. `permission` is how a key begins.
+        """List audit rows, oldest first: who did or tried what. Continue with `next_after`; `permission` matches the
+        beginning of a key.
 
-        With `before` newest first, from before that sequence; 0 begins at the end of the trail.
+        With `before` the newest rows come first, starting before that sequence number; 0 starts at the end of the
+        trail.
         """
         return get(
             AuditList,
@@ -70,5 +73,5 @@ class EventCalls:
 
     @call
     def verify_audit(self, tenant_id: str) -> Request[AuditVerdict]:
-        """Whether the trail is still what was written; it walks every row, so it may take a while."""
+        """Verify the audit trail. Reads every row, so it may take a while."""
         return get(AuditVerdict, "/v1/tenants/{}/audit/verify", tenant_id).within(300.0)

@@ -1,4 +1,4 @@
-"""Who am I, and how do I get a token. Called by `gpuaas login` and `whoami`."""
+"""The caller's own account: sign-in, tokens, sessions, permissions. Called by `gpuaas login` and `whoami`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ from ..request import Page, Request, get, given, post
 class IdentityCalls:
     @call
     def about(self) -> Request[AboutView]:
-        """Name, version, issuer and features of the platform; needs no token."""
+        """Get name, version, issuer and features of the platform; needs no token."""
         return Request("GET", "/v1", AboutView, anonymous=True)
 
     @call
     def sign_in(self, email: str, password: str, tenant: str | None = None) -> Request[TokenView]:
-        """The tenant's short name is needed only if the address has accounts in several."""
+        """Sign in with a password. `tenant` (its short name) is needed only if the address has accounts in several
+        tenants."""
         body = given(email=email, password=password, tenant=tenant)
         return Request("POST", "/v1/sign-in", TokenView, body=body, anonymous=True)
 
     @call
     def redeem_oidc_code(self, code: str, verifier: str) -> Request[TokenView]:
-        """The token for the code a browser brought back from an identity provider; works once."""
+        """Exchange the code that an identity provider sent to the browser for a token; works once."""
         body = {"code": code, "verifier": verifier}
         return Request("POST", "/v1/auth/oidc/token", TokenView, body=body, anonymous=True, retries=False)
 
@@ -47,7 +48,7 @@ class IdentityCalls:
 
     @call
     def accept_invitation(self, token: str, password: str) -> Request[PrincipalView]:
-        """An invited person makes their account; then they sign in."""
+        """Create the account of an invited person, who can then sign in."""
         body = {"token": token, "password": password}
         return Request("POST", "/v1/invitations/accept", PrincipalView, body=body, anonymous=True, retries=False)
 
@@ -55,7 +56,7 @@ class IdentityCalls:
     def explain_myself(
         self, *, permission: str, project_id: str | None = None, tenant_id: str | None = None
     ) -> Request[ExplainView]:
-        """Why I may or may not do something: in a project, in a tenant, or at the platform."""
+        """Explain why you may or may not do something: in a project, in a tenant, or on the platform."""
         query = {"permission": permission, "project_id": project_id, "tenant_id": tenant_id}
         return get(ExplainView, "/v1/whoami/explain", **query)
 
@@ -63,17 +64,17 @@ class IdentityCalls:
     def my_permissions(
         self, *, project_id: str | None = None, tenant_id: str | None = None
     ) -> Request[PermissionsView]:
-        """Every key I hold: in a project, in a tenant, or at the platform."""
+        """List every permission that you have: in a project, in a tenant, or on the platform."""
         return get(PermissionsView, "/v1/whoami/permissions", project_id=project_id, tenant_id=tenant_id)
 
     @call
     def list_sign_in_ways(self, tenant: str) -> Request[SignInWaysView]:
-        """Through whom people of a tenant (its short name) sign in in a browser; needs no token."""
+        """List the identity providers of a tenant (by its short name) for sign-in with a browser; needs no token."""
         return Request("GET", "/v1/auth/providers", SignInWaysView, query={"tenant": tenant}, anonymous=True)
 
     @call
     def list_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Request[Page[SessionView]]:
-        """Where I am signed in now."""
+        """List your sessions."""
         return get(Page[SessionView], "/v1/whoami/sessions", limit=limit, cursor=cursor)
 
     @call
@@ -82,6 +83,6 @@ class IdentityCalls:
 
     @call
     def change_password(self, *, current_password: str, new_password: str) -> Request[SessionsEnded]:
-        """A new password for me; every other session of mine ends."""
+        """Change your password; all your other sessions end."""
         path = "/v1/whoami/password"
         return post(SessionsEnded, path, current_password=current_password, new_password=new_password)

@@ -1,4 +1,4 @@
-"""Deploying, looking, taking down, and the operations that do it. Called by people and automation."""
+"""Instances and their operations: deploy, read, change, decommission. Called by people and automation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class InstanceCalls:
         inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[AcceptedView]:
-        """Ask for an instance; the answer holds it and the operation to watch. Newest published version by default."""
+        """Request an instance; the answer has the instance and its operation. Default: the newest published version."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": False}
         more["operator_id"] = operator_id
@@ -52,7 +52,7 @@ class InstanceCalls:
         inputs: JsonObject | None = None,
         operator_id: str | None = None,
     ) -> Request[PlannedView]:
-        """The same checks as deploy, nothing written: what would happen, and where."""
+        """Run the checks of a deploy without writing anything: what would happen, and on which nodes."""
         body = {"name": name, "app_slug": app_slug, "placement_intent": placement_intent, "topology": topology}
         more = {"version": version, "operating_mode": operating_mode, "inputs": inputs or {}, "validate_only": True}
         more["operator_id"] = operator_id
@@ -68,13 +68,15 @@ class InstanceCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[InstanceView]]:
-        """Current instances; with `deleted` those of the past too. `members`: at most so many inside each."""
+        """List current instances; with `deleted` also deleted ones. `members` limits the members returned for each
+        instance."""
         query = {"deleted": deleted, "members": members, "limit": limit, "cursor": cursor}
         return get(Page[InstanceView], "/v1/projects/{}/instances", project_id, **query)
 
     @call
     def get_instance(self, project_id: str, instance_id: str, *, members: int | None = None) -> Request[InstanceView]:
-        """`members`: at most so many inside it (200 if left out); `member_counts` counts them all."""
+        """Get an instance. `members` limits the members in the answer (200 by default); `member_counts` counts all of
+        them."""
         return get(InstanceView, "/v1/projects/{}/instances/{}", project_id, instance_id, members=members)
 
     @call
@@ -83,7 +85,7 @@ class InstanceCalls:
 
     @call
     def plan_decommission(self, project_id: str, instance_id: str) -> Request[PlannedView]:
-        """What would be torn down, and where; nothing is written."""
+        """Show what a decommission would tear down, and on which nodes; nothing is written."""
         return post(PlannedView, f"{_INSTANCE}/decommission", project_id, instance_id, validate_only=True)
 
     @call
@@ -111,13 +113,14 @@ class InstanceCalls:
     def update_instance(
         self, project_id: str, instance_id: str, *, inputs: JsonObject, etag: str
     ) -> Request[AcceptedView]:
-        """Replace all inputs. `etag`: of the instance as it was read; 412 if it has changed since."""
+        """Replace all inputs. `etag` is the one read with the instance; the answer is 412 if the instance changed
+        since."""
         path = at(f"{_INSTANCE}/update", project_id, instance_id)
         return Request("POST", path, AcceptedView, body={"inputs": inputs}, headers={"If-Match": etag})
 
     @call
     def plan_update(self, project_id: str, instance_id: str, *, inputs: JsonObject) -> Request[PlannedView]:
-        """Each changed input with what changing it does; nothing is written."""
+        """Show each changed input and the effect of the change; nothing is written."""
         return post(PlannedView, f"{_INSTANCE}/update", project_id, instance_id, inputs=inputs, validate_only=True)
 
     @call
@@ -128,7 +131,7 @@ class InstanceCalls:
     def roll_back_instance(
         self, project_id: str, instance_id: str, *, reason: str | None = None
     ) -> Request[AcceptedView]:
-        """To the version before the last upgrade, or out of an upgrade that failed."""
+        """Return to the version before the last upgrade, also after a failed upgrade."""
         return post(AcceptedView, f"{_INSTANCE}/rollback", project_id, instance_id, reason=reason)
 
     @call
@@ -145,7 +148,7 @@ class InstanceCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[OperationView]]:
-        """All of the last 30 days; `history` chooses those that have ended (True) or are under way (False)."""
+        """List operations of the last 30 days; `history` selects ended (True) or current (False) ones."""
         query: dict[str, object] = {"instance_id": instance_id, "member_id": member_id, "batch_id": batch_id}
         query |= {"status": status, "history": history, "newest_first": newest_first, "limit": limit, "cursor": cursor}
         return get(Page[OperationView], "/v1/projects/{}/operations", project_id, **query)
@@ -158,8 +161,8 @@ class InstanceCalls:
     def retry_operation(
         self, project_id: str, operation_id: str, *, try_anyway: bool | None = None
     ) -> Request[AcceptedView]:
-        """A new operation that tries again (`retry_of` names the old one). `try_anyway`: even where the app would
-        refuse after repeated failures, this one time."""
+        """Create an operation that retries a failed one (`retry_of`). `try_anyway` retries even after repeated
+        failures, when the app would refuse."""
         where = "/v1/projects/{}/operations/{}/retry"
         return post(AcceptedView, where, project_id, operation_id, try_anyway=try_anyway)
 
@@ -169,18 +172,18 @@ class InstanceCalls:
 
     @call
     def cancel_batch(self, project_id: str, batch_id: str) -> Request[CanceledBatchView]:
-        """Cancel every operation of the batch that is under way; those that have ended stay as they ended."""
+        """Cancel every operation of the batch that has not ended."""
         return post(CanceledBatchView, "/v1/projects/{}/batches/{}/cancel", project_id, batch_id)
 
     @call
     def release_claim(self, project_id: str, operation_id: str, *, reason: str | None = None) -> Request[OperationView]:
-        """Release the claim of the controller that holds it; the work waits to be claimed again."""
+        """Release a controller's claim on the operation, so that it can be claimed again."""
         path = "/v1/projects/{}/operations/{}/release-claim"
         return post(OperationView, path, project_id, operation_id, reason=reason)
 
     @call
     def abandon_operation(self, project_id: str, operation_id: str, *, reason: str) -> Request[OperationView]:
-        """Give up without evidence; a teardown counts as done and leaves orphan records."""
+        """End an operation without evidence. A teardown counts as done and creates orphan records."""
         return post(OperationView, "/v1/projects/{}/operations/{}/abandon", project_id, operation_id, reason=reason)
 
     @call
@@ -194,7 +197,7 @@ class InstanceCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[DepartureCertificateView]]:
-        """What was proven of machines when instances and members left them."""
+        """List departure certificates: what was proven about nodes when instances and members left them."""
         query: dict[str, object] = {
             "instance_id": instance_id,
             "operation_id": operation_id,
@@ -212,7 +215,7 @@ class InstanceCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[OrphanView]]:
-        """What was given up and may be left on machines."""
+        """List orphan records: nodes that may still have files or processes of an abandoned teardown."""
         query = {"resolved": resolved, "limit": limit, "cursor": cursor}
         return get(Page[OrphanView], "/v1/projects/{}/orphans", project_id, **query)
 

@@ -1,4 +1,5 @@
-"""Who can enter which machine now, and the SSH authorities behind it. For people; controllers ask in controller.py."""
+"""Machine access: valid certificates and the SSH authorities that sign them. For people; controllers use
+controller.py."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class MachineAccessCalls:
         ssh_public_key: str,
         source_addresses: list[str] | None = None,
     ) -> Request[SshSessionView]:
-        """A certificate for the machine of a member: opens for five minutes, as a user without rights there."""
+        """Request a certificate for the host of a member. It opens sessions for five minutes, as an unprivileged
+        user."""
         path = "/v1/projects/{}/instances/{}/members/{}/ssh-sessions"
         body: dict[str, object] = {"ssh_public_key": ssh_public_key, "source_addresses": source_addresses}
         return post(SshSessionView, path, project_id, instance_id, member_id, **body)
@@ -30,27 +32,28 @@ class MachineAccessCalls:
     def list_access_grants(
         self, project_id: str, *, revoked: bool | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[AccessGrantView]]:
-        """Certificates that work now; with `revoked` also those that were taken back and have not expired."""
+        """List the valid certificates; with `revoked` also revoked ones that have not expired."""
         return get(Page[AccessGrantView], _GRANTS, project_id, revoked=revoked, limit=limit, cursor=cursor)
 
     @call
     def revoke_access_grant(self, project_id: str, grant_id: str, *, reason: str) -> Request[AccessGrantView]:
-        """Its host refuses it and ends its sessions; `enforced` says when that is done."""
+        """Revoke a certificate: its host rejects it and ends its sessions; `enforced` shows when that is done."""
         return post(AccessGrantView, f"{_GRANTS}/{{}}/revoke", project_id, grant_id, reason=reason)
 
     @call
     def list_ssh_authorities(self, tenant_id: str) -> Request[AuthoritiesView]:
-        """Public halves, and who still waits for what."""
+        """Get the public keys of the SSH authorities, and the nodes that a rotation is waiting for."""
         return get(AuthoritiesView, _AUTHORITIES, tenant_id)
 
     @call
     def rotate_ssh_authority(self, tenant_id: str, *, purpose: str) -> Request[AuthoritiesView]:
-        """Begins; the rest happens by itself."""
+        """Start the rotation of an SSH authority; the platform completes it."""
         return post(AuthoritiesView, f"{_AUTHORITIES}/rotate", tenant_id, purpose=purpose)
 
     @call
     def finish_ssh_authority_rotation(
         self, tenant_id: str, *, purpose: str, force: bool | None = None
     ) -> Request[AuthoritiesView]:
-        """Do the next step now; with `force` also while hosts or accounts have not followed yet."""
+        """Advance a rotation to its next step now; with `force` even while nodes or accounts still use the old
+        authority."""
         return post(AuthoritiesView, f"{_AUTHORITIES}/finish", tenant_id, purpose=purpose, force=force)

@@ -1,4 +1,4 @@
-"""The members of an instance: adding many at once, and what can be done to each. Called by people and automation."""
+"""The members of an instance: add several at once, and operate on each. Called by people and automation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MemberCalls:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Request[Page[MemberView]]:
-        """Those that are there; with `history` those that were removed."""
+        """List current members; with `history` the removed ones."""
         query = {"history": history, "limit": limit, "cursor": cursor}
         return get(Page[MemberView], _MEMBERS, project_id, instance_id, **query)
 
@@ -33,7 +33,7 @@ class MemberCalls:
     def add_members(
         self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
     ) -> Request[BatchView]:
-        """One operation per allocation, all under one batch id."""
+        """Add members: one operation per allocation, all under one batch id."""
         body = {"component_key": component_key, "allocation_ids": allocation_ids}
         return post(BatchView, _MEMBERS, project_id, instance_id, **body)
 
@@ -41,7 +41,7 @@ class MemberCalls:
     def plan_members(
         self, project_id: str, instance_id: str, *, component_key: str, allocation_ids: list[str]
     ) -> Request[PlannedView]:
-        """The same checks as adding, nothing written."""
+        """Run the checks of adding members without writing anything."""
         body = {"component_key": component_key, "allocation_ids": allocation_ids, "validate_only": True}
         return post(PlannedView, _MEMBERS, project_id, instance_id, **body)
 
@@ -56,7 +56,7 @@ class MemberCalls:
         deadline_s: int | None = None,
         at_deadline: str | None = None,
     ) -> Request[BatchView]:
-        """Many at once: one operation each under one batch id (`cancel_batch`); all of them, or none."""
+        """Drain several members: one operation each under one batch id (`cancel_batch`); all of them, or none."""
         body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(BatchView, f"{_MEMBERS}/drain", project_id, instance_id, **body)
 
@@ -85,7 +85,7 @@ class MemberCalls:
         deadline_s: int | None = None,
         at_deadline: str | None = None,
     ) -> Request[BatchView]:
-        """Each is gone only with evidence for its machine."""
+        """Remove several members. Each is removed only with evidence that its host is clean."""
         body = {"member_ids": member_ids, "reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(BatchView, f"{_MEMBERS}/remove", project_id, instance_id, **body)
 
@@ -100,8 +100,8 @@ class MemberCalls:
         deadline_s: int | None = None,
         at_deadline: str | None = None,
     ) -> Request[AcceptedView]:
-        """Nothing new begins there; `deadline_s` is how long the app may wait for what goes on, `at_deadline` what
-        happens to it then (`give_back` the member by default, or `requeue` the work)."""
+        """Start no new work on the member. `deadline_s` is how long the app waits for running work; `at_deadline` is
+        what happens then: `give_back` (default) returns the member to service, `requeue` requeues the work."""
         body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(AcceptedView, f"{_MEMBER}/drain", project_id, instance_id, member_id, **body)
 
@@ -129,8 +129,8 @@ class MemberCalls:
         at_deadline: str | None = None,
         host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """It is emptied first, as by a drain. `host_is_gone`: its machine does not come back; it is fenced instead of
-        cleaned, which needs a reason."""
+        """Drain the member, then remove it. `host_is_gone` declares its host lost for good: it is fenced instead of
+        cleaned, and a reason is required."""
         body = {"reason": reason, "deadline_s": deadline_s, "at_deadline": at_deadline, "host_is_gone": host_is_gone}
         return post(AcceptedView, f"{_MEMBER}/remove", project_id, instance_id, member_id, **body)
 
@@ -151,8 +151,8 @@ class MemberCalls:
         at_deadline: str | None = None,
         host_is_gone: bool | None = None,
     ) -> Request[AcceptedView]:
-        """A new member on the new allocation, then the old one is emptied and goes: one operation. With `host_is_gone`
-        the old one goes first, and its machine is fenced instead of cleaned."""
+        """Add a member on the new allocation, then drain and remove the old one, in one operation. With `host_is_gone`
+        the old member is removed first, and its host is fenced instead of cleaned."""
         body = {"allocation_id": allocation_id, "reason": reason, "host_is_gone": host_is_gone}
         body |= {"deadline_s": deadline_s, "at_deadline": at_deadline}
         return post(AcceptedView, f"{_MEMBER}/replace", project_id, instance_id, member_id, **body)
@@ -167,5 +167,5 @@ class MemberCalls:
     def tombstone_member(
         self, project_id: str, instance_id: str, member_id: str, *, reason: str
     ) -> Request[MemberRemovedView]:
-        """Count a failed member as removed without evidence; its machine gets an orphan record."""
+        """Count a failed member as removed without evidence; its node gets an orphan record."""
         return post(MemberRemovedView, f"{_MEMBER}/tombstone", project_id, instance_id, member_id, reason=reason)

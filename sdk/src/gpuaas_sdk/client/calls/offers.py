@@ -1,4 +1,4 @@
-"""Regions, SKUs, pools and quotas: what there is to hold, and how much of it. Called by administrators and consoles."""
+"""Regions, SKUs, pools and quotas. Called by administrators and consoles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class OfferCalls:
 
     @call
     def delete_region(self, *, name: str) -> Request[RegionView]:
-        """Only where no machine stands."""
+        """Delete a region without nodes."""
         return post(RegionView, "/v1/regions/delete", name=name)
 
     @call
@@ -33,14 +33,14 @@ class OfferCalls:
         price_micros_per_hour: int,
         currency: str,
     ) -> Request[SkuView]:
-        """The price is in millionths of the currency."""
+        """Create a SKU. The price is in millionths of the currency."""
         size = {"gpu_model": gpu_model, "gpu_count": gpu_count, "cpus": cpus, "memory_mb": memory_mb}
         price = {"price_micros_per_hour": price_micros_per_hour, "currency": currency}
         return post(SkuView, "/v1/skus", name=name, **size, **price)
 
     @call
     def delete_sku(self, *, name: str) -> Request[SkuView]:
-        """Only if there is no machine of it."""
+        """Delete a SKU without nodes."""
         return post(SkuView, "/v1/skus/delete", name=name)
 
     @call
@@ -53,7 +53,7 @@ class OfferCalls:
 
     @call
     def delete_pool(self, tenant_id: str, *, name: str) -> Request[PoolView]:
-        """Only an empty one."""
+        """Delete an empty pool."""
         return post(PoolView, "/v1/tenants/{}/pools/delete", tenant_id, name=name)
 
     @call
@@ -64,7 +64,7 @@ class OfferCalls:
 
     @call
     def put_node_into_pool(self, node_id: str, *, pool: str | None) -> Request[NodeView]:
-        """None takes it out of its pool."""
+        """Move a node into a pool; None removes it from its pool."""
         return Request("POST", at("/v1/nodes/{}/pool", node_id), NodeView, body={"pool": pool})
 
     @call
@@ -73,6 +73,6 @@ class OfferCalls:
 
     @call
     def set_quota(self, project_id: str, *, max_allocations: int | None, max_gpus: int | None) -> Request[QuotaView]:
-        """None means no bound."""
+        """Set the limits of a project; None means no limit."""
         body = {"max_allocations": max_allocations, "max_gpus": max_gpus}
         return Request("POST", at("/v1/projects/{}/quota", project_id), QuotaView, body=body)

@@ -1,4 +1,5 @@
-"""What may be deployed where. For administrators who set policies, and for callers who want to know what they allow.
+"""Policies: which apps, regions and SKUs may be used where. Called by administrators to set them, and by callers to
+read what they allow.
 
 Rules are per field (`regions`, `skus`, `apps`, …) `{"only": […]}`, `{"deny": […]}` or both. Policies only narrow.
 """
@@ -21,7 +22,8 @@ class PolicyCalls:
         enables: JsonObject | None = None,
         etag: str | None = None,
     ) -> Request[PolicyView]:
-        """Makes a policy, or replaces the one whose `etag` was read. `enables={"platform_managed": [apps]}`."""
+        """Create a policy, or replace the version identified by `etag`. `enables={"platform_managed": [apps]}` lets the
+        platform operate these apps itself."""
         body = {"rules": rules, "reason": reason, "enables": enables}
         return put(PolicyView, "/v1/policies/{}", name, etag=etag, **body)
 
@@ -83,7 +85,7 @@ class PolicyCalls:
 
     @call
     def get_effective_policy(self, project_id: str, *, app_slug: str | None = None) -> Request[EffectiveView]:
-        """What all levels together leave, and for each value where it was narrowed."""
+        """Get what the policies of all levels allow together, and which level narrowed each value."""
         return get(EffectiveView, "/v1/projects/{}/policy/effective", project_id, app_slug=app_slug)
 
     @call

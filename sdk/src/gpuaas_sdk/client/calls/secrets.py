@@ -1,4 +1,4 @@
-"""Runtime secrets: names and versions for people, sealed values for the controller that holds the operation."""
+"""Runtime secrets: names and versions for people, sealed values for the controller with the claim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class SecretCalls:
     def list_secrets(
         self, project_id: str, instance_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[SecretView]]:
-        """Names and versions, never values."""
+        """List names and versions of secrets, never values."""
         return get(Page[SecretView], _OF_INSTANCE, project_id, instance_id, limit=limit, cursor=cursor)
 
     @call
@@ -29,7 +29,7 @@ class SecretCalls:
         length: int | None = None,
         alphabet: str | None = None,
     ) -> Request[SecretView]:
-        """A new secret or the next version of one; generated unless a value is given."""
+        """Create a secret or its next version. The platform generates the value unless one is given."""
         body = {"name": name, "value": value, "length": length, "alphabet": alphabet}
         return post(SecretView, _OF_INSTANCE, project_id, instance_id, **body)
 
@@ -48,7 +48,7 @@ class SecretCalls:
         length: int | None = None,
         alphabet: str | None = None,
     ) -> Request[SecretView]:
-        """A generated secret for the instance of the claimed operation."""
+        """Generate a secret for the instance of the claimed operation."""
         body = {"claim_epoch": claim_epoch, "name": name, "length": length, "alphabet": alphabet}
         return post(SecretView, _OF_OPERATION, project_id, operation_id, **body)
 
@@ -56,6 +56,6 @@ class SecretCalls:
     def deliver_secret(
         self, project_id: str, operation_id: str, *, claim_epoch: int, name: str, version: int | None = None
     ) -> Request[SealedSecretView]:
-        """Sealed to the caller's own key, once per claim and version; sealed.open_secret opens it."""
+        """Request a secret, sealed to the caller's key, once per claim and version; `sealed.open_secret` opens it."""
         body = {"claim_epoch": claim_epoch, "name": name, "version": version}
         return post(SealedSecretView, f"{_OF_OPERATION}/deliver", project_id, operation_id, **body)

@@ -1,4 +1,4 @@
-"""Tasks of machines: what a controller asks for under its claim, and what operators look at."""
+"""Tasks of nodes, requested by a controller under its claim or by operators."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class TaskCalls:
         kind: str,
         arguments: JsonObject,
     ) -> Request[TaskView]:
-        """Has a machine of the claimed operation do something; the kinds are in contracts/node-tasks.json."""
+        """Request a task on a node of the claimed operation; the kinds are in contracts/node-tasks.json."""
         path = "/v1/projects/{}/operations/{}/tasks"
         body = {"claim_epoch": claim_epoch, "allocation_id": allocation_id, "kind": kind, "arguments": arguments}
         return post(TaskView, path, project_id, operation_id, **body)
 
     @call
     def get_task(self, project_id: str, operation_id: str, task_id: str, *, wait_s: int = 0) -> Request[TaskView]:
-        """As it is, or as soon as it has ended."""
+        """Get a task; with `wait_s` the call waits until the task has ended."""
         path = "/v1/projects/{}/operations/{}/tasks/{}"
         return get(TaskView, path, project_id, operation_id, task_id, wait_s=wait_s).within(wait_s + 10.0)
 
@@ -38,12 +38,13 @@ class TaskCalls:
 
     @call
     def upgrade_agent(self, node_id: str) -> Request[TaskView]:
-        """To the version the platform gives out; the machine keeps its present one if that does not get through."""
+        """Upgrade a node's agent to the platform's version. If the new version fails, the node keeps the current
+        one."""
         return post(TaskView, "/v1/nodes/{}/upgrade-agent", node_id)
 
     @call
     def wipe_node(self, node_id: str, *, reason: str, by_hand: bool = False) -> Request[WipeView]:
-        """After a failed wipe: repeat it, or `by_hand` if a person has cleaned the machine."""
+        """Repeat a failed wipe of a node, or record with `by_hand` that a person cleaned it."""
         return post(WipeView, "/v1/nodes/{}/wipe", node_id, reason=reason, by_hand=by_hand)
 
     @call

@@ -37,7 +37,7 @@ class TenancyCalls:
     def list_projects(
         self, *, tenant_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Request[Page[ProjectView]]:
-        """Every project you can see, over all your tenants or in one of them."""
+        """List every project that you can see, in all your tenants or in one of them."""
         return get(Page[ProjectView], "/v1/projects", tenant_id=tenant_id, limit=limit, cursor=cursor)
 
     @call
@@ -56,7 +56,7 @@ class TenancyCalls:
 
     @call
     def disable_user(self, tenant_id: str, user_id: str) -> Request[PrincipalView]:
-        """The user's sessions end at once."""
+        """Disable a user; their sessions end at once."""
         return post(PrincipalView, "/v1/tenants/{}/users/{}/disable", tenant_id, user_id)
 
     @call
@@ -67,7 +67,7 @@ class TenancyCalls:
     def invite(
         self, tenant_id: str, *, email: str, name: str, role: str | None = None, project_id: str | None = None
     ) -> Request[InvitedView]:
-        """The token in the answer is shown once; the invited person sends it with a password."""
+        """Invite a person. The token is shown only in this answer; the invited person sends it with a password."""
         body = {"email": email, "name": name, "role": role, "project_id": project_id}
         return post(InvitedView, "/v1/tenants/{}/invitations", tenant_id, **body)
 
@@ -94,7 +94,7 @@ class TenancyCalls:
         scopes: list[str] | None = None,
         default_role: str | None = None,
     ) -> Request[ProviderView]:
-        """Register the answer's `callback_url` at the provider."""
+        """Create an identity provider. Register the `callback_url` of the answer with the provider."""
         who = {"name": name, "issuer": issuer, "client_id": client_id, "client_secret": client_secret}
         whom = {"email_domains": email_domains, "scopes": scopes, "default_role": default_role}
         return post(ProviderView, "/v1/tenants/{}/identity-providers", tenant_id, **who, **whom)
@@ -121,7 +121,7 @@ class TenancyCalls:
         scopes: list[str] | None = None,
         default_role: str | None = None,
     ) -> Request[ProviderView]:
-        """What is None stays as it is."""
+        """Change an identity provider; None leaves a field as it is."""
         who = {"name": name, "client_secret": client_secret}
         whom = {"email_domains": email_domains, "scopes": scopes, "default_role": default_role}
         return post(ProviderView, "/v1/tenants/{}/identity-providers/{}/update", tenant_id, provider_id, **who, **whom)
@@ -161,18 +161,18 @@ class TenancyCalls:
 
     @call
     def list_keys(self, project_id: str, service_account_id: str) -> Request[Page[KeyView]]:
-        """Every key the account ever had, and when each was used last."""
+        """List all keys of the account, including retired ones, with their last use."""
         path = "/v1/projects/{}/service-accounts/{}/keys"
         return get(Page[KeyView], path, project_id, service_account_id)
 
     @call
     def add_key(self, project_id: str, service_account_id: str, *, public_jwk: dict[str, str]) -> Request[KeyView]:
-        """One more key beside the present ones; retire the old one when the new one is in use."""
+        """Add a key beside the current ones; retire the old key when the new one is in use."""
         path = "/v1/projects/{}/service-accounts/{}/keys"
         return post(KeyView, path, project_id, service_account_id, public_jwk=public_jwk)
 
     @call
     def retire_key(self, project_id: str, service_account_id: str, key_id: str) -> Request[KeyView]:
-        """The key signs in no more; the tokens it opened are dead."""
+        """Retire a key: it can no longer sign in, and its tokens stop working."""
         path = "/v1/projects/{}/service-accounts/{}/keys/{}/retire"
         return post(KeyView, path, project_id, service_account_id, key_id)

@@ -1,0 +1,90 @@
+"""Runtime secrets of an instance: issued by its controller or an administrator, delivered only to its controller."""
+
+from ..authz.context import Context
+from ..custody.vault import Vault
+from ..events.event_log import declare
+from ..kit.lifecycle import WrongMoment
+from ..kit.problems import NotFound
+from ..operations.rows import OperationRow
+from ..operations.targets import Subject
+from . import secret_schemas as schemas
+from . import secret_store
+from .owners import claimed, owner
+from .rows import SecretRow
+from .sealing import LIVES_S
+
+declare(
+    {
+        "apps.secret.issued": "A secret of an instance, or a new version of it, was created.",
+        "apps.secret.delivered": "A secret was delivered to the instance's controller, encrypted to its key.",
+        "apps.secret.redelivery_refused": (
+            "A second delivery of a secret to the same claim was refused. Check which program asked."
+        ),
+        "apps.secret.deleted": "A secret of an instance was deleted, in all versions.",
+    }
+)
+
+
+def issue(
+    ctx: Context, vault: Vault, project_id: str, instance_id: str, body: schemas.IssueSecret
+) -> schemas.SecretView:
+    """Issue a secret for an administrator: generated, or with the value in the request."""
+    return _issued(ctx, vault, owner(ctx, project_id, instance_id), body, body.value)
+
+
+def issue_for_claim(
+    ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.ClaimSecret
+) -> schemas.SecretView:
+    """Issue a secret for the controller of the instance: always generated, so that no plaintext is sent."""
+    _, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
+    return _issued(ctx, vault, instance, body, None)
+
+
+def _issued(
+    ctx: Context, vault: Vault, instance: Subject, body: schemas.GenerateSecret, value: str | None
+) -> schemas.SecretView:
+    if instance.ended:
+        raise WrongMoment("The instance is deleted: it has no secrets any more.")
+    origin = "generated" if value is None else "provided"
+    row = secret_store.keep(
+        ctx, vault, instance, body.name, value or secret_store.generated(body.length, body.alphabet), origin
+    )
+    ctx.resource_id = row.id
+    facts = {"name": row.name, "secret_version": row.version, "origin": origin}
+    ctx.emit("apps.secret.issued", row.id, {**instance.facts, **facts})
+    return schemas.SecretView.model_validate(row)
+
+
+def deliver(
+    ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.AskSecret
+) -> schemas.SealedSecretView:
+    operation, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
+    row = secret_store.wanted(ctx.tx, instance.id, body.name, body.version)
+    sealed = secret_store.delivered(ctx, vault, row, operation_id=operation.id, epoch=operation.claim_epoch)
+    _emit(ctx, "delivered", row, instance, operation)
+    return schemas.SealedSecretView(name=row.name, version=row.version, sealed=sealed, expires_in_s=LIVES_S)
+
+
+def note_redelivery(ctx: Context, project_id: str, operation_id: str, body: schemas.AskSecret) -> None:
+    """Emit an event for a refused second delivery, in a transaction of its own: that of the refusal is rolled back."""
+    operation, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
+    row = secret_store.wanted(ctx.tx, instance.id, body.name, body.version)
+    _emit(ctx, "redelivery_refused", row, instance, operation)
+    ctx.note(ctx.entry("denied", "this claim has been given this secret"))
+
+
+def _emit(ctx: Context, what: str, row: SecretRow, instance: Subject, operation: OperationRow) -> None:
+    ctx.resource_id = row.id
+    claim = {"operation_id": operation.id, "claim_epoch": operation.claim_epoch}
+    facts = claim | {"name": row.name, "secret_version": row.version}
+    ctx.emit(f"apps.secret.{what}", row.id, {**instance.facts, **facts})
+
+
+def remove(ctx: Context, project_id: str, instance_id: str, name: str) -> schemas.SecretGoneView:
+    instance = owner(ctx, project_id, instance_id)
+    ctx.resource_id = instance_id
+    versions = secret_store.forget(ctx.tx, instance_id, name)
+    if not versions:
+        raise NotFound("The instance has no such secret.")
+    ctx.emit("apps.secret.deleted", instance_id, {**instance.facts, "name": name})
+    return schemas.SecretGoneView(name=name, versions=versions)

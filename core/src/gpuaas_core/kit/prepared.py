@@ -1,0 +1,242 @@
+"""A statement that is compiled once and then sent through the driver directly.
+
+SQLAlchemy needs 40 µs to send a statement that it has compiled before, SQLite needs 5 to answer it. On a path that
+every request takes, the statement is therefore kept as text, with the order of its parameters and the conversions of
+their types (JSON). Errors of the driver are raised as SQLAlchemy's, so callers handle one kind.
+
+With list parameters (`IN`, expanding) there is one text for each combination of their lengths, up to `MOST_TEXTS`.
+
+SQLAlchemy still sends the statement where this is not possible or does not pay: the first time (a query that is built
+for one call is never compiled twice), with long lists, and where a test or a tool listens to the statements of the
+engine.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeGuard
+
+from pydantic_core import from_json
+from sqlalchemy import JSON, Connection
+from sqlalchemy.engine import Dialect
+from sqlalchemy.engine.interfaces import DBAPICursor
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.types import TypeEngine
+
+# What the driver takes and returns: any type that a column can have.
+Value: TypeAlias = Any
+Convert: TypeAlias = Callable[[Value], Value]
+Parameters: TypeAlias = list[Value] | dict[str, Value]
+RawRows: TypeAlias = Sequence[tuple[Value, ...]]
+Lengths: TypeAlias = tuple[int, ...]
+MOST_TEXTS, LONGEST_LIST = 20, 16
+_DIRECT = "gpuaas_direct"  # where a connection keeps its `Direct`
+
+
+class Prepared:
+    """One statement, compiled per dialect when it is sent for the second time."""
+
+    def __init__(self, statement: ClauseElement, columns: Sequence[str] | None = None) -> None:
+        self._statement, self._columns = statement, columns
+        self._plans: dict[tuple[str, Lengths], _Plan | None] = {}
+        self._plain: dict[str, _Plan] = {}  # the plan of a statement without list parameters, by dialect
+        self._lists: tuple[str, ...] | None = None  # names of list parameters; None: not known yet
+        self._sent_before = False
+
+    def rows(self, tx: Connection, values: Mapping[str, object]) -> RawRows | None:
+        """Run the query through the driver and return its rows, or None if SQLAlchemy has to send the statement."""
+        known = tx.__dict__.get(_DIRECT)
+        plan = self._plain.get(tx.dialect.name) if known and known.allowed else None
+        plan = plan or self._plan(tx, values)
+        return plan.rows(tx, values) if plan else None
+
+    def run(self, tx: Connection, values: Mapping[str, object]) -> int | None:
+        """Run the statement through the driver and return how many rows changed; None if SQLAlchemy has to send it."""
+        plan = self._plan(tx, values)
+        return plan.run(tx, values) if plan else None
+
+    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> bool:
+        """Run the statement for all rows through the driver; return False if SQLAlchemy has to send it."""
+        plan = self._plan(tx, {})
+        if plan:
+            plan.run_many(tx, rows)
+        return plan is not None
+
+    def _plan(self, tx: Connection, values: Mapping[str, object]) -> "_Plan | None":
+        if not self._sent_before:
+            self._sent_before = True
+            return None
+        if not direct(tx).allowed:
+            return None
+        if self._lists is None:
+            self._lists = tuple(
+                name for name, bind in self._compiled(tx).binds.items() if bind.expanding and bind.required
+            )
+        key = (tx.dialect.name, tuple([len(_list(values, name)) for name in self._lists]))
+        try:
+            return self._plans[key]
+        except KeyError:
+            plan = self._plans[key] = self._new_plan(tx, values, key[1])
+            if plan and not self._lists:
+                self._plain[tx.dialect.name] = plan
+            return plan
+
+    def _new_plan(self, tx: Connection, values: Mapping[str, object], lengths: Lengths) -> "_Plan | None":
+        if len(self._plans) >= MOST_TEXTS or max(lengths, default=0) > LONGEST_LIST:
+            return None
+        compiled = self._compiled(tx)
+        return None if compiled.escaped_bind_names else _Plan(compiled, tx.dialect, values, self._lists or ())
+
+    def _compiled(self, tx: Connection) -> SQLCompiler:
+        compiled = self._statement.compile(dialect=tx.dialect, column_keys=self._columns)
+        assert isinstance(compiled, SQLCompiler)
+        return compiled
+
+
+def _list(values: Mapping[str, object], name: str) -> Sequence[object]:
+    value = values[name]
+    assert _is_sequence(value)
+    return value
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence)
+
+
+def _parts(items: Sequence[object]) -> list[object]:
+    """Flatten the items: each tuple is replaced by its parts."""
+    return [part for item in items for part in (item if _is_tuple(item) else (item,))]
+
+
+def _is_tuple(item: object) -> TypeGuard[tuple[object, ...]]:
+    return isinstance(item, tuple)
+
+
+class Direct:
+    """The driver's connection below a connection of SQLAlchemy, found once for each of them."""
+
+    __slots__ = ("allowed", "cursor", "open")
+
+    def __init__(self, tx: Connection) -> None:
+        self.hear(tx)
+        self.cursor: Callable[[], DBAPICursor] = tx.connection.cursor
+        self.open = False  # a transaction was begun with the driver, not with SQLAlchemy
+
+    def hear(self, tx: Connection) -> None:
+        """Find out whether a test or a tool listens to the statements of the engine: then SQLAlchemy sends them."""
+        heard = tx.dispatch
+        self.allowed = not (heard.before_cursor_execute or heard.after_cursor_execute)
+
+
+def direct(tx: Connection) -> Direct:
+    known: Direct | None = tx.__dict__.get(_DIRECT)
+    if known is None:
+        known = tx.__dict__[_DIRECT] = Direct(tx)
+    return known
+
+
+class _Plan:
+    def __init__(
+        self, compiled: SQLCompiler, dialect: Dialect, values: Mapping[str, object], lists: Sequence[str]
+    ) -> None:
+        written_out = compiled.construct_expanded_state(dict(values)) if compiled.post_compile_params else None
+        self._text = written_out.statement if written_out else str(compiled)
+        self._positional = compiled.positional
+        self._into = {name: convert for name, bind in compiled.binds.items() if (convert := _into(bind.type, dialect))}
+        fixed = {name: bind.effective_value for name, bind in compiled.binds.items() if not bind.required}
+        names = list(dict.fromkeys(compiled.bind_names.values()))
+        order = compiled.positiontup if compiled.positional else names
+        # By list parameter, the names of its items in the text; an item that is a tuple has a name for each part.
+        self._items = {name: written_out.parameter_expansion[name] for name in lists} if written_out else {}
+        if written_out:
+            given = {*values, *(item for items in self._items.values() for item in items)}
+            fixed |= {name: value for name, value in written_out.parameters.items() if name not in given}
+            order = written_out.positiontup if compiled.positional else list(written_out.parameters)
+            self._into |= {name: convert for name, convert in written_out.processors.items() if callable(convert)}
+        self._fixed = {name: self._into[name](v) if name in self._into else v for name, v in fixed.items()}
+        self._order = list(order or ())
+        self._as_given = self._positional and not (self._into or self._fixed or self._items)
+        selected = getattr(compiled.statement, "selected_columns", None)
+        if selected is None:
+            selected = getattr(compiled.statement, "exported_columns", ())
+        types = [column.type for column in selected]
+        self._out = [(at, convert) for at, one in enumerate(types) if (convert := _out(one, dialect))]
+
+    def rows(self, tx: Connection, values: Mapping[str, object]) -> RawRows:
+        cursor = self._execute(tx, self._parameters(values))
+        try:
+            rows = cursor.fetchall()
+        except Exception as error:
+            _raise(tx, error, cursor, self._text)
+            raise
+        cursor.close()
+        return [self._converted(row) for row in rows] if self._out and rows else rows
+
+    def run(self, tx: Connection, values: Mapping[str, object]) -> int:
+        cursor = self._execute(tx, self._parameters(values))
+        changed = cursor.rowcount
+        cursor.close()
+        return changed
+
+    def run_many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+        self._execute(tx, [self._parameters(row) for row in rows], many=True).close()
+
+    def _parameters(self, values: Mapping[str, object]) -> Parameters:
+        into, fixed = self._into, self._fixed
+        if self._as_given:
+            return [values[name] for name in self._order]
+        for name, items in self._items.items():
+            values = {**values, **dict(zip(items, _parts(_list(values, name)), strict=True))}
+        found = [
+            (into[name](values[name]) if name in into else values[name]) if name in values else fixed[name]
+            for name in self._order
+        ]
+        return found if self._positional else dict(zip(self._order, found, strict=True))
+
+    def _execute(self, tx: Connection, parameters: Value, *, many: bool = False) -> DBAPICursor:
+        known = direct(tx)
+        if not (known.open or tx.in_transaction()):
+            tx.begin()
+        cursor = known.cursor()
+        try:
+            if many:
+                cursor.executemany(self._text, parameters)
+            else:
+                cursor.execute(self._text, parameters)
+        except Exception as error:
+            _raise(tx, error, cursor, self._text)
+            raise
+        return cursor
+
+    def _converted(self, row: tuple[Value, ...]) -> tuple[Value, ...]:
+        values = list(row)
+        for at, convert in self._out:
+            values[at] = convert(values[at])
+        return tuple(values)
+
+
+def _from_json(text: str | None) -> Value:
+    return None if text is None else from_json(text)
+
+
+def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
+    return kind.dialect_impl(dialect).bind_processor(dialect)
+
+
+def _out(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
+    if isinstance(kind, JSON) and dialect.name == "sqlite":
+        return _from_json
+    return kind.dialect_impl(dialect).result_processor(dialect, None)
+
+
+def _raise(tx: Connection, error: Exception, cursor: DBAPICursor, text: str) -> None:
+    """Raise the driver's error as SQLAlchemy would: as its own exception class, and a lost connection is discarded."""
+    driver = tx.dialect.loaded_dbapi
+    if not isinstance(error, driver.Error):
+        return
+    lost = tx.dialect.is_disconnect(error, tx.connection.driver_connection, cursor)  # type: ignore[arg-type] # any driver's
+    if lost:
+        tx.invalidate(error)
+    raise DBAPIError.instance(
+        text, None, error, driver.Error, hide_parameters=True, connection_invalidated=lost, dialect=tx.dialect
+    ) from error

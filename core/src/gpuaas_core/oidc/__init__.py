@@ -1,0 +1,1 @@
+"""Sign-in through OpenID providers: the providers that a tenant trusts, and the sign-in attempts."""

@@ -1,0 +1,29 @@
+"""Errors of identity providers and of sign-in through them."""
+
+from ..kit.problems import Problem
+
+
+class OidcRefused(Problem):
+    status, code, title = 401, "oidc_refused", "The identity provider's token was rejected"
+    way_out = "Sign in again. If it fails again, ask an administrator of your tenant to check the identity provider."
+
+
+class OidcStateInvalid(Problem):
+    status, code, title = 401, "oidc_state_invalid", "This sign-in cannot be completed"
+    way_out = "Sign in again, in one browser and within ten minutes."
+
+
+class IssuerNotAccepted(Problem):
+    status, code, title = 422, "issuer_not_accepted", "Invalid issuer address"
+    way_out = "Send the issuer as an https address, exactly as in the provider's metadata."
+
+
+class IssuerUnreachable(Problem):
+    status, code, title = 502, "issuer_unreachable", "The identity provider cannot be reached"
+    way_out = "Try again. If it fails again, ask an administrator of the tenant to check the identity provider."
+    retryable = True
+
+
+class DomainsNeeded(Problem):
+    status, code, title = 422, "email_domains_needed", "A default role needs e-mail domains"
+    way_out = "Send the `email_domains` whose users get the role, or leave `default_role` out and invite users."
