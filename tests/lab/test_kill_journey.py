@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from gpuaas_lab.stack.platform import program
 
-from tests.support.lab_stack import Ground, times, wait_until
+from tests.support.lab_stack import FINAL, Ground, times, wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.early(2)]
 
@@ -55,22 +55,24 @@ def assert_one_of_each(ground: Ground) -> None:
 
 
 def test_the_core_killed_in_every_stage_still_finishes_once(ground: Ground, points: Path) -> None:
-    """The controller is held after the last step of each stage while the core dies and comes back; then it goes on."""
-    waiting = [f"{name}.after_act" for name in steps("deploy")]
-    for name in waiting:
-        (points / name).touch()
+    """The controller is held after the last step of each stage while the core dies and comes back; then it goes on.
+
+    On a busy machine the core may be away so long that the claim ends. If that happens while a step runs, the next
+    claim either finds the step done, and its point is never reached, or repeats it: one step for each lost claim.
+    """
+    for name in steps("deploy"):
+        (points / f"{name}.after_act").touch()
     instance, operation = ground.deploy("core-dies", "gpu2")
-    for _ in waiting:
-        wait_until(lambda: here(points) is not None, 180, "the controller to reach its next step")
+    while reached := next_point(ground, points, operation.id):
         ground.kill("core")
         ground.stack.wait_ready()
-        reached = here(points)
-        assert reached
         reached.unlink()
     done = ground.ended(operation.id)
     assert done.status == "succeeded", f"{done.error}\n{ground.stack.log_tail('slurm-controller', 20)}"
-    assert not list(points.iterdir())
-    assert not {step: count for step, count in host_acts(ground, "gpu2").items() if count > 1}
+    missed = [path.name for path in points.iterdir()]
+    repeated = {step: count for step, count in host_acts(ground, "gpu2").items() if count > 1}
+    lost_claims = done.claim_epoch - 1
+    assert len(missed) + sum(repeated.values()) - len(repeated) <= lost_claims, (missed, repeated, lost_claims)
     assert_one_of_each(ground)
     events = ground.events()
     sequences = [event.sequence for event in events]
@@ -84,6 +86,16 @@ def test_the_core_killed_in_every_stage_still_finishes_once(ground: Ground, poin
 
 def here(points: Path) -> Path | None:
     return next((path for path in sorted(points.iterdir()) if path.read_text() == "here"), None)
+
+
+def next_point(ground: Ground, points: Path, operation_id: str) -> Path | None:
+    """Wait until the controller is held at a point, or the operation has ended."""
+    wait_until(
+        lambda: here(points) is not None or ground.operation(operation_id).status in FINAL,
+        400,
+        "the controller to reach its next step",
+    )
+    return here(points)
 
 
 def test_a_controller_that_wakes_up_after_losing_its_claim_changes_nothing(ground: Ground, points: Path) -> None:
