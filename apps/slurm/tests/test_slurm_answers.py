@@ -8,7 +8,7 @@ from gpuaas_sdk.host_steps.host import parse
 from gpuaas_slurm import conditions
 from gpuaas_slurm.access import Proof
 from gpuaas_slurm.errors import FAILURES, WAYS_OUT
-from gpuaas_slurm.facts import HostFacts, read
+from gpuaas_slurm.facts import AskedBetween, HostFacts, read
 from gpuaas_slurm.reconcile.decommission import checks
 from gpuaas_slurm.slurm import parse as slurm
 
@@ -31,7 +31,7 @@ def test_facts_are_read_from_one_answer() -> None:
         ["@hostname gpu1", "@now_ms 5000", "@virt systemd-nspawn", "@cpus 8", "@memory_mb 16000", "@gpu /dev/nvidia10", "@gpu /dev/nvidia2",
          "@disk /|5000", "@port 6817|users:((x))", "@unit munge.service|active", "@missing srun", "@conf ", "@owner inst_00000001"]
     )  # fmt: skip
-    facts = read(parse(0, output), 1000)
+    facts = read(parse(0, output), AskedBetween(500, 1000))
     assert facts.gpus == ("/dev/nvidia2", "/dev/nvidia10")
     assert (facts.skew_s, facts.disk_kb, facts.units, facts.conf_instance) == (
         4.0,
@@ -204,3 +204,12 @@ def test_evidence_is_a_row_per_check() -> None:
 def test_a_host_that_is_not_clean_is_never_reported_as_clean() -> None:
     with pytest.raises(StepFailed, match="ports: slurmd listens"):
         checks(parse(0, "@check key|yes|gone\n@check ports|no|slurmd listens\n"))
+
+
+@pytest.mark.parametrize(
+    ("host_ms", "skew"),
+    [(40_000, 0.0), (1_000, 0.0), (61_000, 0.0), (91_000, 30.0), (-29_000, -30.0)],
+)
+def test_a_command_that_waited_for_a_minute_does_not_make_the_clock_wrong(host_ms: int, skew: float) -> None:
+    """The look waited for a package manager for 37 s, and the host's clock was said to be 37 s ahead."""
+    assert AskedBetween(1_000, 61_000).skew_s(parse(0, f"@now_ms {host_ms}")) == skew

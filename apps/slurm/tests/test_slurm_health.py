@@ -9,7 +9,7 @@ from gpuaas_sdk.host_steps.errors import StepFailed
 from gpuaas_sdk.host_steps.host import Host, parse, preamble
 from gpuaas_slurm import __version__, conditions, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, refreshed, shown_header
-from gpuaas_slurm.facts import HostFacts
+from gpuaas_slurm.facts import AskedBetween, HostFacts
 from gpuaas_slurm.health import Worker
 from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, Node, read_head, read_host
 from gpuaas_slurm.profile import PROFILE
@@ -207,7 +207,7 @@ def test_what_hosts_say_is_read() -> None:
         "@assoc team-a|gpuaas|3|||||", "@assoc root||||||", "@made Parent - 'root'", "@made Account - 'team-a':GrpJobs=3",
         "@made Parent - 'team-a'", "@made User - 'gpuaas':DefaultAccount='team-a'",
     ]  # fmt: skip
-    seen = read_head(parse(0, "\n".join(output)), 1000)
+    seen = read_head(parse(0, "\n".join(output)), AskedBetween(500, 1000))
     assert (seen.skew_s, seen.version, seen.answers, seen.database, seen.accounts) == (4.0, "22.05.8", True, True, True)
     assert seen.files == (("changed", "/etc/slurm/slurm.conf", "2026-11-16 08:00"),)
     first, second = seen.nodes.values()
@@ -221,7 +221,7 @@ def test_what_hosts_say_is_read() -> None:
     assert (second.state, second.silent, second.gpus, second.by, second.reason) == ("busy", False, {}, "", "")
     assert seen.associations == (("team-a", "gpuaas", "grpjobs=3"), ("root", "", ""))
     assert seen.made == {("root", ""): "", ("team-a", ""): "GrpJobs=3", ("team-a", "gpuaas"): "DefaultAccount='team-a'"}
-    assert read_host(parse(0, "@unit slurmd.service|failed"), 0).runs("slurmd") is False
+    assert read_host(parse(0, "@unit slurmd.service|failed"), AskedBetween(0, 0)).runs("slurmd") is False
 
 
 @pytest.mark.parametrize("script", [HEAD, WORKER, try_header(PLAN, "main", "a100")], ids=["head", "worker", "header"])

@@ -1,6 +1,7 @@
 """Facts of a host, read in one round trip before anything is changed. The script also fences the host."""
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -125,17 +126,40 @@ def common_uid(hosts: Iterable[HostFacts]) -> int:
     return there[0] if there else next(uid for uid in range(FIRST_UID, FIRST_UID + 1001) if uid not in taken)
 
 
-async def look(host: Host, clock_ms: int, more: str = "") -> tuple[HostFacts | None, Answer]:
+@dataclass(frozen=True)
+class AskedBetween:
+    """When a host was asked, by the controller's clock in ms. The host wrote its own time in between: a command may
+    wait for minutes, for example until a package manager is done."""
+
+    began_ms: int
+    ended_ms: int
+
+    @classmethod
+    def since(cls, began_ms: int) -> "AskedBetween":
+        return cls(began_ms, now_ms())
+
+    def skew_s(self, answer: Answer) -> float:
+        """Return by how much the host's clock is ahead, or behind if negative, at the least."""
+        host_ms = int(answer.last("now_ms", str(self.began_ms)))
+        return (min(0, host_ms - self.began_ms) + max(0, host_ms - self.ended_ms)) / 1000
+
+
+def now_ms() -> int:
+    return round(time.time() * 1000)
+
+
+async def look(host: Host, more: str = "") -> tuple[HostFacts | None, Answer]:
     """Fence the host and read its facts. `more` is shell text that runs in the same command."""
+    began = now_ms()
     answer = await host.script(f"{LOOK}{more}exit 0\n", within=60)
-    return (read(answer, clock_ms) if answer.exit == 0 else None), answer
+    return (read(answer, AskedBetween.since(began)) if answer.exit == 0 else None), answer
 
 
-def read(answer: Answer, clock_ms: int) -> HostFacts:
+def read(answer: Answer, asked: AskedBetween) -> HostFacts:
     pairs = {key: [line.split("|", 1) for line in answer.lines.get(key, [])] for key in ("disk", "port", "unit")}
     return HostFacts(
         hostname=validate.word("hostname", answer.last("hostname")),
-        skew_s=(int(answer.last("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        skew_s=asked.skew_s(answer),
         virt=answer.last("virt", "none") or "none",
         cgroup=answer.last("cgroup"),
         controllers=tuple(answer.last("controllers").split()),

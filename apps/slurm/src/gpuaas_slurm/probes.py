@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuaas_sdk.host_steps.host import Answer
 
-from gpuaas_slurm.facts import STATES, UNITS
+from gpuaas_slurm.facts import STATES, UNITS, AskedBetween
 from gpuaas_slurm.render.other_conf import ACCOUNTS, DATABASE
 from gpuaas_slurm.slurm import accounts, daemons, nodes, parse, partitions
 from gpuaas_slurm.slurm.accounts import LIMITS
@@ -87,15 +87,15 @@ class HeadSeen(HostSeen):
     made: dict[tuple[str, str], str] = field(default_factory=dict)  # account and user that the platform made: how
 
 
-def read_host(answer: Answer, clock_ms: int) -> HostSeen:
-    return HostSeen(**_of_host(answer, clock_ms))
+def read_host(answer: Answer, asked: AskedBetween) -> HostSeen:
+    return HostSeen(**_of_host(answer, asked))
 
 
-def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
+def read_head(answer: Answer, asked: AskedBetween) -> HeadSeen:
     known = [node for line in answer.lines.get("node", []) if (node := parse.read_node(line))]
     rows = [line.split("|") for line in answer.lines.get("assoc", [])]
     return HeadSeen(
-        **_of_host(answer, clock_ms),
+        **_of_host(answer, asked),
         answers="is UP" in answer.last("ping"),
         database=answer.last("database") == "answers",
         accounts=answer.last("accounts") == "answer",
@@ -107,11 +107,11 @@ def read_head(answer: Answer, clock_ms: int) -> HeadSeen:
     )
 
 
-def _of_host(answer: Answer, clock_ms: int) -> dict[str, Any]:
+def _of_host(answer: Answer, asked: AskedBetween) -> dict[str, Any]:
     units = [line.split("|", 1) for line in answer.lines.get("unit", []) if "|" in line]
     files = [(*line.split("|", 2), "", "")[:3] for line in answer.lines.get("file", [])]
     return {
-        "skew_s": (int(answer.last("now_ms", str(clock_ms))) - clock_ms) / 1000,
+        "skew_s": asked.skew_s(answer),
         "units": {unit.removesuffix(".service"): state for unit, state in units},
         "version": parse.version(answer.last("version")) or "",
         "files_known": answer.last("files") == "listed",

@@ -1,7 +1,6 @@
 """The shared context of this app's reconcilers: its StepContext, the facts of hosts, and the platform's package set."""
 
 import os
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -85,7 +84,7 @@ async def read_facts(hosts: Mapping[str, Host]) -> dict[str, HostFacts]:
 
 
 async def read_facts_and_more(host: Host, more: str = "") -> tuple[HostFacts, Answer]:
-    facts, answer = await look(host, round(time.time() * 1000), more)
+    facts, answer = await look(host, more)
     if facts is None:
         raise unreadable(host, answer)
     return facts, answer

@@ -6,7 +6,6 @@ only its own probe.
 """
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from gpuaas_slurm import __version__, drift, health, plan
 from gpuaas_slurm.access import headers_wanted, read_tried, refreshed, try_headers
 from gpuaas_slurm.conditions import SKEW_ALLOWED_S
 from gpuaas_slurm.errors import BadPlan
+from gpuaas_slurm.facts import AskedBetween, now_ms
 from gpuaas_slurm.health import TAKES_JOBS, Worker
 from gpuaas_slurm.plan import Plan, WorkerSlot
 from gpuaas_slurm.probes import HEAD, WORKER, HeadSeen, HostSeen, read_head, read_host
@@ -93,18 +93,11 @@ def _app_version(context: ObserveContext) -> str:
 
 async def _head(cluster: ObservedCluster) -> HeadSeen:
     try:
-        answer, clock = await _asked(cluster, cluster.plan.controller, HEAD)
+        began = now_ms()
+        answer = await cluster.ask(cluster.plan.controller, HEAD)
     except MachineError as error:
         return HeadSeen(why=str(error))
-    return read_head(answer, clock)
-
-
-async def _asked(cluster: ObservedCluster, slot: WorkerSlot, script: str) -> tuple[Answer, int]:
-    """Run a script on a host. Returns its output and the local time in ms halfway through, to measure the clock
-    skew."""
-    began = time.time()
-    answer = await cluster.ask(slot, script)
-    return answer, round((began + time.time()) * 500)
+    return read_head(answer, AskedBetween.since(began))
 
 
 async def _workers(cluster: ObservedCluster, head: HeadSeen) -> list[Worker]:
@@ -145,13 +138,14 @@ def _to_ask(cluster: ObservedCluster, head: HeadSeen, known: list[Worker]) -> li
 
 async def _worker_host(cluster: ObservedCluster, one: Worker) -> HostSeen | None:
     try:
-        answer, clock = await _asked(cluster, one.slot, WORKER)
+        began = now_ms()
+        answer = await cluster.ask(one.slot, WORKER)
     except MachineError as error:
         return HostSeen(why=str(error))
     except ApiError as error:
         log.info("a worker's host was not observed", host=one.slot.host, why=error.code)
         return None
-    return read_host(answer, clock)
+    return read_host(answer, AskedBetween.since(began))
 
 
 def _with_host(memory: dict[str, Any], one: Worker, host: HostSeen | None) -> Worker:
