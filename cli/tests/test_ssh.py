@@ -145,7 +145,11 @@ def test_who_is_told_to_stop_takes_ssh_and_the_key_along(
 ) -> None:
     monkeypatch.setenv("DO", 'touch "$SEEN/there"; exec sleep 60')
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    process = subprocess.Popen([sys.executable, "-m", "gpuaas_cli", "ssh", "train", "mem_1"], env=env)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuaas_cli", "ssh", "train", "mem_1"],
+        env=env,
+        preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),  # the tests themselves may run under nohup
+    )
     deadline = time.monotonic() + 180
     while not (seen / "there").exists():
         assert time.monotonic() < deadline

@@ -91,15 +91,23 @@ def command(folder: Path, to: SshSessionView, words: Sequence[str], *, tty: bool
 
 def connect(words: list[str]) -> int:
     """Run ssh and return its exit code. Signals are passed to ssh, so that this program can clean up after it."""
-    process = subprocess.Popen(words)
-    passed_on = {
-        number: signal.signal(number, lambda got, _: process.send_signal(got))
-        for number in (signal.SIGTERM, signal.SIGHUP)
-    }
-    own = signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to ssh directly
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []  # signals that came before ssh had started
+
+    def pass_on(got: int, _frame: object) -> None:
+        if process is None:
+            early.append(got)
+        else:
+            process.send_signal(got)
+
+    former = {number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)}
+    former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)  # the terminal sends it to ssh directly
     try:
+        process = subprocess.Popen(words)
+        for number in early:
+            process.send_signal(number)
         code = process.wait()
     finally:
-        for number, former in {**passed_on, signal.SIGINT: own}.items():
-            signal.signal(number, former)
+        for number, handler in former.items():
+            signal.signal(number, handler)
     return 128 - code if code < 0 else code
