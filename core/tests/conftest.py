@@ -47,4 +47,5 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 passwords._hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)  # pyright: ignore[reportPrivateUsage]
 # As the core logs in production; structlog's default draws every local variable of every frame of an error.
 structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()])
-collect_ignore = [] if postgres.CHOSEN else ["kit/test_postgresql.py", "operations/test_claim_cost.py"]
+ON_POSTGRESQL_ONLY = ["kit/test_postgresql.py", "operations/test_claim_cost.py", "read_ahead/test_reads.py"]
+collect_ignore = [] if postgres.CHOSEN else ON_POSTGRESQL_ONLY

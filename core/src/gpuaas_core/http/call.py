@@ -5,10 +5,12 @@ Order of checks, by contract: authenticate, authorize, replay, (validate), execu
 contains the change, its events, its audit row and the stored answer for repeats.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import UnionType
 from typing import Annotated, TypedDict, TypeVar
 
@@ -34,6 +36,7 @@ from ..kit.problems import UNSEEN, NotFound, Problem
 from ..kit.vault import Vault
 from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
+from ..read_ahead.reads import ReadAhead
 from . import console
 from .request_log import seen_in
 from .services import Services
@@ -86,6 +89,11 @@ class Platform:
     feeds: Feeds = field(default_factory=Feeds)  # of open event streams
     contacts: Latest[tuple[int, int]] = field(default_factory=Latest[tuple[int, int]])  # by node: last seen, next due
     durations: Durations = DEFAULTS
+    tenants: dict[str, str] = field(default_factory=dict[str, str])  # by project: only a guess of what a read asks for
+
+    @cached_property
+    def read_ahead(self) -> ReadAhead:
+        return ReadAhead(self.db)
 
 
 def needs(key: str, scope: str = "platform", *, keyed: bool = True) -> Marks:
@@ -281,9 +289,21 @@ class Call:
                 self._admit_again(tx)
             return result
 
-        result = await self._recorded(self.platform.db.read(transaction))
+        result = await self._recorded(self._read(transaction))
         self._recheck = False
+        if self.scope.project_id and self.scope.tenant_id:
+            self.platform.tenants[self.scope.project_id] = self.scope.tenant_id
         return result
+
+    def _read(self, transaction: Callable[[Connection], T]) -> Awaitable[T]:
+        """Run a read; the statements of one that verifies its caller depend on the request alone and can be sent
+        ahead."""
+        if not self._recheck or self.request.scope["query_string"]:
+            return self.platform.db.read(transaction)
+        inputs = {**self.request.path_params, "token": hashlib.sha256(self.token.encode()).hexdigest()}
+        if tenant_id := self.platform.tenants.get(inputs.get("project_id", "")):
+            inputs["tenant_id"] = tenant_id
+        return self.platform.read_ahead.read(self.request.scope["route"].path, inputs, transaction)
 
     async def write(
         self,

@@ -73,6 +73,7 @@ class Database:
         self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self.url)
         self._kept = _KeptReader(self._read_engine) if self.is_sqlite else None
         self.on_write: Callable[[float], object] = _ignore  # called with the seconds a transaction took
+        self.on_close: list[Callable[[], None]] = []
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
@@ -133,7 +134,13 @@ class Database:
     def engine(self) -> Engine:
         return self._write_engine
 
+    @property
+    def read_engine(self) -> Engine:
+        return self._read_engine
+
     def close(self) -> None:
+        for end in self.on_close:
+            end()
         self._writers.shutdown(wait=True)
         self._readers.shutdown(wait=True)
         if self._kept:

@@ -11,11 +11,12 @@ for one call is never compiled twice), with long lists, and where a test or a to
 engine.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeGuard
 
 from pydantic_core import from_json
-from sqlalchemy import JSON, Connection
+from sqlalchemy import JSON, Connection, Engine
 from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
@@ -31,6 +32,13 @@ RawRows: TypeAlias = Sequence[tuple[Value, ...]]
 Lengths: TypeAlias = tuple[int, ...]
 MOST_TEXTS, LONGEST_LIST = 20, 16
 _DIRECT = "gpuaas_direct"  # where a connection keeps its `Direct`
+_PARAMETER = re.compile(r"%\((\w+)\)s|%%")  # in a text for psycopg
+
+
+class Source(Protocol):
+    """Hears of every query on a connection, and may have its rows already."""
+
+    def rows(self, statement: "Prepared", values: Mapping[str, object]) -> RawRows | None: ...
 
 
 class Prepared:
@@ -42,10 +50,13 @@ class Prepared:
         self._plain: dict[str, _Plan] = {}  # the plan of a statement without list parameters, by dialect
         self._lists: tuple[str, ...] | None = None  # names of list parameters; None: not known yet
         self._sent_before = False
+        self._text: Text | None = None
 
     def rows(self, tx: Connection, values: Mapping[str, object]) -> RawRows | None:
         """Run the query through the driver and return its rows, or None if SQLAlchemy has to send the statement."""
-        known = tx.__dict__.get(_DIRECT)
+        known: Direct | None = tx.__dict__.get(_DIRECT)
+        if known and known.source and (rows := known.source.rows(self, values)) is not None:
+            return rows
         plan = self._plain.get(tx.dialect.name) if known and known.allowed else None
         plan = plan or self._plan(tx, values)
         return plan.rows(tx, values) if plan else None
@@ -62,6 +73,12 @@ class Prepared:
             plan.run_many(tx, rows)
         return plan is not None
 
+    def text(self, dialect: Dialect, values: Mapping[str, object]) -> "Text":
+        """Return the text of a query without list parameters, for PostgreSQL's own protocol."""
+        if self._text is None:
+            self._text = Text(_Plan(self._compiled(dialect), dialect, values, ()))
+        return self._text
+
     def _plan(self, tx: Connection, values: Mapping[str, object]) -> "_Plan | None":
         if not self._sent_before:
             self._sent_before = True
@@ -70,7 +87,7 @@ class Prepared:
             return None
         if self._lists is None:
             self._lists = tuple(
-                name for name, bind in self._compiled(tx).binds.items() if bind.expanding and bind.required
+                name for name, bind in self._compiled(tx.dialect).binds.items() if bind.expanding and bind.required
             )
         key = (tx.dialect.name, tuple([len(_list(values, name)) for name in self._lists]))
         try:
@@ -84,11 +101,11 @@ class Prepared:
     def _new_plan(self, tx: Connection, values: Mapping[str, object], lengths: Lengths) -> "_Plan | None":
         if len(self._plans) >= MOST_TEXTS or max(lengths, default=0) > LONGEST_LIST:
             return None
-        compiled = self._compiled(tx)
+        compiled = self._compiled(tx.dialect)
         return None if compiled.escaped_bind_names else _Plan(compiled, tx.dialect, values, self._lists or ())
 
-    def _compiled(self, tx: Connection) -> SQLCompiler:
-        compiled = self._statement.compile(dialect=tx.dialect, column_keys=self._columns)
+    def _compiled(self, dialect: Dialect) -> SQLCompiler:
+        compiled = self._statement.compile(dialect=dialect, column_keys=self._columns)
         assert isinstance(compiled, SQLCompiler)
         return compiled
 
@@ -115,17 +132,23 @@ def _is_tuple(item: object) -> TypeGuard[tuple[object, ...]]:
 class Direct:
     """The driver's connection below a connection of SQLAlchemy, found once for each of them."""
 
-    __slots__ = ("allowed", "cursor", "open")
+    __slots__ = ("allowed", "cursor", "open", "source")
 
     def __init__(self, tx: Connection) -> None:
         self.hear(tx)
         self.cursor: Callable[[], DBAPICursor] = tx.connection.cursor
         self.open = False  # a transaction was begun with the driver, not with SQLAlchemy
+        self.source: Source | None = None
 
     def hear(self, tx: Connection) -> None:
         """Find out whether a test or a tool listens to the statements of the engine: then SQLAlchemy sends them."""
-        heard = tx.dispatch
-        self.allowed = not (heard.before_cursor_execute or heard.after_cursor_execute)
+        self.allowed = not is_heard(tx.engine)
+
+
+def is_heard(engine: Engine) -> bool:
+    """Whether a test or a tool listens to the statements of the engine."""
+    heard = engine.dispatch
+    return bool(heard.before_cursor_execute or heard.after_cursor_execute)
 
 
 def direct(tx: Connection) -> Direct:
@@ -135,12 +158,69 @@ def direct(tx: Connection) -> Direct:
     return known
 
 
+class Fetched(Connection):
+    """A connection without a driver: a source answers its prepared queries, and nothing else can be sent."""
+
+    def __init__(self, engine: Engine, source: Source, otherwise: Exception) -> None:
+        self.engine, self.dialect, self._otherwise = engine, engine.dialect, otherwise
+        known = self.__dict__[_DIRECT] = object.__new__(Direct)
+        known.allowed, known.open, known.source = False, True, source
+
+    @property
+    def connection(self) -> NoReturn:
+        raise self._otherwise
+
+    def begin(self) -> NoReturn:
+        raise self._otherwise
+
+    def execute(self, *_: object, **__: object) -> NoReturn:
+        raise self._otherwise
+
+    def exec_driver_sql(self, *_: object, **__: object) -> NoReturn:
+        raise self._otherwise
+
+
+class Text:
+    """A query with numbered parameters ($1, $2, …) that are sent as text; PostgreSQL finds their types."""
+
+    def __init__(self, plan: "_Plan") -> None:
+        self._plan, self._names = plan, list[str]()
+        self.sql = _PARAMETER.sub(self._numbered, plan.text).encode()
+
+    def _numbered(self, found: re.Match[str]) -> str:
+        name = found[1]
+        if name is None:
+            return "%"
+        if name not in self._names:
+            self._names.append(name)
+        return f"${self._names.index(name) + 1}"
+
+    def parameters(self, values: Mapping[str, object]) -> list[bytes | None]:
+        given = self._plan.named_parameters(values)
+        return [_encoded(given[name]) for name in self._names]
+
+    def converted(self, rows: RawRows) -> RawRows:
+        return self._plan.converted(rows)
+
+
+def _encoded(value: Value) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return b"t" if value else b"f"
+    if isinstance(value, int):
+        return b"%d" % value
+    raise TypeError(f"A value of the type {type(value).__name__} cannot be sent as text.")
+
+
 class _Plan:
     def __init__(
         self, compiled: SQLCompiler, dialect: Dialect, values: Mapping[str, object], lists: Sequence[str]
     ) -> None:
         written_out = compiled.construct_expanded_state(dict(values)) if compiled.post_compile_params else None
-        self._text = written_out.statement if written_out else str(compiled)
+        self.text = written_out.statement if written_out else str(compiled)
         self._positional = compiled.positional
         self._into = {name: convert for name, bind in compiled.binds.items() if (convert := _into(bind.type, dialect))}
         fixed = {name: bind.effective_value for name, bind in compiled.binds.items() if not bind.required}
@@ -167,10 +247,18 @@ class _Plan:
         try:
             rows = cursor.fetchall()
         except Exception as error:
-            _raise(tx, error, cursor, self._text)
+            _raise(tx, error, cursor, self.text)
             raise
         cursor.close()
+        return self.converted(rows)
+
+    def converted(self, rows: RawRows) -> RawRows:
         return [self._converted(row) for row in rows] if self._out and rows else rows
+
+    def named_parameters(self, values: Mapping[str, object]) -> Mapping[str, Value]:
+        found = self._parameters(values)
+        assert isinstance(found, dict)
+        return found
 
     def run(self, tx: Connection, values: Mapping[str, object]) -> int:
         cursor = self._execute(tx, self._parameters(values))
@@ -200,11 +288,11 @@ class _Plan:
         cursor = known.cursor()
         try:
             if many:
-                cursor.executemany(self._text, parameters)
+                cursor.executemany(self.text, parameters)
             else:
-                cursor.execute(self._text, parameters)
+                cursor.execute(self.text, parameters)
         except Exception as error:
-            _raise(tx, error, cursor, self._text)
+            _raise(tx, error, cursor, self.text)
             raise
         return cursor
 

@@ -1,0 +1,123 @@
+"""What a route asks the database, learned from requests that were answered in the ordinary way.
+
+A plan has the statements of the route, and for each of their values where it comes from: a named input of the request
+(an id in its path, the hash of its token), or a constant. The plan of the next request is only a guess: rows are used
+for exactly the statement and values they were fetched with, so a wrong guess costs time and nothing else.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.engine import Dialect
+
+from ..kit.prepared import Prepared, RawRows, Text, direct
+
+T = TypeVar("T")
+MOST_STATEMENTS = 12
+FEW_MISSES, HITS_PER_MISS = 20, 5  # a route that misses more often is read in the ordinary way from then on
+SHORT, SMALL = 16, 10_000  # a longer text or a larger number that no input has was found by an earlier statement
+
+
+class Missed(Exception):
+    """The read needs rows that were not fetched ahead."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """One statement of a plan: which input each value takes, and the constants."""
+
+    statement: Prepared
+    inputs: tuple[tuple[str, str], ...]
+    constants: tuple[tuple[str, object], ...]
+
+    def values(self, inputs: Mapping[str, object]) -> dict[str, object]:
+        return {**{name: inputs[source] for name, source in self.inputs}, **dict(self.constants)}
+
+
+@dataclass(frozen=True)
+class Question:
+    """A statement with its values."""
+
+    statement: Prepared
+    text: Text
+    values: Mapping[str, object]
+
+
+@dataclass
+class Plan:
+    """The statements of one route. It grows by what was missed."""
+
+    guesses: list[Guess] = field(default_factory=list[Guess])
+    needs: set[str] = field(default_factory=set[str])  # names of inputs
+    misses: int = 0
+    hits: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        return self.misses > FEW_MISSES and self.misses * HITS_PER_MISS > self.hits
+
+    def questions(self, dialect: Dialect, inputs: Mapping[str, object]) -> list[Question]:
+        asked: list[Question] = []
+        for guess in self.guesses:
+            values = guess.values(inputs)
+            asked.append(Question(guess.statement, guess.statement.text(dialect, values), values))
+        return asked
+
+    def learn(self, sent: Sequence[tuple[Prepared, Mapping[str, object]]], inputs: Mapping[str, object]) -> None:
+        sources = {value: name for name, value in inputs.items()}
+        for statement, values in sent:
+            guess = _guess(statement, values, sources)
+            if guess and guess not in self.guesses and len(self.guesses) < MOST_STATEMENTS:
+                self.guesses.append(guess)
+                self.needs.update(source for _, source in guess.inputs)
+
+
+def _guess(statement: Prepared, values: Mapping[str, object], sources: Mapping[object, str]) -> Guess | None:
+    inputs: list[tuple[str, str]] = []
+    constants: list[tuple[str, object]] = []
+    for name, value in values.items():
+        if not isinstance(value, str | int | None):
+            return None  # a list has a text for each length
+        if value in sources:
+            inputs.append((name, sources[value]))
+        elif (isinstance(value, str) and len(value) > SHORT) or (isinstance(value, int) and value > SMALL):
+            return None
+        else:
+            constants.append((name, value))
+    return Guess(statement, tuple(inputs), tuple(constants))
+
+
+class Recorder:
+    """Notes the queries of a read that is answered in the ordinary way."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[Prepared, Mapping[str, object]]] = []
+
+    def run(self, tx: Connection, fn: Callable[[Connection], T]) -> T:
+        self.sent = []  # the transaction may be repeated
+        known = direct(tx)
+        known.source = self
+        try:
+            return fn(tx)
+        finally:
+            known.source = None
+
+    def rows(self, statement: Prepared, values: Mapping[str, object]) -> None:
+        self.sent.append((statement, dict(values)))
+
+
+class Answers:
+    """The rows that were fetched ahead, by statement and values."""
+
+    def __init__(self, asked: Sequence[Question], found: Sequence[RawRows]) -> None:
+        self._rows: dict[Prepared, list[tuple[Mapping[str, object], RawRows]]] = {}
+        for one, rows in zip(asked, found, strict=True):
+            self._rows.setdefault(one.statement, []).append((one.values, one.text.converted(rows)))
+
+    def rows(self, statement: Prepared, values: Mapping[str, object]) -> RawRows:
+        for asked, rows in self._rows.get(statement, ()):
+            if asked == values:
+                return rows
+        raise Missed
