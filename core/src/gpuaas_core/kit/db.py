@@ -77,7 +77,7 @@ class Database:
 
     async def read(self, fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
-            return self.read_now(fn)
+            return self._read_once(fn, self._kept)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self.read_now, fn)
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
@@ -94,10 +94,10 @@ class Database:
         finally:
             self.on_write(time.perf_counter() - started)
 
-    def _read_once(self, fn: Callable[[Connection], T]) -> T:
-        kept = self._kept.take() if self._kept else None
-        if self._kept and kept:
-            return self._kept.read(kept, fn)
+    def _read_once(self, fn: Callable[[Connection], T], reader: "_KeptReader | None" = None) -> T:
+        kept = reader.take() if reader else None
+        if reader and kept:
+            return reader.read(kept, fn)
         with self._read_engine.connect() as connection:
             try:
                 return fn(connection)
@@ -150,7 +150,7 @@ class Database:
 
 
 class _KeptReader:
-    """One connection for reads of a SQLite database, kept open for the thread that reads first: the event loop's.
+    """One connection for reads of a SQLite database, kept open for the event loop, whose thread calls `Database.read`.
 
     A connection from the pool and a transaction of SQLAlchemy cost several times as much as the statements of a small
     read. Another thread, and a read inside a read, get a connection from the pool.
