@@ -1,11 +1,14 @@
-"""Lists ask once, not per item: a page of 50 takes as many statements as a page of 5."""
+"""Lists ask once, not per item: a page of 50 takes as many statements as a page of 5. They show what the views show."""
 
 from typing import Any
 
 import pytest
+from gpuaas_core.instances import reads, views
+from gpuaas_core.instances.schemas import InstanceView, MemberView
 from gpuaas_core.instances.tables import instances, members
+from gpuaas_core.kit.db import metadata
 from gpuaas_core.operations.tables import operations
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, select, update
 
 from core.tests.support.fixtures import World
 from core.tests.tenancy.test_visible_projects import counted
@@ -82,3 +85,42 @@ async def test_a_member_in_a_list_and_in_its_instance_is_as_it_is_by_itself(worl
             assert shown == item
             assert list(shown) == list(item)
         await world.boss.post(f"/v1/projects/{world.red}/operations/{accepted['operation']['id']}/retry")
+
+
+ODD = {"text": 'é "quoted" \\ \u2028 \n', "large": 10**30, "small": 1e-7, "float": 1e16, "nested": [{"x": None}]}
+
+
+async def test_a_read_and_a_list_show_the_same_as_the_views(world: World) -> None:
+    """Reads encode rows without building the views of the published schema, so both are compared here."""
+    instance = await world.several(world.allocations[1])
+    condition = {"type": "Ready", "status": "True", "reason": "é", "message": "", "observed_generation": None}
+    changes = {"inputs": ODD, "access": ODD, "adapter_detail": ODD}
+    conditions = [condition | {"last_transition_at": 1_700_000_000_123}]
+
+    def change(tx: Connection) -> None:
+        tx.execute(update(instances).values(**changes, conditions=conditions))
+        tx.execute(update(members).where(members.c.component_key == "head").values(adapter_detail=ODD))
+        tx.execute(update(metadata.tables["nodes"]).values(facts=ODD))
+
+    world.platform.db.write_now(change)
+    for _ in range(3):  # the statements are prepared when they are sent for the second time
+        await compare(world, instance["id"])
+    await world.boss.ok(world.of(instance, "restart"))
+    await compare(world, instance["id"])
+    await world.claim()
+    await compare(world, instance["id"])
+
+
+async def compare(world: World, instance_id: str) -> None:
+    def views_of(tx: Connection) -> tuple[InstanceView, list[MemberView]]:
+        row = reads.instance_row(tx, world.red, instance_id)
+        view = views.instance_view(tx, row)
+        return view, [views.member_view(tx, row, one) for one in reads.members_of(tx, instance_id)]
+
+    view, members_of = world.platform.db.read_now(views_of)
+    path = f"/v1/projects/{world.red}/instances/{instance_id}"
+    read, listed = await world.boss.get(path), await world.boss.get(f"{path}/members")
+    assert (read.text, read.headers["etag"]) == (view.model_dump_json(), view.etag)
+    items = listed.json()["items"]
+    assert items == [one.model_dump(mode="json") for one in members_of]
+    assert [list(one) for one in items] == [list(MemberView.model_fields)] * len(items)

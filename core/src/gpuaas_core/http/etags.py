@@ -51,22 +51,22 @@ def etag_of(view: BaseModel) -> str:
     return f'"{hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:32]}"'
 
 
-def in_halves(asked: object, shown: str) -> str:
+def in_halves(asked: object, shown: bytes) -> str:
     """Compute a two-part ETag for a resource that also changes by reports of its controller.
 
     The first part changes with requests and operations only (`asked`), the second part with every field (`shown`, the
     view as JSON with an empty `etag`).
     """
     first = hashlib.sha256(to_json(asked)).hexdigest()[:32]
-    return f'"{first}.{hashlib.sha256(shown.encode()).hexdigest()[:32]}"'
+    return f'"{first}.{hashlib.sha256(shown).hexdigest()[:32]}"'
 
 
-def tagged_json(etag: str, shown: str) -> Response:
+def tagged_json(etag: str, shown: bytes) -> Response:
     """Return the view that `in_halves` computed this ETag of, with the ETag in its field and in the header.
 
     `etag` must come before all fields whose content is chosen by users.
     """
-    body = shown.replace('"etag":""', f'"etag":{json.dumps(etag)}', 1)
+    body = shown.replace(b'"etag":""', b'"etag":' + to_json(etag), 1)
     return Response(body, headers={"ETag": etag}, media_type="application/json")
 
 

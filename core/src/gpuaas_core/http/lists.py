@@ -1,7 +1,8 @@
 """Cursor pages of lists. Each page carries the event sequence at which it was read, so that a client can list, then
 watch from there without a gap."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, overload
 
 import msgspec
@@ -12,14 +13,14 @@ from sqlalchemy import Column
 
 from ..authz.context import Context
 from ..events.event_log import head
-from ..kit.json_types import Json
+from ..kit.json_types import JsonValue
 from ..kit.paging import page_of
-from ..kit.rows import Dataclass, Query, RawRow, Statement
+from ..kit.rows import AnyRow, Query, RawRow, Statement
 from ..kit.wire import Page
 
 T = TypeVar("T")
 _ENCODER = msgspec.json.Encoder()
-R = TypeVar("R", bound=Dataclass)
+R = TypeVar("R", bound=AnyRow)
 Limit = Annotated[int, QueryParameter(ge=1, le=200, description="items per page")]
 Cursor = Annotated[str | None, QueryParameter(max_length=200, description="`next_cursor` of the previous page")]
 
@@ -81,11 +82,17 @@ def page_together(
     return Page(items=views(rows), next_cursor=following, event_sequence=sequence)
 
 
-def encoded(page: Page[Json]) -> Response:
-    """Return a page of plain values as a response. For long lists: a model for each item would cost more than its
-    row."""
-    content = {"items": page.items, "next_cursor": page.next_cursor, "event_sequence": page.event_sequence}
-    return Response(_ENCODER.encode(content), media_type="application/json")
+@dataclass(frozen=True)
+class PlainPage:
+    """A page whose items are plain values and JSON text. For long lists: a model for each item would cost more than
+    its row."""
+
+    items: Sequence[Mapping[str, JsonValue | msgspec.Raw]]
+    next_cursor: str | None
+    event_sequence: int
+
+    def response(self) -> Response:
+        return Response(_ENCODER.encode(self), media_type="application/json")
 
 
 def as_response(page: BaseModel) -> Response:

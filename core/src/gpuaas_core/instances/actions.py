@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..catalog.manifest_types import Manifest
-from ..kit.json_types import Json
 from ..kit.lifecycle import WrongMoment
 from ..kit.problems import Problem
 from ..operations.errors import NotRetryable, OperationLive
@@ -18,7 +17,7 @@ from ..operations.states import RETRYABLE
 from .errors import ActionNotSupported, MachineShared, MemberNeeded, NothingToRollBack
 from .placement import rules_of
 from .reads import Staying
-from .rows import Work
+from .rows import Work, host_is_gone
 from .states import DECOMMISSION, INSTANCE, KINDS, MEMBER, OF_INSTANCE, OF_MEMBER, REMOVE, REPLACE
 
 Live = Sequence[Work]
@@ -73,7 +72,7 @@ class MemberFacts(Protocol):
     @property
     def last_status(self) -> str | None: ...
     @property
-    def last_params(self) -> Json | None: ...
+    def host_is_gone(self) -> bool: ...
 
 
 def declared(manifest: Manifest, key: str, target: str, topology: str) -> Problem | None:
@@ -164,7 +163,7 @@ def retry_of_member(member: MemberFacts, instance: InstanceFacts, live: Live) ->
         return NotRetryable(f"Its newest operation is {member.last_status}.")
     if not MEMBER.allows(member.state, again(member.last_kind or "", member.state) or ""):
         return NotRetryable(f"The member is {member.state}.")
-    gone = bool((member.last_params or {}).get("host_is_gone"))
+    gone = member.host_is_gone
     return _not_running(instance, gone=gone) or _blocked(live, None if gone else member.id)
 
 
@@ -237,7 +236,7 @@ def abandon(operation: Work, instance: InstanceFacts, member: MemberFacts | None
 
 def fences(operation: OperationRow) -> bool:
     """Whether the operation removes a member whose machine is lost. The app then works on all other members too."""
-    return bool((operation.params or {}).get("host_is_gone"))
+    return host_is_gone(operation.params)
 
 
 def _not_running(instance: InstanceFacts, *, gone: bool = False) -> Problem | None:

@@ -9,7 +9,7 @@ from ..authz.context import Context
 from ..events.event_log import head
 from ..http.call import Caller, needs
 from ..http.etags import tagged
-from ..http.lists import Cursor, Limit, encoded
+from ..http.lists import Cursor, Limit, PlainPage
 from ..http.routing import Reader, Route
 from ..kit.json_types import Json
 from ..kit.paging import page_of
@@ -38,15 +38,15 @@ async def list_members(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Response:
-    def read(ctx: Context) -> Page[Json]:
-        instance = reads.instance_row(ctx.tx, project_id, instance_id)
-        query = reads.members_query(instance_id, removed=history)
+    def read(ctx: Context) -> PlainPage:
+        instance = reads.instance_summary(ctx.tx, project_id, instance_id)
+        query = reads.listed_members(instance_id, removed=history)
         rows, following = page_of(ctx.tx, query, members.c.id, limit=limit, cursor=cursor)
         complete = cursor is None and following is None and not history
-        items = views.member_facts(ctx.tx, instance, rows, all_of_them=complete)
-        return Page(items=items, next_cursor=following, event_sequence=head(ctx.tx, instance.tenant_id))
+        items = views.listed_members(ctx.tx, instance, rows, all_of_them=complete)
+        return PlainPage(items, following, head(ctx.tx, instance.tenant_id))
 
-    return encoded(await call.read(read))
+    return (await call.read(read)).response()
 
 
 @router.post(

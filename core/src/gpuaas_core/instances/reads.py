@@ -3,17 +3,17 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Engine, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, Label, Text, and_, bindparam, cast, func, null, or_, select
 
 from ..capacity.reads import joined_with_node
 from ..capacity.schemas import UsedBy
 from ..catalog.manifest_types import Manifest
 from ..catalog.reads import version_row
 from ..kit.problems import NotFound
-from ..kit.rows import Query
+from ..kit.rows import Query, names_of
 from ..operations.reads import (
     find_operation,
     find_outcomes,
@@ -24,7 +24,17 @@ from ..operations.reads import (
     with_last_outcome,
 )
 from ..operations.rows import OperationId, OutcomeRow
-from .rows import InstanceAndLastRow, InstanceId, InstanceRow, MemberId, MemberRow, Work, work_of
+from .rows import (
+    InstanceAndLastRow,
+    InstanceId,
+    InstanceRow,
+    InstanceSummary,
+    ListedMember,
+    MemberId,
+    MemberRow,
+    Work,
+    work_of,
+)
 from .tables import instances, members
 
 LEAVING = ("removing", "removed")
@@ -41,6 +51,9 @@ class PlacedRow:
 INSTANCES = Query(select(instances), InstanceRow)
 _INSTANCE = INSTANCES.where(instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance"))
 _SHOWN_INSTANCE = Query(with_last_outcome(select(instances), instances.c.last_operation_id), InstanceAndLastRow).where(
+    instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
+)
+_SUMMARY = Query(select(*(instances.c[name] for name in names_of(InstanceSummary))), InstanceSummary).where(
     instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
 )
 _LOCKED_INSTANCE = _INSTANCE.locked()
@@ -73,6 +86,29 @@ MEMBERS = Query(
     MemberRow,
 )
 _OF_INSTANCE = MEMBERS.where(members.c.instance_id == bindparam("instance"))
+
+
+def _as_text(name: str, column: ColumnElement[object]) -> Label[str]:
+    return cast(column, Text).label(name)
+
+
+_WHOLE = with_last_operation(joined_with_node(members, members.c.node_id), members.c.last_operation_id)
+_WHOLE_COLUMNS = _WHOLE.selected_columns
+_WRITTEN = {
+    "facts": _as_text("facts", _WHOLE_COLUMNS.facts),
+    "adapter_detail": _as_text("adapter_detail", _WHOLE_COLUMNS.adapter_detail),
+    "last_params": _as_text("last_params", _WHOLE_COLUMNS.last_params),
+    "current_operation_id": null().label("current_operation_id"),
+    "available_actions": null().label("available_actions"),
+}
+_LISTED = Query(
+    _WHOLE.with_only_columns(
+        *(_WRITTEN[name] if name in _WRITTEN else _WHOLE_COLUMNS[name] for name in names_of(ListedMember))
+    ),
+    ListedMember,
+).where(members.c.instance_id == bindparam("instance"))
+_LISTED_PRESENT = _LISTED.where(members.c.state != "removed")
+_LISTED_PAST = _LISTED.where(members.c.state == "removed")
 _PRESENT = _OF_INSTANCE.where(members.c.state != "removed")
 _PAST = _OF_INSTANCE.where(members.c.state == "removed")
 _ORDERED_PRESENT = _PRESENT.order_by(members.c.id)
@@ -141,6 +177,13 @@ def shown_instance(tx: Connection, project_id: str, instance_id: str) -> Instanc
     return row
 
 
+def instance_summary(tx: Connection, project_id: str, instance_id: str) -> InstanceSummary:
+    row = _SUMMARY.first(tx, project=project_id, instance=instance_id)
+    if row is None:
+        raise NotFound("There is no such instance in this project.")
+    return row
+
+
 def find_instance(tx: Connection, project_id: str, instance_id: str, *, lock: bool = False) -> InstanceRow | None:
     return (_LOCKED_INSTANCE if lock else _INSTANCE).first(tx, project=project_id, instance=instance_id)
 
@@ -180,9 +223,9 @@ def work_row(tx: Connection, project_id: str, operation_id: str) -> Work:
     return work_of(operation_row(tx, project_id, operation_id))
 
 
-def members_query(instance_id: str, *, removed: bool = False) -> Query[MemberRow]:
+def listed_members(instance_id: str, *, removed: bool = False) -> Query[ListedMember]:
     """Build the query for the current members of the instance, or with `removed` for its former members."""
-    return (_PAST if removed else _PRESENT).bound(instance=instance_id)
+    return (_LISTED_PAST if removed else _LISTED_PRESENT).bound(instance=instance_id)
 
 
 def members_of(tx: Connection, instance_id: str, *, removed: bool = False) -> list[MemberRow]:
@@ -270,6 +313,15 @@ def counts(things: Iterable[K]) -> Mapping[K, int]:
     return found
 
 
+class Placed(Protocol):
+    @property
+    def component_key(self) -> str: ...
+    @property
+    def allocation_id(self) -> str: ...
+    @property
+    def state(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Staying:
     """Counts of the members that are not being removed, per component and per machine."""
@@ -278,7 +330,7 @@ class Staying:
     machines: Mapping[str, int]
 
     @classmethod
-    def of(cls, there: Iterable[MemberRow]) -> "Staying":
+    def of(cls, there: Iterable[Placed]) -> "Staying":
         return cls.counted([(one.component_key, one.allocation_id) for one in there if one.state not in LEAVING])
 
     @classmethod
@@ -319,7 +371,14 @@ def newest_operations(tx: Connection, rows: Iterable[InstanceRow]) -> dict[Insta
     return newest | {of: found[last] for of, last in names.items() if last in found}
 
 
-def manifest_of(tx: Connection, instance: InstanceRow) -> Manifest:
+class Versioned(Protocol):
+    @property
+    def app_slug(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+
+
+def manifest_of(tx: Connection, instance: Versioned) -> Manifest:
     """Return the manifest of the instance's version. Cached per database, because a published version never changes."""
     known = _MANIFESTS.setdefault(tx.engine, {})
     key = (instance.app_slug, instance.version)

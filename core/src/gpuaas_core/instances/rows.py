@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NewType, TypedDict
+from typing import NamedTuple, NewType, TypedDict
+
+from pydantic_core import from_json
 
 from ..kit.json_types import Json, JsonValue
 from ..operations.rows import OperationId, OperationRow
@@ -65,6 +67,20 @@ class InstanceAndLastRow(InstanceRow):
     last_status: str | None
 
 
+class InstanceSummary(NamedTuple):
+    """What of an instance a list of its members needs: its tenant, and the facts that decide what can be done."""
+
+    id: InstanceId
+    tenant_id: str
+    app_slug: str
+    version: str
+    topology: str
+    state: str
+    observed_generation: int
+    previous_version: str | None
+    last_operation_id: OperationId | None
+
+
 @dataclass(frozen=True)
 class MemberRow:
     """A member with its machine and its newest operation."""
@@ -93,6 +109,49 @@ class MemberRow:
     last_kind: str | None
     last_status: str | None
     last_params: Json | None
+
+    @property
+    def host_is_gone(self) -> bool:
+        return host_is_gone(self.last_params)
+
+
+class ListedMember(NamedTuple):
+    """A member for lists: the fields of `schemas.MemberView` in their order, then the facts that decide its actions.
+
+    JSON is left as text, because a list only passes it on. Two fields are selected as NULL; the view sets them.
+    """
+
+    id: MemberId
+    instance_id: InstanceId
+    component_key: str
+    ordinal: int
+    state: str
+    allocation_id: str
+    node_id: str
+    node_name: str
+    address: str
+    facts: str
+    runtime_state: str | None
+    runtime_version: str | None
+    adapter_detail: str | None
+    replaces: MemberId | None
+    current_operation_id: None
+    last_operation_id: OperationId | None
+    available_actions: None
+    correlation_id: str
+    last_target_kind: str | None
+    last_kind: str | None
+    last_status: str | None
+    last_params: str | None
+
+    @property
+    def host_is_gone(self) -> bool:
+        text = self.last_params  # rarely has this parameter, so it is rarely parsed
+        return text is not None and '"host_is_gone"' in text and host_is_gone(from_json(text))
+
+
+def host_is_gone(params: Json | None) -> bool:
+    return bool((params or {}).get("host_is_gone"))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Views of instances and members, with the actions that are possible now."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -15,7 +14,7 @@ from sqlalchemy import Connection, Engine
 from ..catalog.manifest_types import Manifest
 from ..http.etags import in_halves, tagged_json
 from ..kit.clock import rfc3339
-from ..kit.json_types import Json, JsonValue
+from ..kit.json_types import JsonValue
 from ..kit.wire import view_of
 from ..operations.errors import NotRetryable
 from ..operations.rows import OperationRow
@@ -24,6 +23,7 @@ from ..operations.views import action_views, operation_views
 from . import actions, schemas
 from .placement import rules_of
 from .reads import (
+    MemberTotal,
     Staying,
     counts,
     first_members,
@@ -38,7 +38,7 @@ from .reads import (
     some_members,
     staying_in,
 )
-from .rows import InstanceId, InstanceRow, MemberRow, Work, work_of
+from .rows import InstanceId, InstanceRow, InstanceSummary, ListedMember, MemberRow, StoredCondition, Work, work_of
 from .states import KINDS, OF_INSTANCE, OF_MEMBER
 
 MOST_MEMBERS = 200  # inside an instance; the list of members has them all
@@ -46,6 +46,8 @@ IN_ANSWERS = 50  # inside an instance that is part of an answer to an action
 _OF_INSTANCE = [kind for kind, known in KINDS.items() if known.target == OF_INSTANCE and known.ask]
 _OF_MEMBER = [kind for kind, known in KINDS.items() if known.target == OF_MEMBER and known.key != "add"]
 States: TypeAlias = Sequence[tuple[str, str]]  # id and state of members
+Fields: TypeAlias = Mapping[str, JsonValue | msgspec.Raw]
+_Instance: TypeAlias = InstanceRow | InstanceSummary
 
 
 def instance_view(
@@ -53,10 +55,10 @@ def instance_view(
 ) -> schemas.InstanceView:
     """Build the view of an instance. `most`: how many members to include (0 for long lists); `only`: these members."""
     if only is None:
-        return _one_view(tx, row, most).tagged()
+        return _one_view(tx, row, most).view()
     named = members_by_id(tx, row.id, only).values()
     shown = sorted((one for one in named if one.state != "removed"), key=lambda one: one.id)
-    return _views(tx, [row], {row.id: shown}, complete=frozenset())[0].tagged()
+    return _views(tx, [row], {row.id: shown}, complete=frozenset())[0].view()
 
 
 def instance_response(tx: Connection, row: InstanceRow, most: int) -> Response:
@@ -64,7 +66,7 @@ def instance_response(tx: Connection, row: InstanceRow, most: int) -> Response:
     return _one_view(tx, row, most).response()
 
 
-def _one_view(tx: Connection, row: InstanceRow, most: int) -> "_Untagged":
+def _one_view(tx: Connection, row: InstanceRow, most: int) -> "_Shown":
     shown = some_members(tx, row, most) if most else []
     complete = frozenset([row.id] if len(shown) < most else ())
     return _views(tx, [row], {row.id: shown}, complete=complete, most=most)[0]
@@ -76,23 +78,75 @@ def instance_views(
     """Build the views of a page of instances with one query for each kind of related row."""
     shown = first_members(tx, rows, most) if most and rows else {}
     complete = frozenset(row.id for row in rows if len(shown.get(row.id, ())) < most)
-    return [one.tagged() for one in _views(tx, rows, shown, complete=complete, most=most)]
+    return [one.view() for one in _views(tx, rows, shown, complete=complete, most=most)]
 
 
 @dataclass(frozen=True)
-class _Untagged:
-    """A view whose ETag is not computed yet, and what people and operations did to the instance (`_asked`)."""
+class _Shown:
+    """What is shown of an instance, as a view or as JSON: both have the same fields and the same ETag."""
 
-    view: schemas.InstanceView
-    asked: list[object]
+    row: InstanceRow
+    stands: "_Standing"
+    last: actions.NewestOperation | None
+    members: Sequence[MemberRow]
+    counts: Sequence[MemberTotal]
+    asked: list[object]  # what people and operations did to the instance (`_asked`)
 
-    def tagged(self) -> schemas.InstanceView:
-        self.view.etag = in_halves(self.asked, self.view.model_dump_json())
-        return self.view
+    def view(self) -> schemas.InstanceView:
+        seen = Members(self.stands, Staying.of(self.members))
+        view = schemas.InstanceView.model_validate(
+            vars(self.row)
+            | self._related()
+            | {
+                "members": [seen.view(one) for one in self.members],
+                "available_actions": _instance_actions(self.stands, self.last).views,
+            }
+        )
+        view.etag = in_halves(self.asked, view.model_dump_json().encode())
+        return view
 
     def response(self) -> Response:
-        shown = self.view.model_dump_json()
+        """Encode the values of the view without building it: it is read often, and its values need no check."""
+        row, seen = self.row, Members(self.stands, Staying.of(self.members))
+        related = self._related()
+        values: dict[str, object] = vars(row) | related
+        values |= {
+            "etag": "",
+            "inputs": _encoded(row.inputs),
+            "access": _encoded(row.access),
+            "adapter_detail": _encoded(row.adapter_detail),
+            "conditions": [schemas.ConditionView.model_validate(one).model_dump() for one in related["conditions"]],
+            "members": [seen.facts(one) for one in self.members],
+            "available_actions": _instance_actions(self.stands, self.last).encoded,
+            "created_at": rfc3339(row.created_at),
+            "updated_at": rfc3339(row.updated_at),
+        }
+        shown = _ENCODER.encode({name: values[name] for name in _INSTANCE_FIELDS})
         return tagged_json(in_halves(self.asked, shown), shown)
+
+    def _related(self) -> "_Related":
+        row, live = self.row, self.stands.live
+        return {
+            "org_id": row.tenant_id,
+            "health": {"status": row.health_status, "sentence": row.health_sentence},
+            "conditions": [*row.conditions, *_stuck_condition(row, live)],
+            "requested": row.requested or {},
+            "members_total": sum(one.count for one in self.counts),
+            "member_counts": self.counts,
+            "current_operation_id": live[0].id if live else None,
+        }
+
+
+class _Related(TypedDict):
+    """Fields of an instance's view that are no columns of the instance."""
+
+    org_id: str
+    health: dict[str, str]
+    conditions: Sequence[StoredCondition | schemas.ConditionView]
+    requested: dict[str, str]
+    members_total: int
+    member_counts: Sequence[MemberTotal]
+    current_operation_id: str | None
 
 
 def _views(
@@ -102,48 +156,21 @@ def _views(
     *,
     complete: frozenset[InstanceId],
     most: int | None = None,
-) -> list[_Untagged]:
+) -> list[_Shown]:
     """Build views of instances with the given members. `complete`: instances whose members are all included."""
     partly = [row for row in rows if row.id not in complete]
     live = live_of_instances(tx, [row.id for row in rows])
     last = newest_operations(tx, rows)
     totals = member_totals(tx, partly) if partly else {}
     first = first_states(tx, partly, MOST_MEMBERS) if partly and most != MOST_MEMBERS else {}
-    views: list[_Untagged] = []
+    views: list[_Shown] = []
     for row in rows:
         there = shown.get(row.id, ())
-        if row.id in complete:
-            by_state = _counted(there)
-        else:
-            by_state = [schemas.MemberCount.model_validate(one) for one in totals.get(row.id, ())]
+        by_state = _counted(there) if row.id in complete else totals.get(row.id, ())
         seen = first[row.id] if row.id in first else [(one.id, one.state) for one in there[:MOST_MEMBERS]]
         stands = _Standing.of(tx, row, live[row.id])
-        view = _view(stands, last.get(row.id), there, by_state)
-        views.append(_Untagged(view, _asked(row, live[row.id], seen)))
+        views.append(_Shown(row, stands, last.get(row.id), there, by_state, _asked(row, live[row.id], seen)))
     return views
-
-
-def _view(
-    stands: "_Standing",
-    last: actions.NewestOperation | None,
-    shown: Sequence[MemberRow],
-    totals: list[schemas.MemberCount],
-) -> schemas.InstanceView:
-    row, live, seen = stands.instance, stands.live, Members(stands, Staying.of(shown))
-    return schemas.InstanceView.model_validate(
-        vars(row)
-        | {
-            "org_id": row.tenant_id,
-            "health": {"status": row.health_status, "sentence": row.health_sentence},
-            "conditions": [*row.conditions, *_stuck_condition(row, live)],
-            "requested": row.requested or {},
-            "members": [seen.view(one) for one in shown],
-            "members_total": sum(one.count for one in totals),
-            "member_counts": totals,
-            "current_operation_id": live[0].id if live else None,
-            "available_actions": _instance_actions(stands, last),
-        }
-    )
 
 
 def _asked(row: InstanceRow, live: actions.Live, first: States) -> list[object]:
@@ -153,23 +180,24 @@ def _asked(row: InstanceRow, live: actions.Live, first: States) -> list[object]:
     return [row.state, row.generation, row.version, row.last_operation_id, [one.id for one in live], parts]
 
 
-def _counted(shown: Sequence[MemberRow]) -> list[schemas.MemberCount]:
+def _counted(shown: Sequence[MemberRow]) -> list[MemberTotal]:
     found = counts((one.component_key, one.state) for one in shown)
-    return [schemas.MemberCount(component_key=key, state=at, count=n) for (key, at), n in sorted(found.items())]
+    return [MemberTotal(key, state, count) for (key, state), count in sorted(found.items())]
 
 
 def member_view(tx: Connection, instance: InstanceRow, row: MemberRow) -> schemas.MemberView:
     return _members(tx, instance).view(row)
 
 
-def member_facts(tx: Connection, instance: InstanceRow, rows: Sequence[MemberRow], *, all_of_them: bool) -> list[Json]:
-    """Build the fields of `MemberView` for a list, with the actions already encoded. `all_of_them`: the instance has
-    no other members."""
+def listed_members(
+    tx: Connection, instance: InstanceSummary, rows: Sequence[ListedMember], *, all_of_them: bool
+) -> list[Fields]:
+    """Build the fields of `MemberView` for a list. `all_of_them`: the instance has no other members."""
     members = _members(tx, instance, rows if all_of_them else None)
-    return [members.facts(row) for row in rows]
+    return [members.listed(row) for row in rows]
 
 
-def _members(tx: Connection, instance: InstanceRow, every: Sequence[MemberRow] | None = None) -> "Members":
+def _members(tx: Connection, instance: _Instance, every: Sequence[ListedMember] | None = None) -> "Members":
     staying = staying_in(tx, instance.id) if every is None else Staying.of(every)
     return Members(_Standing.of(tx, instance, live_operations(tx, instance.id)), staying)
 
@@ -179,8 +207,8 @@ _Fact: TypeAlias = str | int | bool | None
 _Known: TypeAlias = "dict[tuple[_Fact, ...], Possible]"
 _KNOWN: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
 MOST_KNOWN = 10_000
-_MEMBER_FIELDS = tuple(schemas.MemberView.model_fields)
-_IN_ORDER: Callable[[Mapping[str, object]], Sequence[JsonValue]] = itemgetter(*_MEMBER_FIELDS)  # pyright: ignore[reportUnknownVariableType] # of names known only here
+_ENCODER = msgspec.json.Encoder()
+_INSTANCE_FIELDS, _MEMBER_FIELDS = tuple(schemas.InstanceView.model_fields), tuple(schemas.MemberView.model_fields)
 
 
 @dataclass(frozen=True)
@@ -194,6 +222,11 @@ class Possible:
         return msgspec.Raw(to_json(self.views))
 
 
+def _encoded(value: object) -> msgspec.Raw | None:
+    """Encode stored JSON as the view does, also numbers that have more than 64 bits."""
+    return None if value is None else msgspec.Raw(to_json(value))
+
+
 def _known(tx: Connection) -> _Known:
     known = _KNOWN.setdefault(tx.engine, {})
     if len(known) > MOST_KNOWN:
@@ -205,14 +238,14 @@ def _known(tx: Connection) -> _Known:
 class _Standing:
     """Builds member views, and computes actions once for all members in the same state that have no operation."""
 
-    instance: InstanceRow
+    instance: _Instance
     manifest: Manifest
     live: actions.Live
     known: _Known
     facts: tuple[_Fact, ...]
 
     @classmethod
-    def of(cls, tx: Connection, row: InstanceRow, live: actions.Live) -> "_Standing":
+    def of(cls, tx: Connection, row: _Instance, live: actions.Live) -> "_Standing":
         deployed = row.observed_generation > 0
         facts = (row.app_slug, row.version, row.topology, row.state, row.previous_version, deployed)
         return cls(row, manifest_of(tx, row), live, _known(tx), facts)
@@ -229,20 +262,33 @@ class Members:
         own = {"current_operation_id": self._own(row), "available_actions": self._actions(row).views}
         return view_of(schemas.MemberView, vars(row) | own)
 
-    def facts(self, row: MemberRow) -> Json:
-        own = {"current_operation_id": self._own(row), "available_actions": self._actions(row).encoded}
-        return dict(zip(_MEMBER_FIELDS, _IN_ORDER(vars(row) | own), strict=True))
+    def facts(self, row: MemberRow) -> Mapping[str, object]:
+        """Return the values of the view, to be encoded."""
+        values: dict[str, object] = vars(row).copy()
+        values["facts"], values["adapter_detail"] = _encoded(row.facts), _encoded(row.adapter_detail)
+        values["current_operation_id"] = self._own(row)
+        values["available_actions"] = self._actions(row).encoded
+        return {name: values[name] for name in _MEMBER_FIELDS}
 
-    def _own(self, row: MemberRow) -> str | None:
+    def listed(self, row: ListedMember) -> Fields:
+        """Return the values of the view, to be encoded: a listed row has them in their order."""
+        values: dict[str, JsonValue | msgspec.Raw] = dict(zip(_MEMBER_FIELDS, row, strict=False))
+        values["facts"] = msgspec.Raw(row.facts)
+        if row.adapter_detail is not None:
+            values["adapter_detail"] = msgspec.Raw(row.adapter_detail)
+        values["current_operation_id"] = self._own(row) if self.stands.live else None
+        values["available_actions"] = self._actions(row).encoded
+        return values
+
+    def _own(self, row: actions.MemberFacts) -> str | None:
         """Return the live operation of the member."""
         return next((one.id for one in self.stands.live if row.id in (one.member_id, one.old_member_id)), None)
 
-    def _actions(self, row: MemberRow) -> Possible:
+    def _actions(self, row: actions.MemberFacts) -> Possible:
         if self.stands.live:
             return Possible(self._asked(row))
         shared_on = row.node_name if self.staying.machines[row.allocation_id] > 1 else None
-        gone = bool((row.last_params or {}).get("host_is_gone"))
-        last = (row.last_target_kind, row.last_kind, row.last_status, gone)
+        last = (row.last_target_kind, row.last_kind, row.last_status, row.host_is_gone)
         key, count = row.component_key, self.staying.components[row.component_key]
         alike = (*self.stands.facts, row.state, key, count, shared_on, *last)
         known = self.stands.known
@@ -250,7 +296,7 @@ class Members:
             known[alike] = Possible(self._asked(row))
         return known[alike]
 
-    def _asked(self, row: MemberRow) -> list[schemas.ActionView]:
+    def _asked(self, row: actions.MemberFacts) -> list[schemas.ActionView]:
         stands = self.stands
         where = (row, stands.instance, stands.manifest, stands.live, self.staying)
         possible = {KINDS[kind].key: actions.of_member(kind, *where) for kind in _OF_MEMBER}
@@ -276,14 +322,14 @@ def _stuck_condition(row: InstanceRow, live: actions.Live) -> list[schemas.Condi
     return []
 
 
-def _instance_actions(stands: _Standing, last: actions.NewestOperation | None) -> list[schemas.ActionView]:
+def _instance_actions(stands: _Standing, last: actions.NewestOperation | None) -> Possible:
     """`last`: the newest operation of the instance. Its id and status decide about a retry."""
     if stands.live:
-        return _asked_of_instance(stands, last)
+        return Possible(_asked_of_instance(stands, last))
     alike = (*stands.facts, stands.instance.last_operation_id, last.status if last else None)
     if alike not in stands.known:
         stands.known[alike] = Possible(_asked_of_instance(stands, last))
-    return stands.known[alike].views
+    return stands.known[alike]
 
 
 def _asked_of_instance(stands: _Standing, last: actions.NewestOperation | None) -> list[schemas.ActionView]:

@@ -10,10 +10,10 @@ from typing import TypeVar, overload
 from sqlalchemy import Column, Connection
 
 from .problems import Problem
-from .rows import Dataclass, Query, RawRow, Statement
+from .rows import AnyRow, Query, RawRow, Statement
 from .wire import decode_cursor, encode_cursor
 
-R = TypeVar("R", bound=Dataclass)
+R = TypeVar("R", bound=AnyRow)
 
 
 class BadCursor(Problem):
