@@ -97,8 +97,9 @@ def evaluate(principal: Principal, key: str, scope: Scope, denies: Iterable[Deny
     outside = _outside(principal, scope)
     held = [] if outside else [b for b in principal.bindings if b.place in scope.chain]
     lent = [g for g in principal.grants if g.place in scope.chain]
-    shown = None if _visible(held, scope) else _lending(lent, READING[scope.chain[0][0]], scope)
-    visible = shown is not None or _visible(held, scope)
+    own = _visible(held, scope)
+    shown = None if own else _lending(lent, READING[scope.chain[0][0]], scope)
+    visible = own or shown is not None
     if denied := [rule for rule in denies if rule.place in scope.chain and covers(rule, key)]:
         first = max(denied, key=lambda rule: scope.chain.index(rule.place))  # the widest scope gives the reason
         reason = f"denied at {first.place[0]} {first.place[1]} for everybody: {first.reason or 'no reason given'}"

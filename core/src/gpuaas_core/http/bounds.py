@@ -33,8 +33,11 @@ class Bounded:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        most = self._most(scope["method"], scope["path"])
-        announced = header_of(scope, b"content-length") or "0"
+        announced = header_of(scope, b"content-length")
+        if announced is None and header_of(scope, b"transfer-encoding") is None:
+            await self.app(scope, receive, send)  # without both headers a request has no body (RFC 9112, 6.3)
+            return
+        most, announced = self._most(scope["method"], scope["path"]), announced or "0"
         if announced.isascii() and announced.isdigit() and int(announced[:20]) > most:
             await _refuse(most, scope, receive, send)
             return

@@ -38,7 +38,7 @@ from ..kit.wakeups import Wakeups
 from ..kit.wire import read_json
 from ..read_ahead.reads import ReadAhead
 from . import console
-from .request_log import seen_in
+from .request_log import header_of, seen_in
 from .services import Services
 from .strangers import Strangers
 
@@ -142,7 +142,7 @@ class Call:
         return self._token
 
     def _sent_token(self) -> str:
-        header = self.request.headers.get("authorization")
+        header = header_of(self.request.scope, b"authorization")
         if header is None and (cookie := console.cookie_token(self.request)):
             return cookie
         scheme, _, token = (header or "").partition(" ")
@@ -229,7 +229,7 @@ class Call:
         self.principal = self.platform.authenticate(tx, token, self.now)
         if token.startswith(console.PREFIX):
             console.check(self.request, self.vault, self.platform.public_url, token)
-        if any("\0" in str(part) for part in self.request.path_params.values()):
+        if "\0" in self.request.scope["path"]:
             raise NotFound(UNSEEN)  # such a name cannot be stored, and PostgreSQL cannot even query it
         if self.seen:
             self.seen.principal_id = self.principal.id

@@ -47,7 +47,8 @@ class Correlate:
             seen.ms = round((time.perf_counter() - started) * 1000, 1)
             log.info("request", method=seen.method, path=seen.path, status=seen.status, ms=seen.ms)
             self._tell(seen)
-            await _do(seen)
+            if seen.afterwards:
+                await _do(seen)
             current.reset(token)
 
     def _tell(self, seen: Seen) -> None:

@@ -25,8 +25,12 @@ class RequestMetrics:
             registry=registry,
         )
         db.on_write = writes.observe
+        self._known: dict[tuple[str, str, int], Histogram] = {}
 
     def __call__(self, seen: Seen) -> None:
         route = seen.route or "none"  # one series for unmatched paths, or a scanner would create thousands
         method = seen.method if seen.method in ("GET", "POST") else "other"
-        self._requests.labels(method, route, str(seen.status)).observe(seen.ms / 1000)
+        series = (method, route, seen.status)
+        if series not in self._known:
+            self._known[series] = self._requests.labels(method, route, str(seen.status))
+        self._known[series].observe(seen.ms / 1000)
