@@ -17,6 +17,7 @@ from ..kit.rows import Query, names_of
 from ..operations.reads import (
     find_operation,
     find_outcomes,
+    has_live,
     live_of_lock,
     live_of_locks,
     operation_row,
@@ -42,20 +43,23 @@ LEAVING = ("removing", "removed")
 
 @dataclass(frozen=True)
 class PlacedRow:
-    """The component and the allocation of a member."""
+    """The component, the allocation and the state of a member."""
 
     component_key: str
     allocation_id: str
+    state: str
 
 
 INSTANCES = Query(select(instances), InstanceRow)
 _INSTANCE = INSTANCES.where(instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance"))
-_SHOWN_INSTANCE = Query(with_last_outcome(select(instances), instances.c.last_operation_id), InstanceAndLastRow).where(
-    instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
-)
-_SUMMARY = Query(select(*(instances.c[name] for name in names_of(InstanceSummary))), InstanceSummary).where(
-    instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance")
-)
+_HAS_LIVE = has_live(instances.c.id).label("has_live")
+_SHOWN_INSTANCE = Query(
+    with_last_outcome(select(instances), instances.c.last_operation_id).add_columns(_HAS_LIVE), InstanceAndLastRow
+).where(instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance"))
+_SUMMARY = Query(
+    select(*(instances.c[name] for name in names_of(InstanceSummary) if name in instances.c), _HAS_LIVE),
+    InstanceSummary,
+).where(instances.c.project_id == bindparam("project"), instances.c.id == bindparam("instance"))
 _LOCKED_INSTANCE = _INSTANCE.locked()
 _UNLOCKED_INSTANCE = _INSTANCE.locked(skip_locked=True)
 _BY_ID = INSTANCES.where(instances.c.id == bindparam("instance"))
@@ -120,7 +124,7 @@ _MEMBERS_BY_ID = _OF_INSTANCE.where(members.c.id.in_(bindparam("members", expand
 _ANY_MEMBER = MEMBERS.where(members.c.id == bindparam("member"))
 _ANY_BY_ID = MEMBERS.where(members.c.id.in_(bindparam("members", expanding=True)))
 _STAYING = Query(
-    select(members.c.component_key, members.c.allocation_id).where(
+    select(members.c.component_key, members.c.allocation_id, members.c.state).where(
         members.c.instance_id == bindparam("instance"), members.c.state.not_in(LEAVING)
     ),
     PlacedRow,
@@ -331,24 +335,29 @@ class Staying:
 
     @classmethod
     def of(cls, there: Iterable[Placed]) -> "Staying":
-        return cls.counted([(one.component_key, one.allocation_id) for one in there if one.state not in LEAVING])
-
-    @classmethod
-    def counted(cls, placed: Sequence[tuple[str, str]]) -> "Staying":
-        return cls(counts(component for component, _ in placed), counts(machine for _, machine in placed))
+        staying = [one for one in there if one.state not in LEAVING]
+        return cls(counts([one.component_key for one in staying]), counts([one.allocation_id for one in staying]))
 
 
 def staying_in(tx: Connection, instance_id: str) -> Staying:
-    rows = _STAYING.all(tx, instance=instance_id)
-    return Staying.counted([(row.component_key, row.allocation_id) for row in rows])
+    return Staying.of(_STAYING.all(tx, instance=instance_id))
 
 
 def live_operations(tx: Connection, instance_id: str) -> list[Work]:
     return [work_of(one) for one in live_of_lock(tx, instance_id)]
 
 
-def live_of_instances(tx: Connection, instance_ids: Collection[str]) -> Mapping[str, list[Work]]:
-    return {key: [work_of(one) for one in live] for key, live in live_of_locks(tx, instance_ids).items()}
+def live_of(tx: Connection, instance: InstanceRow | InstanceSummary) -> list[Work]:
+    """Return the operations under way. Most instances have none, and a row that says so saves the query."""
+    idle = isinstance(instance, InstanceAndLastRow | InstanceSummary) and not instance.has_live
+    return [] if idle else live_operations(tx, instance.id)
+
+
+def live_of_instances(tx: Connection, rows: Sequence[InstanceRow]) -> Mapping[str, list[Work]]:
+    if len(rows) == 1:
+        return {rows[0].id: live_of(tx, rows[0])}
+    found = live_of_locks(tx, [row.id for row in rows])
+    return {key: [work_of(one) for one in live] for key, live in found.items()}
 
 
 def last_operation(tx: Connection, instance: InstanceRow) -> Work | None:

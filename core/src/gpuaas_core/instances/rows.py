@@ -61,10 +61,11 @@ class InstanceRow:
 
 @dataclass(frozen=True)
 class InstanceAndLastRow(InstanceRow):
-    """An instance with the kind and the status of its newest operation."""
+    """An instance with the kind and the status of its newest operation, and whether an operation is under way."""
 
     last_kind: str | None
     last_status: str | None
+    has_live: bool
 
 
 class InstanceSummary(NamedTuple):
@@ -79,6 +80,7 @@ class InstanceSummary(NamedTuple):
     observed_generation: int
     previous_version: str | None
     last_operation_id: OperationId | None
+    has_live: bool  # an operation is under way
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Views of instances and members, with the actions that are possible now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -29,8 +29,8 @@ from .reads import (
     first_members,
     first_states,
     known_instance,
+    live_of,
     live_of_instances,
-    live_operations,
     manifest_of,
     member_totals,
     members_by_id,
@@ -93,12 +93,18 @@ class _Shown:
     asked: list[object]  # what people and operations did to the instance (`_asked`)
 
     def view(self) -> schemas.InstanceView:
-        seen = Members(self.stands, Staying.of(self.members))
+        row, seen = self.row, Members(self.stands, Staying.of(self.members))
         view = schemas.InstanceView.model_validate(
-            vars(self.row)
-            | self._related()
+            vars(row)
             | {
+                "org_id": row.tenant_id,
+                "health": self._health(),
+                "conditions": self._conditions(),
+                "requested": row.requested or {},
                 "members": [seen.view(one) for one in self.members],
+                "members_total": sum(one.count for one in self.counts),
+                "member_counts": self.counts,
+                "current_operation_id": self._current(),
                 "available_actions": _instance_actions(self.stands, self.last).views,
             }
         )
@@ -106,47 +112,57 @@ class _Shown:
         return view
 
     def response(self) -> Response:
-        """Encode the values of the view without building it: it is read often, and its values need no check."""
+        """Encode the fields of the view in their order, without building it: an instance is read often, and its values
+        need no check."""
         row, seen = self.row, Members(self.stands, Staying.of(self.members))
-        related = self._related()
-        values: dict[str, object] = vars(row) | related
-        values |= {
-            "etag": "",
-            "inputs": _encoded(row.inputs),
-            "access": _encoded(row.access),
-            "adapter_detail": _encoded(row.adapter_detail),
-            "conditions": [schemas.ConditionView.model_validate(one).model_dump() for one in related["conditions"]],
-            "members": [seen.facts(one) for one in self.members],
-            "available_actions": _instance_actions(self.stands, self.last).encoded,
-            "created_at": rfc3339(row.created_at),
-            "updated_at": rfc3339(row.updated_at),
-        }
-        shown = _ENCODER.encode({name: values[name] for name in _INSTANCE_FIELDS})
+        shown = _ENCODER.encode(
+            {
+                "id": row.id,
+                "etag": "",
+                "name": row.name,
+                "project_id": row.project_id,
+                "org_id": row.tenant_id,
+                "app_slug": row.app_slug,
+                "version": row.version,
+                "topology": row.topology,
+                "state": row.state,
+                "health": self._health(),
+                "conditions": [schemas.ConditionView.model_validate(one).model_dump() for one in self._conditions()],
+                "generation": row.generation,
+                "observed_generation": row.observed_generation,
+                "inputs": _encoded(row.inputs),
+                "placement_intent": row.placement_intent,
+                "operating_mode": row.operating_mode,
+                "control_plane_scope": row.control_plane_scope,
+                "runtime_backend": row.runtime_backend,
+                "tenant_boundary_mode": row.tenant_boundary_mode,
+                "requested": row.requested or {},
+                "operator_id": row.operator_id,
+                "previous_version": row.previous_version,
+                "runtime_version": row.runtime_version,
+                "access": _encoded(row.access),
+                "adapter_detail": _encoded(row.adapter_detail),
+                "members": [seen.facts(one) for one in self.members],
+                "members_total": sum([one.count for one in self.counts]),
+                "member_counts": self.counts,
+                "current_operation_id": self._current(),
+                "last_operation_id": row.last_operation_id,
+                "available_actions": _instance_actions(self.stands, self.last).encoded,
+                "correlation_id": row.correlation_id,
+                "created_at": rfc3339(row.created_at),
+                "updated_at": rfc3339(row.updated_at),
+            }
+        )
         return tagged_json(in_halves(self.asked, shown), shown)
 
-    def _related(self) -> "_Related":
-        row, live = self.row, self.stands.live
-        return {
-            "org_id": row.tenant_id,
-            "health": {"status": row.health_status, "sentence": row.health_sentence},
-            "conditions": [*row.conditions, *_stuck_condition(row, live)],
-            "requested": row.requested or {},
-            "members_total": sum(one.count for one in self.counts),
-            "member_counts": self.counts,
-            "current_operation_id": live[0].id if live else None,
-        }
+    def _health(self) -> dict[str, str]:
+        return {"status": self.row.health_status, "sentence": self.row.health_sentence}
 
+    def _conditions(self) -> Sequence[StoredCondition | schemas.ConditionView]:
+        return [*self.row.conditions, *_stuck_condition(self.row, self.stands.live)]
 
-class _Related(TypedDict):
-    """Fields of an instance's view that are no columns of the instance."""
-
-    org_id: str
-    health: dict[str, str]
-    conditions: Sequence[StoredCondition | schemas.ConditionView]
-    requested: dict[str, str]
-    members_total: int
-    member_counts: Sequence[MemberTotal]
-    current_operation_id: str | None
+    def _current(self) -> str | None:
+        return self.stands.live[0].id if self.stands.live else None
 
 
 def _views(
@@ -159,7 +175,7 @@ def _views(
 ) -> list[_Shown]:
     """Build views of instances with the given members. `complete`: instances whose members are all included."""
     partly = [row for row in rows if row.id not in complete]
-    live = live_of_instances(tx, [row.id for row in rows])
+    live = live_of_instances(tx, rows)
     last = newest_operations(tx, rows)
     totals = member_totals(tx, partly) if partly else {}
     first = first_states(tx, partly, MOST_MEMBERS) if partly and most != MOST_MEMBERS else {}
@@ -199,7 +215,7 @@ def listed_members(
 
 def _members(tx: Connection, instance: _Instance, every: Sequence[ListedMember] | None = None) -> "Members":
     staying = staying_in(tx, instance.id) if every is None else Staying.of(every)
-    return Members(_Standing.of(tx, instance, live_operations(tx, instance.id)), staying)
+    return Members(_Standing.of(tx, instance, live_of(tx, instance)), staying)
 
 
 # What can be done, by the facts that decide it (`actions.InstanceFacts`, `actions.MemberFacts`), in one store.
@@ -208,7 +224,7 @@ _Known: TypeAlias = "dict[tuple[_Fact, ...], Possible]"
 _KNOWN: WeakKeyDictionary[Engine, _Known] = WeakKeyDictionary()
 MOST_KNOWN = 10_000
 _ENCODER = msgspec.json.Encoder()
-_INSTANCE_FIELDS, _MEMBER_FIELDS = tuple(schemas.InstanceView.model_fields), tuple(schemas.MemberView.model_fields)
+_MEMBER_FIELDS = tuple(schemas.MemberView.model_fields)
 
 
 @dataclass(frozen=True)
@@ -257,21 +273,37 @@ class Members:
 
     stands: _Standing
     staying: Staying
+    found: dict[tuple[_Fact, ...], Possible] = field(default_factory=dict[tuple[_Fact, ...], "Possible"])
 
     def view(self, row: MemberRow) -> schemas.MemberView:
         own = {"current_operation_id": self._own(row), "available_actions": self._actions(row).views}
         return view_of(schemas.MemberView, vars(row) | own)
 
-    def facts(self, row: MemberRow) -> Mapping[str, object]:
-        """Return the values of the view, to be encoded."""
-        values: dict[str, object] = vars(row).copy()
-        values["facts"], values["adapter_detail"] = _encoded(row.facts), _encoded(row.adapter_detail)
-        values["current_operation_id"] = self._own(row)
-        values["available_actions"] = self._actions(row).encoded
-        return {name: values[name] for name in _MEMBER_FIELDS}
+    def facts(self, row: MemberRow) -> Fields:
+        """Return the fields of the view in their order, to be encoded."""
+        return {
+            "id": row.id,
+            "instance_id": row.instance_id,
+            "component_key": row.component_key,
+            "ordinal": row.ordinal,
+            "state": row.state,
+            "allocation_id": row.allocation_id,
+            "node_id": row.node_id,
+            "node_name": row.node_name,
+            "address": row.address,
+            "facts": _encoded(row.facts),
+            "runtime_state": row.runtime_state,
+            "runtime_version": row.runtime_version,
+            "adapter_detail": _encoded(row.adapter_detail),
+            "replaces": row.replaces,
+            "current_operation_id": self._own(row) if self.stands.live else None,
+            "last_operation_id": row.last_operation_id,
+            "available_actions": self._actions(row).encoded,
+            "correlation_id": row.correlation_id,
+        }
 
     def listed(self, row: ListedMember) -> Fields:
-        """Return the values of the view, to be encoded: a listed row has them in their order."""
+        """Return the fields of the view, to be encoded: a listed row has them in their order."""
         values: dict[str, JsonValue | msgspec.Raw] = dict(zip(_MEMBER_FIELDS, row, strict=False))
         values["facts"] = msgspec.Raw(row.facts)
         if row.adapter_detail is not None:
@@ -289,12 +321,14 @@ class Members:
             return Possible(self._asked(row))
         shared_on = row.node_name if self.staying.machines[row.allocation_id] > 1 else None
         last = (row.last_target_kind, row.last_kind, row.last_status, row.host_is_gone)
-        key, count = row.component_key, self.staying.components[row.component_key]
-        alike = (*self.stands.facts, row.state, key, count, shared_on, *last)
-        known = self.stands.known
-        if alike not in known:
-            known[alike] = Possible(self._asked(row))
-        return known[alike]
+        own = (row.state, row.component_key, shared_on, *last)
+        if own not in self.found:
+            alike = (*self.stands.facts, self.staying.components[row.component_key], *own)
+            known = self.stands.known
+            if alike not in known:
+                known[alike] = Possible(self._asked(row))
+            self.found[own] = known[alike]
+        return self.found[own]
 
     def _asked(self, row: actions.MemberFacts) -> list[schemas.ActionView]:
         stands = self.stands

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from sqlalchemy import ColumnElement, Connection, Subquery, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Subquery, bindparam, exists, select
 
 from ..authz.evaluate import PLATFORM, Scope
 from ..iam.directory import ACCOUNTS
@@ -89,6 +89,11 @@ def live_of_locks(tx: Connection, lock_keys: Collection[str]) -> dict[str, list[
     for row in _LIVE_OF_LOCKS.all(tx, lock_keys=list(lock_keys)):
         found[row.lock_key].append(row)
     return found
+
+
+def has_live(lock_key: ColumnElement[str]) -> ColumnElement[bool]:
+    """SQL condition: there is a queued or running operation with this lock key."""
+    return exists().where(operations.c.lock_key == lock_key, operations.c.status.in_(LIVE))
 
 
 def live_targets(kind: str) -> Subquery:
