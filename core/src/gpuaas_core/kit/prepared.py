@@ -136,7 +136,9 @@ class Direct:
 
     def __init__(self, tx: Connection) -> None:
         self.hear(tx)
-        self.cursor: Callable[[], DBAPICursor] = tx.connection.cursor
+        driver = tx.connection.dbapi_connection
+        assert driver is not None
+        self.cursor: Callable[[], DBAPICursor] = driver.cursor
         self.open = False  # a transaction was begun with the driver, not with SQLAlchemy
         self.source: Source | None = None
 

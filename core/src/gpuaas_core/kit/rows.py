@@ -58,8 +58,8 @@ def builder_of(row: type[R]) -> Callable[[Values], R]:
     columns is built in a quarter of the time.
     """
     if issubclass(row, tuple):
-        make: Callable[[type[R], Values], R] = tuple.__new__
-        return partial(make, row)  # `Query` has compared the names, so there is a value for each
+        # `Query` has compared the names, so there is a value for each.
+        return partial(tuple.__new__, row)  # pyright: ignore[reportUnknownMemberType] # a tuple of any types
     plain = not hasattr(row, "__post_init__") and not hasattr(row, "__slots__") and all(f.init for f in fields(row))
     if not plain:
         return lambda values: row(*values)
