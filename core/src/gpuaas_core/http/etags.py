@@ -25,7 +25,7 @@ class PreconditionFailed(Problem):
 
 
 class Preconditions:
-    def __init__(self, if_match: _Tags = None, if_none_match: _Tags = None) -> None:
+    def __init__(self, if_match: str | None = None, if_none_match: str | None = None) -> None:
         self.wanted, self.unwanted = _tags(if_match), _tags(if_none_match)
 
     def check(self, etag: str | None) -> None:
@@ -43,7 +43,12 @@ class Preconditions:
             raise PreconditionFailed("A resource with this name exists already.", extra={"current_etag": etag})
 
 
-Seen = Annotated[Preconditions, Depends()]
+async def _sent(if_match: _Tags = None, if_none_match: _Tags = None) -> Preconditions:
+    """A coroutine, because the framework calls a plain function or class in another thread."""
+    return Preconditions(if_match, if_none_match)
+
+
+Seen = Annotated[Preconditions, Depends(_sent)]
 
 
 def etag_of(view: BaseModel) -> str:

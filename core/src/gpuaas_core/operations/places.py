@@ -31,11 +31,14 @@ class Place:
         return APIRouter(prefix=self.prefix, tags=[tag], dependencies=list(self.parameters))
 
 
-def _project(project_id: str) -> None:
+# Both are coroutines, because the framework calls a plain function in another thread.
+
+
+async def _project(project_id: str) -> None:
     """Dependency without effect: it makes the OpenAPI document name the path parameter."""
 
 
-def _scope_in_address(request: Request) -> str | None:
+async def _scope_in_address(request: Request) -> str | None:
     return request.path_params.get("project_id")
 
 
