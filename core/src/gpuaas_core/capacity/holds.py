@@ -4,11 +4,12 @@ Holders belong to rooms above this one. Each such room registers a reader that r
 """
 
 from collections.abc import Callable, Collection
+from functools import cache
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, select
 
-from ..kit.rows import Query
+from ..kit.db import insert_of
+from ..kit.rows import Command, Query
 from .errors import AllocationInUse
 from .rows import AllocationId, Holder, HoldRow
 from .schemas import UsedBy
@@ -27,19 +28,21 @@ def register(kind: str, reader: HolderReader) -> None:
     _READERS[kind] = reader
 
 
+@cache
+def _add(dialect: str) -> Command:
+    """Build the INSERT of a hold, which writes nothing if the allocation has a holder."""
+    columns = [column.name for column in allocation_holds.columns]
+    return Command(insert_of(dialect, allocation_holds).on_conflict_do_nothing(), columns)
+
+
 def hold(tx: Connection, allocation_ids: Collection[str], holder: Holder) -> bool:
-    """Let the holder use all these allocations, or return False if one is in use. The caller has locked the
-    allocations."""
+    """Let the holder use all these allocations, or return False if one is in use; the caller then rolls back. The
+    caller has locked the allocations."""
     rows = [
         {"allocation_id": allocation, "holder_kind": holder.kind, "holder_id": holder.id}
         for allocation in sorted(allocation_ids)
     ]
-    try:
-        with tx.begin_nested():
-            tx.execute(insert(allocation_holds), rows)
-    except IntegrityError:
-        return False
-    return True
+    return _add(tx.dialect.name).many(tx, rows) == len(rows)
 
 
 def release(tx: Connection, holder: Holder, *, keep: Collection[str] = ()) -> None:

@@ -4,8 +4,7 @@ decommission. Each queues one operation; a plan (`validate_only`) makes the same
 from dataclasses import dataclass
 from functools import cache
 
-from sqlalchemy import bindparam, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import bindparam, select
 
 from ..authz.context import Context
 from ..catalog.admission import admit, modes_for
@@ -14,6 +13,7 @@ from ..catalog.manifest_types import Manifest
 from ..catalog.reads import deployable, warnings_of
 from ..catalog.rows import AppVersionRow
 from ..http.etags import Preconditions, of_what_was_asked
+from ..kit.db import insert_of
 from ..kit.ids import new_id
 from ..kit.json_types import Json
 from ..kit.rows import Scalar, WriteQuery
@@ -46,8 +46,9 @@ _TAKEN = Scalar[str](
 
 
 @cache
-def _new(columns: tuple[str, ...]) -> WriteQuery[InstanceRow]:
-    return WriteQuery(insert(instances), instances, InstanceRow, columns)
+def _new(dialect: str, columns: tuple[str, ...]) -> WriteQuery[InstanceRow]:
+    """Build the INSERT of an instance, which writes nothing if its name was taken by another transaction."""
+    return WriteQuery(insert_of(dialect, instances).on_conflict_do_nothing(), instances, InstanceRow, columns)
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,10 @@ def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, c
         "updated_at": ctx.now,
         **checked.modes.columns(),
     }
-    try:
-        with ctx.tx.begin_nested():
-            return _new(tuple(values)).one(ctx.tx, **values)
-    except IntegrityError as error:
-        raise NameTaken(f"The project has an instance named {body.name!r}.") from error
+    added = _new(ctx.tx.dialect.name, tuple(values)).first(ctx.tx, **values)
+    if added is None:
+        raise NameTaken(f"The project has an instance named {body.name!r}.")
+    return added
 
 
 def _requested(body: schemas.CreateInstance) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Access to the database: `await db.read(fn)` and `await db.write(fn)`, where fn takes a connection.
 
-SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL.
+SQLite: reads run inline (0.1 ms), writes in one writer thread under BEGIN IMMEDIATE, synchronous=FULL. Both keep their
+connection open.
 PostgreSQL: separate threads for reads (one snapshot, read only) and writes (read committed, with row locks). A
 transaction that lost a race for locks is repeated from its first statement, so fn must not have other effects.
 The ids that fn creates are numbered by its transaction (ids.py, numbers.py).
@@ -57,6 +58,7 @@ T = TypeVar("T")
 Insert: TypeAlias = postgresql.Insert | sqlite.Insert  # both have ON CONFLICT
 WRITERS, READERS = 8, 4  # threads and connections of one core on PostgreSQL
 ATTEMPTS = 6
+STATEMENTS = 1024  # that SQLite keeps prepared for each connection; the driver's default is 128
 AT_ONCE = 500  # rows that one transaction of a background duty changes or deletes
 SERIALIZATION, DEADLOCK, LOCK_TIMEOUT = "40001", "40P01", "55P03"
 SESSION = "-c lock_timeout=10s -c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
@@ -72,6 +74,7 @@ class Database:
         self._write_engine = _sqlite(self.url, begin="BEGIN IMMEDIATE") if self.is_sqlite else _writing(self.url)
         self._read_engine = _sqlite(self.url, begin="BEGIN") if self.is_sqlite else _reading(self.url)
         self._kept = _KeptReader(self._read_engine) if self.is_sqlite else None
+        self._writing: Connection | None = None  # of SQLite's writer thread, kept open between its transactions
         self.on_write: Callable[[float], object] = _ignore  # called with the seconds a transaction took
         self.on_close: list[Callable[[], None]] = []
 
@@ -82,15 +85,19 @@ class Database:
 
     async def write(self, fn: Callable[[Connection], T]) -> T:
         """Run `fn` in one transaction: committed when it returns, rolled back when it raises."""
-        return await asyncio.get_running_loop().run_in_executor(self._writers, self.write_now, fn)
+        once = self._write_kept if self.is_sqlite else self._write_once
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._timed, once, fn)
 
     def read_now(self, fn: Callable[[Connection], T]) -> T:
         return self._with_retries(self._read_once, fn)
 
     def write_now(self, fn: Callable[[Connection], T]) -> T:
+        return self._timed(self._write_once, fn)
+
+    def _timed(self, once: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
         started = time.perf_counter()
         try:
-            return self._with_retries(self._write_once, fn)
+            return self._with_retries(once, fn)
         finally:
             self.on_write(time.perf_counter() - started)
 
@@ -106,17 +113,20 @@ class Database:
 
     def _write_once(self, fn: Callable[[Connection], T]) -> T:
         with self._write_engine.connect() as connection:
-            transaction = connection.begin()
-            with issued_by(Issuer(lambda: take_number(connection))):
-                result = fn(connection)
-            try:
-                transaction.commit()
-            except DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise
-                # The commit may have succeeded, so never repeat it here. A retry with the Idempotency-Key is safe.
-                raise Unavailable("Lost the database connection during commit.", retry_after_s=1) from error
-            return result
+            return _in_transaction(connection, fn)
+
+    def _write_kept(self, fn: Callable[[Connection], T]) -> T:
+        """Run `fn` in the writer thread of SQLite. After an error its connection goes back to the pool, which rolls the
+        transaction back."""
+        connection, self._writing = self._writing or self._write_engine.connect(), None
+        try:
+            direct(connection).hear(connection)  # a tool may have begun to listen to statements
+            result = _in_transaction(connection, fn)
+        except BaseException:
+            connection.close()
+            raise
+        self._writing = connection
+        return result
 
     def _with_retries(self, once: Callable[[Callable[[Connection], T]], T], fn: Callable[[Connection], T]) -> T:
         if self.is_sqlite:
@@ -145,8 +155,24 @@ class Database:
         self._readers.shutdown(wait=True)
         if self._kept:
             self._kept.close()
+        if self._writing:
+            self._writing.close()
         self._read_engine.dispose()
         self._write_engine.dispose()
+
+
+def _in_transaction(connection: Connection, fn: Callable[[Connection], T]) -> T:
+    transaction = connection.begin()
+    with issued_by(Issuer(lambda: take_number(connection))):
+        result = fn(connection)
+    try:
+        transaction.commit()
+    except DBAPIError as error:
+        if not error.connection_invalidated:
+            raise
+        # The commit may have succeeded, so never repeat it here. A retry with the Idempotency-Key is safe.
+        raise Unavailable("Lost the database connection during commit.", retry_after_s=1) from error
+    return result
 
 
 class _KeptReader:
@@ -327,7 +353,9 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _sqlite(url: str, *, begin: str) -> Engine:
-    engine = create_engine(url, connect_args={"check_same_thread": False, "timeout": 15})
+    engine = create_engine(
+        url, connect_args={"check_same_thread": False, "timeout": 15, "cached_statements": STATEMENTS}
+    )
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:

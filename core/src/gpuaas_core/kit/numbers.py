@@ -6,10 +6,14 @@ of `store_facts`. The number of a rolled back transaction is lost on PostgreSQL 
 
 from sqlalchemy import Connection, text
 
+from .rows import Scalar
+
 SEQUENCE = FACT = "id_number"
 _TAKE = {
-    "postgresql": f"SELECT nextval('{SEQUENCE}')",
-    "sqlite": f"UPDATE store_facts SET value = CAST(value AS INTEGER) + 1 WHERE name = '{FACT}' RETURNING value",  # noqa: S608
+    "postgresql": Scalar[int](text(f"SELECT nextval('{SEQUENCE}')")),
+    "sqlite": Scalar[str](
+        text(f"UPDATE store_facts SET value = CAST(value AS INTEGER) + 1 WHERE name = '{FACT}' RETURNING value")  # noqa: S608
+    ),
 }
 _READ = {
     "postgresql": f"SELECT last_value FROM {SEQUENCE}",  # noqa: S608
@@ -25,7 +29,7 @@ _RAISE = {
 
 
 def take_number(tx: Connection) -> int:
-    return int(tx.exec_driver_sql(_TAKE[tx.dialect.name]).scalar_one())
+    return int(_TAKE[tx.dialect.name].all(tx)[0])
 
 
 def read_number(tx: Connection) -> int:

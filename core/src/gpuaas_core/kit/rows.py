@@ -24,6 +24,7 @@ from sqlalchemy import (
     Row,
     Select,
     Table,
+    TextClause,
     Update,
     bindparam,
     update,
@@ -175,9 +176,10 @@ class Command:
         changed = self._prepared.run(tx, values)
         return tx.execute(self.statement, values).rowcount if changed is None else changed
 
-    def many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> None:
-        if not self._prepared.run_many(tx, rows):
-            tx.execute(self.statement, [dict(row) for row in rows])
+    def many(self, tx: Connection, rows: Sequence[Mapping[str, object]]) -> int:
+        """Run the statement for all these rows and return how many rows changed."""
+        changed = self._prepared.run_many(tx, rows)
+        return tx.execute(self.statement, [dict(row) for row in rows]).rowcount if changed is None else changed
 
 
 class WriteQuery(Generic[R]):
@@ -190,12 +192,19 @@ class WriteQuery(Generic[R]):
         self._prepared, self._build = Prepared(self.statement, columns), builder_of(row)
 
     def one(self, tx: Connection, **values: object) -> R:
-        rows = self._prepared.rows(tx, values)
-        if rows is None:
-            return self._build(tx.execute(self.statement, values).one())
+        rows = self._rows(tx, values)
         if len(rows) != 1:
             raise NoResultFound(f"{len(rows)} rows were written where one was expected.")
         return self._build(rows[0])
+
+    def first(self, tx: Connection, **values: object) -> R | None:
+        """Return the row that was written, or None if there was a conflict (`on_conflict_do_nothing`)."""
+        rows = self._rows(tx, values)
+        return self._build(rows[0]) if rows else None
+
+    def _rows(self, tx: Connection, values: Mapping[str, object]) -> Sequence[Values]:
+        rows = self._prepared.rows(tx, values)
+        return tx.execute(self.statement, values).all() if rows is None else rows
 
 
 V = TypeVar("V")
@@ -204,7 +213,7 @@ V = TypeVar("V")
 class Scalar(Generic[V]):
     """A query of one column: `Scalar[int](select(windows.c.size).where(…))`."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement | TextClause) -> None:
         self.statement, self._prepared = statement, Prepared(statement)
 
     def first(self, tx: Connection, **values: object) -> V | None:

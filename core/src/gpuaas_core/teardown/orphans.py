@@ -12,7 +12,7 @@ from ..capacity.reads import joined_with_node
 from ..events.event_log import declare
 from ..kit.ids import new_id
 from ..kit.problems import NotFound
-from ..kit.rows import Query
+from ..kit.rows import Query, Scalar
 from ..operations.targets import Subject, find_subject
 from .rows import Leaver, OrphanId, OrphanRow
 from .schemas import OrphanView
@@ -34,7 +34,7 @@ _ORPHAN = ORPHANS.where(orphans.c.project_id == bindparam("project"), orphans.c.
 _OPEN_ON = select(orphans.c.node_id).where(
     orphans.c.node_id.in_(bindparam("nodes", expanding=True)), orphans.c.resolved_at.is_(None)
 )
-_FIRST_OPEN_ON = _OPEN_ON.order_by(orphans.c.created_at, orphans.c.id).limit(1)
+_FIRST_OPEN_ON = Scalar[str](_OPEN_ON.order_by(orphans.c.created_at, orphans.c.id).limit(1))
 
 
 def record(ctx: Context, subject: Subject, leaver: Leaver, operation_id: str | None, reason: str) -> OrphanId:
@@ -85,4 +85,4 @@ def orphan_row(tx: Connection, project_id: str, orphan_id: str) -> OrphanRow:
 
 def unresolved_node(tx: Connection, node_ids: Sequence[str]) -> str | None:
     """Return the first of these nodes that has an open orphan record, or None."""
-    return tx.execute(_FIRST_OPEN_ON, {"nodes": list(node_ids)}).scalar()
+    return _FIRST_OPEN_ON.first(tx, nodes=list(node_ids))
