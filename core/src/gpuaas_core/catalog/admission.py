@@ -1,9 +1,10 @@
 """Checks whether policy lets a project deploy a version, and in which modes. Plan and deploy use the same check."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..authz.context import Context
+from ..policy.evaluate import Overlay
 from ..policy.modes import Modes, decide_modes
 from ..policy.reads import overlays_for, require
 from .reads import check_not_expired
@@ -21,8 +22,9 @@ class Machine(Protocol):
     def sku(self) -> str: ...
 
 
-def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> None:
-    """Raise an error if a policy of any level refuses the version or one of the machines."""
+def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> list[Overlay]:
+    """Return the policies of all levels, or raise an error if one of them refuses the version or one of the
+    machines."""
     check_not_expired(ctx.tx, str(ctx.scope.project_id), version.app_slug, ctx.now)
     overlays = overlays_for(ctx.tx, ctx.scope, version.app_slug)
     require(overlays, "apps", version.app_slug)
@@ -33,9 +35,10 @@ def admit(ctx: Context, version: AppVersionRow, machines: Iterable[Machine]) -> 
         cannot = f"{version.app_slug} cannot be placed on {machine.node_name!r}"
         require(overlays, "regions", machine.region, of=cannot)
         require(overlays, "skus", machine.sku, of=cannot)
+    return overlays
 
 
-def modes_for(ctx: Context, version: AppVersionRow, asked: Mapping[str, str | None]) -> Modes:
-    """Return the effective modes of a new instance; if refused, `refused` has the reason and the caller raises the
-    error."""
-    return decide_modes(overlays_for(ctx.tx, ctx.scope, version.app_slug), version.manifest, asked)
+def modes_for(overlays: Sequence[Overlay], version: AppVersionRow, asked: Mapping[str, str | None]) -> Modes:
+    """Return the effective modes of a new instance under these policies; if refused, `refused` has the reason and the
+    caller raises the error."""
+    return decide_modes(overlays, version.manifest, asked)

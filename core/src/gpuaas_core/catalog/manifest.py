@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib import resources
 from typing import Any, TypeGuard
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
+from pydantic_core import from_json, to_json
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
@@ -25,6 +27,7 @@ SCHEMA: dict[str, Any] = json.loads(resources.files(__package__ or "").joinpath(
 _validator = validator(SCHEMA)
 _NOTHING_ELSE: Registry[Any] = Registry()
 MOST_INPUT_BYTES = 64 * 1024
+MOST_FORMS = 200  # validators that are kept
 
 
 class ManifestInvalid(Problem):
@@ -55,11 +58,16 @@ def check_inputs(manifest: Manifest, inputs: Json) -> None:
     if size > MOST_INPUT_BYTES:
         errors = [_error("/inputs", f"{size} bytes as JSON; at most {MOST_INPUT_BYTES} are allowed")]
         raise InputsInvalid("The inputs are too large.", errors=errors)
-    form = validator({**manifest["inputs_schema"]}, registry=_NOTHING_ELSE)
-    errors = _errors(form, inputs, prefix="/inputs")
+    errors = _errors(_form(to_json(manifest["inputs_schema"])), inputs, prefix="/inputs")
     if errors:
         verb = "does" if len(errors) == 1 else "do"
         raise InputsInvalid(f"{counted(len(errors), 'input')} {verb} invalid.", errors=errors)
+
+
+@lru_cache(MOST_FORMS)
+def _form(schema: bytes) -> Validator:
+    """Return the validator of a form, by the JSON of its schema: it is built once for all deploys of a version."""
+    return validator(from_json(schema), registry=_NOTHING_ELSE)
 
 
 def _consistency(manifest: Manifest, app_slug: str, version: str) -> list[dict[str, str]]:

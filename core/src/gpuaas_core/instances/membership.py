@@ -49,7 +49,7 @@ def add_member(
     ordinal: int,
     allocation: Allocation,
     replaces: str | None = None,
-) -> MemberRow:
+) -> MemberId:
     member_id = MemberId(new_id("mem"))
     values = {
         "id": member_id,
@@ -67,7 +67,7 @@ def add_member(
     _NEW.run(ctx.tx, **values)
     facts = {"member_id": member_id, "component_key": component, "allocation_id": allocation.id}
     ctx.emit("apps.member.added", member_id, {**instance_facts(instance), **facts})
-    return member_row(ctx.tx, instance.id, member_id)
+    return member_id
 
 
 def plan_add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMembers) -> schemas.PlannedView:
@@ -85,7 +85,8 @@ def add(ctx: Context, project_id: str, instance_id: str, body: schemas.AddMember
     first, batch_id = next_ordinal(ctx.tx, instance_id, body.component_key), BatchId(new_id("batch"))
     queued: list[Work] = []
     for ordinal, allocation in enumerate(body.allocation_ids, first):
-        member = add_member(ctx, instance, body.component_key, ordinal, found[allocation])
+        member_id = add_member(ctx, instance, body.component_key, ordinal, found[allocation])
+        member = member_row(ctx.tx, instance_id, member_id)
         queued.append(queue_member_operation(ctx, instance, member, ADD, batch_id=batch_id))
     return batch_view(ctx.tx, batch_id, queued)
 
@@ -197,7 +198,8 @@ def replace(
     hold(ctx, instance, {old.component_key: [body.allocation_id]}, found)
     ordinal = next_ordinal(ctx.tx, instance_id, old.component_key)
     allocation = found[body.allocation_id]
-    fresh = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
+    fresh_id = add_member(ctx, instance, old.component_key, ordinal, allocation, replaces=old.id)
+    fresh = member_row(ctx.tx, instance.id, fresh_id)
     details, params = {"old_member_id": old.id}, _said(body.params)
     operation = queue_member_operation(ctx, instance, fresh, REPLACE, params=params, details=details)
     if gone:

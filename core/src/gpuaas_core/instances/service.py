@@ -1,6 +1,7 @@
 """Requests for instances: deploy, stop, start, restart, rotate keys, change inputs, upgrade, roll back,
 decommission. Each queues one operation; a plan (`validate_only`) makes the same checks and writes nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +21,7 @@ from ..kit.rows import Scalar, WriteQuery
 from ..kit.wire import counted
 from ..operations.recovery import supersede
 from ..operations.targets import target_of
+from ..policy.evaluate import Overlay
 from ..policy.modes import Modes
 from . import actions, schemas
 from .errors import NameTaken, OperatingModeRefused, VersionUnchanged
@@ -139,8 +141,8 @@ def _check(ctx: Context, project_id: str, body: schemas.CreateInstance, *, lock:
         raise NameTaken(f"The project has an instance named {body.name!r}.")
     found = check_allocations(ctx.tx, project_id, placement, lock=lock)
     check_kept_for(version, found)
-    admit(ctx, version, found.values())
-    return Checked(version, placement, found, requested, _effective(ctx, requested, version))
+    overlays = admit(ctx, version, found.values())
+    return Checked(version, placement, found, requested, _effective(overlays, requested, version))
 
 
 def _add_instance(ctx: Context, project_id: str, body: schemas.CreateInstance, checked: Checked) -> InstanceRow:
@@ -186,8 +188,8 @@ def _requested(body: schemas.CreateInstance) -> dict[str, str]:
     return {name: hint for name, hint in hints.items() if hint is not None}
 
 
-def _effective(ctx: Context, asked: dict[str, str], version: AppVersionRow) -> Modes:
-    decided = modes_for(ctx, version, asked)
+def _effective(overlays: Sequence[Overlay], asked: dict[str, str], version: AppVersionRow) -> Modes:
+    decided = modes_for(overlays, version, asked)
     if decided.refused:
         raise OperatingModeRefused(decided.refused)
     return decided

@@ -162,9 +162,13 @@ class Database:
 
 
 def _in_transaction(connection: Connection, fn: Callable[[Connection], T]) -> T:
-    transaction = connection.begin()
-    with issued_by(Issuer(lambda: take_number(connection))):
-        result = fn(connection)
+    transaction, known = connection.begin(), direct(connection)
+    known.open = True
+    try:
+        with issued_by(Issuer(lambda: take_number(connection))):
+            result = fn(connection)
+    finally:
+        known.open = False
     try:
         transaction.commit()
     except DBAPIError as error:

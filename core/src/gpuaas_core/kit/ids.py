@@ -24,6 +24,8 @@ from contextvars import ContextVar
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford base32, lower case
 ID_PATTERN = r"^[a-z]{2,6}_[0-9a-hjkmnp-tv-z]{26}$"
 COUNT_BITS, RANDOM_BITS = 16, 48
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]  # the letters of 10 bits
+_SHIFTS = range(120, -1, -10)
 
 
 def new_id(prefix: str) -> str:
@@ -93,8 +95,4 @@ _unnumbered = _ProcessOrder()
 
 
 def _base32(value: int) -> str:
-    letters: list[str] = []
-    for _ in range(26):
-        letters.append(_ALPHABET[value & 31])
-        value >>= 5
-    return "".join(reversed(letters))
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])

@@ -57,8 +57,7 @@ class Prepared:
         known: Direct | None = tx.__dict__.get(_DIRECT)
         if known and known.source and (rows := known.source.rows(self, values)) is not None:
             return rows
-        plan = self._plain.get(tx.dialect.name) if known and known.allowed else None
-        plan = plan or self._plan(tx, values)
+        plan = self._plan(tx, values)
         return plan.rows(tx, values) if plan else None
 
     def run(self, tx: Connection, values: Mapping[str, object]) -> int | None:
@@ -79,6 +78,9 @@ class Prepared:
         return self._text
 
     def _plan(self, tx: Connection, values: Mapping[str, object]) -> "_Plan | None":
+        known: Direct | None = tx.__dict__.get(_DIRECT)
+        if known and known.allowed and (plain := self._plain.get(known.dialect)):
+            return plain
         if not self._sent_before:
             self._sent_before = True
             return None
@@ -131,14 +133,15 @@ def _is_tuple(item: object) -> TypeGuard[tuple[object, ...]]:
 class Direct:
     """The driver's connection below a connection of SQLAlchemy, found once for each of them."""
 
-    __slots__ = ("allowed", "cursor", "open", "source")
+    __slots__ = ("allowed", "cursor", "dialect", "open", "source")
 
     def __init__(self, tx: Connection) -> None:
         self.hear(tx)
+        self.dialect = tx.dialect.name
         driver = tx.connection.dbapi_connection
         assert driver is not None
         self.cursor: Callable[[], DBAPICursor] = driver.cursor
-        self.open = False  # a transaction was begun with the driver, not with SQLAlchemy
+        self.open = False  # a transaction is known to be open, so that SQLAlchemy need not begin one
         self.source: Source | None = None
 
     def hear(self, tx: Connection) -> None:
@@ -237,6 +240,9 @@ class _Plan:
         self._fixed = {name: self._into[name](v) if name in self._into else v for name, v in fixed.items()}
         self._order = list(order or ())
         self._as_given = self._positional and not (self._into or self._fixed or self._items)
+        # Parameters whose values the caller gives, in the order of the text, each with its conversion.
+        self._given = [(name, self._into.get(name)) for name in self._order]
+        self._all_given = self._positional and not (self._fixed or self._items)
         selected = getattr(compiled.statement, "selected_columns", None)
         if selected is None:
             selected = getattr(compiled.statement, "exported_columns", ())
@@ -254,7 +260,16 @@ class _Plan:
         return self.converted(rows)
 
     def converted(self, rows: RawRows) -> RawRows:
-        return [self._converted(row) for row in rows] if self._out and rows else rows
+        if not (self._out and rows):
+            return rows
+        converted: list[tuple[Value, ...]] = []
+        for row in rows:
+            values = [*row]
+            for at, convert in self._out:
+                if values[at] is not None:
+                    values[at] = convert(values[at])
+            converted.append((*values,))
+        return converted
 
     def named_parameters(self, values: Mapping[str, object]) -> Mapping[str, Value]:
         found = self._parameters(values)
@@ -274,11 +289,13 @@ class _Plan:
         return changed
 
     def _parameters(self, values: Mapping[str, object]) -> Parameters:
-        into, fixed = self._into, self._fixed
         if self._as_given:
             return [values[name] for name in self._order]
+        if self._all_given:
+            return [convert(values[name]) if convert else values[name] for name, convert in self._given]
         for name, items in self._items.items():
             values = {**values, **dict(zip(items, _parts(_list(values, name)), strict=True))}
+        into, fixed = self._into, self._fixed
         found = [
             (into[name](values[name]) if name in into else values[name]) if name in values else fixed[name]
             for name in self._order
@@ -300,16 +317,6 @@ class _Plan:
             raise
         return cursor
 
-    def _converted(self, row: tuple[Value, ...]) -> tuple[Value, ...]:
-        values = list(row)
-        for at, convert in self._out:
-            values[at] = convert(values[at])
-        return tuple(values)
-
-
-def _from_json(text: str | None) -> Value:
-    return None if text is None else from_json(text)
-
 
 def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
     return kind.dialect_impl(dialect).bind_processor(dialect)
@@ -317,7 +324,7 @@ def _into(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
 
 def _out(kind: TypeEngine[Value], dialect: Dialect) -> Convert | None:
     if isinstance(kind, JSON) and dialect.name == "sqlite":
-        return _from_json
+        return from_json
     return kind.dialect_impl(dialect).result_processor(dialect, None)
 
 
