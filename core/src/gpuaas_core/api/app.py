@@ -39,7 +39,7 @@ from ..http.call import PUBLIC, Platform
 from ..http.console import LOOPBACK, Renewals
 from ..http.correlate import Correlate
 from ..http.request_log import Watcher
-from ..http.routing import Dispatch, Reads
+from ..http.routing import Direct, Dispatch
 from ..http.services import Services
 from ..iam import break_glass_routes, delegation_routes
 from ..iam import routes as iam
@@ -226,8 +226,8 @@ def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> ASGIApp:
     """Wrap the application in the middleware that runs before every route: correlation id and body limit."""
     platform: Platform = app.state.platform
     wider = [Wider("PUT", content_routes.PUSHES, lambda: platform.services.get(Reader).store.bounds.largest)]
-    reads = Reads(app, app.state.dispatch, problems.response_to)
-    return Correlate(Bounded(reads, wider), watchers, platform.clock)
+    direct = Direct(app, app.state.dispatch, problems.response_to)
+    return Correlate(Bounded(direct, wider), watchers, platform.clock)
 
 
 def check_routes(app: FastAPI) -> None:

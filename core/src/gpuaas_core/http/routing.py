@@ -1,4 +1,4 @@
-"""Finds the route of a request, and serves reads in one transaction.
+"""Finds the route of a request, serves reads in one transaction, and calls handlers without the framework's solver.
 
 The framework compares a path with every route in turn and solves the dependencies of a handler again for every request.
 Both cost more than the statements of a small read, so:
@@ -7,22 +7,33 @@ Both cost more than the statements of a small read, so:
   which also answers with 404 and 405.
 - `Route` calls a handler that only reads (it takes a `Reader`) without the solver. Its caller is verified inside the
   transaction of `call.read`, so such a request needs one transaction instead of two.
+- `Route` also calls a POST with a JSON body without the solver, in the framework's order: parse the body, verify the
+  caller, validate the parameters and the body.
 """
 
+import inspect
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from fastapi.dependencies.utils import request_params_to_args
+from fastapi.dependencies.models import Dependant
+from fastapi.dependencies.utils import request_body_to_args, request_params_to_args
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import File, Form
 from fastapi.routing import APIRoute
+from pydantic_core import PydanticUndefined
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .call import Call
+from .call import Call, Verified
+from .request_log import header_of
 
 Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 OnError: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]
 _FOUND = "gpuaas.route"  # in a scope: the route of the request, or None
+_JSON = "application/json"
+_VERIFY = Verified.dependency  # verifies the caller of a request, and returns its `Call`
 
 
 async def _unverified(request: Request) -> Call:
@@ -37,17 +48,22 @@ class Route(APIRoute):
     """A handler that takes a `Reader`: a GET with parameters of path and query only, which returns a `Response`.
 
     The handler must read with `call.read` before it returns; otherwise its caller was never verified, and the request
-    fails. The caller of a request with invalid parameters is verified before these are reported. Other handlers are
-    called as the framework does it.
+    fails. The caller of a request with invalid parameters is verified before these are reported. A POST with a `Caller`
+    and one JSON body, which returns a `Response`, is called directly, too. Other handlers are called as the framework
+    does it.
     """
 
-    direct: Handler | None = None  # set for reads: `Reads` calls it before the framework's own layers
+    direct: Handler | None = None  # `Direct` calls it before the framework's own layers
+    takes_json = False  # `direct` reads a body of this content type only
     variables: Sequence[tuple[int, str]] = ()  # which segments of the path are parameters
 
     def get_route_handler(self) -> Handler:
         declared, endpoint = self.dependant, self.endpoint
         callers = [one.name for one in declared.dependencies if one.call is _unverified]
+        self.variables = [(at, part[1:-1]) for at, part in enumerate(self.path.split("/")) if part.startswith("{")]
         if not callers:
+            if _is_plain_post(self):
+                self.direct, self.takes_json = _post_handler(declared, endpoint), True
             return super().get_route_handler()
         others = [*declared.header_params, *declared.cookie_params, *declared.body_params]
         if len(callers) != len(declared.dependencies) or len(callers) != 1 or others or self.methods != {"GET"}:
@@ -71,8 +87,93 @@ class Route(APIRoute):
             return await call.verified_by_reading(endpoint(**values))
 
         self.direct = handle
-        self.variables = [(at, part[1:-1]) for at, part in enumerate(self.path.split("/")) if part.startswith("{")]
         return handle
+
+
+def _is_plain_post(route: Route) -> bool:
+    """Whether the route is a POST with one `Caller`, one JSON body and otherwise only parameters of path and query."""
+    declared = route.dependant
+    callers = [one for one in declared.dependencies if one.call is _VERIFY]
+    others = [one for one in declared.dependencies if one.call is not _VERIFY]
+    bodies = declared.body_params
+    return (
+        route.methods == {"POST"}
+        and len(callers) == 1
+        and all(map(_is_of_path, others))
+        and len(bodies) == 1
+        and not isinstance(bodies[0].field_info, Form | File)
+        and not (declared.header_params or declared.cookie_params or _is_given_more(declared))
+        and all(field.field_info.annotation is str for field in declared.path_params)
+        and inspect.signature(route.endpoint).return_annotation is Response
+    )
+
+
+def _is_of_path(dependency: Dependant) -> bool:
+    """Whether the dependency is a coroutine that needs nothing but parameters of the path, or the request."""
+    more = [*dependency.query_params, *dependency.header_params, *dependency.cookie_params, *dependency.body_params]
+    text = all(field.field_info.annotation is str for field in dependency.path_params)
+    plain = text and not (more or dependency.dependencies or _is_given_more(dependency, of_request=False))
+    return plain and inspect.iscoroutinefunction(dependency.call)
+
+
+def _is_given_more(declared: Dependant, *, of_request: bool = True) -> bool:
+    names = (declared.response_param_name, declared.background_tasks_param_name, declared.http_connection_param_name)
+    return any(names) or bool(of_request and declared.request_param_name)
+
+
+def _post_handler(declared: Dependant, endpoint: Callable[..., Awaitable[Response]]) -> Handler:
+    query, bodies = declared.query_params, declared.body_params
+    defaults = {field.name: field.get_default() for field in query}
+    required = any(field.field_info.is_required() for field in query)
+    dependencies = [(one.name, _caller_of(one)) for one in declared.dependencies]
+
+    async def handle(request: Request) -> Response:
+        received = await _json_of(request)
+        values: dict[str, Any] = {}
+        for name, call in dependencies:
+            value = await call(request)
+            if name is not None:
+                values[name] = value
+        given, errors = defaults, []
+        if required or request.scope["query_string"]:
+            given, errors = request_params_to_args(query, request.query_params)
+        body, more = await request_body_to_args(bodies, received, embed_body_fields=False)
+        if errors or more:
+            raise RequestValidationError([*errors, *more], body=received)
+        names = {field.name for field in declared.path_params}
+        path = {name: value for name, value in request.path_params.items() if name in names}
+        return await endpoint(**given, **path, **values, **body)
+
+    return handle
+
+
+def _caller_of(dependency: Dependant) -> Callable[[Request], Awaitable[object]]:
+    """Return a function that calls the dependency with what it takes from the request."""
+    call, of_request = dependency.call, dependency.request_param_name
+    assert call is not None
+    names = [field.name for field in dependency.path_params]
+
+    def called(request: Request) -> Awaitable[object]:
+        values: dict[str, object] = {name: request.path_params[name] for name in names}
+        if of_request:
+            values[of_request] = request
+        return call(**values)
+
+    return called
+
+
+async def _json_of(request: Request) -> Any:
+    """Parse the body as the framework does: errors are reported after the caller was verified (`problems`)."""
+    try:
+        return await request.json() if await request.body() else PydanticUndefined
+    except json.JSONDecodeError as error:
+        raise RequestValidationError(
+            [{"type": "json_invalid", "loc": ("body", error.pos), "msg": "JSON decode error", "input": {}}]
+        ) from error
+    except HTTPException:
+        raise
+    except Exception as error:
+        raise HTTPException(400, "There was an error parsing the body") from error
 
 
 class Dispatch:
@@ -101,16 +202,16 @@ class Dispatch:
         return scope[_FOUND]
 
 
-class Reads:
-    """Answers reads (`Route.direct`) before the layers that the framework puts around every handler. Everything else
-    goes to the application."""
+class Direct:
+    """Calls the handlers of `Route.direct` before the layers that the framework puts around every handler. Everything
+    else goes to the application."""
 
     def __init__(self, app: FastAPI, dispatch: Dispatch, on_error: OnError) -> None:
         self._app, self._dispatch, self._on_error = app, dispatch, on_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = self._dispatch.route_of(scope) if scope["type"] == "http" else None
-        if not isinstance(route, Route) or route.direct is None:
+        if not isinstance(route, Route) or route.direct is None or not _is_taken(route, scope):
             await self._app(scope, receive, send)
             return
         parts = scope["path"].split("/")
@@ -122,6 +223,10 @@ class Reads:
         except Exception as error:
             response = await self._on_error(request, error)
         await response(scope, receive, send)
+
+
+def _is_taken(route: Route, scope: Scope) -> bool:
+    return not route.takes_json or header_of(scope, b"content-type") == _JSON
 
 
 Found: TypeAlias = tuple[int, APIRoute]  # with its number in the order of declaration

@@ -13,6 +13,7 @@ from fastapi.params import Depends as DependsParam
 from pydantic import BaseModel
 
 from ..http.call import REACHABLE, Marks, needs
+from ..http.routing import Route
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -28,7 +29,7 @@ class Place:
         return needs(key, self.scope)
 
     def router(self, tag: str) -> APIRouter:
-        return APIRouter(prefix=self.prefix, tags=[tag], dependencies=list(self.parameters))
+        return APIRouter(prefix=self.prefix, tags=[tag], dependencies=list(self.parameters), route_class=Route)
 
 
 # Both are coroutines, because the framework calls a plain function in another thread.
