@@ -181,7 +181,9 @@ async def test_a_session_that_ended_and_a_right_that_was_removed_count_in_the_ne
     assert used.hits >= 4
     assert used.misses == 0
     bindings = f"/v1/tenants/{world.tenant}/role-bindings"
-    mine = [one["id"] for one in (await world.boss.get(bindings)).json()["items"] if one["principal_id"] == world.viewer_id]
+    mine = [
+        one["id"] for one in (await world.boss.get(bindings)).json()["items"] if one["principal_id"] == world.viewer_id
+    ]
     for binding in mine:
         await world.boss.ok(f"{bindings}/{binding}/remove", {})
     assert (await world.viewer.get(path)).status_code == 404

@@ -419,9 +419,9 @@ class Call:
 
     def _request_key(self) -> requests.RequestKey:
         key = self.check_key()
-        url = self.request.url
-        content = requests.fingerprint(url.path, url.query, self.body)
-        template = self.request.scope["route"].path
+        scope = self.request.scope
+        content = requests.fingerprint(scope["path"], scope["query_string"].decode("latin-1"), self.body)
+        template = scope["route"].path
         return requests.RequestKey(
             principal_id=self.principal.id,
             route=f"{self.request.method} {template}",

@@ -232,6 +232,13 @@ class Possible:
     """The actions of an instance or a member, and the same as JSON."""
 
     views: list[schemas.ActionView]
+    operation_id: str | None = None  # of the operation under way, which reasons may name
+
+    def under(self, operation_id: str | None) -> "Possible":
+        """Return the same actions for an instance on which this operation is under way: reasons name it instead."""
+        if self.operation_id is None or operation_id is None or operation_id == self.operation_id:
+            return self
+        return Possible([_naming(view, self.operation_id, operation_id) for view in self.views], operation_id)
 
     @cached_property
     def encoded(self) -> msgspec.Raw:
@@ -241,6 +248,12 @@ class Possible:
 def _encoded(value: object) -> msgspec.Raw | None:
     """Encode stored JSON as the view does, also numbers that have more than 64 bits."""
     return None if value is None else msgspec.Raw(to_json(value))
+
+
+def _naming(view: schemas.ActionView, old: str, new: str) -> schemas.ActionView:
+    if old not in view.reason:
+        return view
+    return schemas.ActionView(action=view.action, allowed=view.allowed, reason=view.reason.replace(old, new))
 
 
 def _known(tx: Connection) -> _Known:
@@ -266,10 +279,26 @@ class _Standing:
         facts = (row.app_slug, row.version, row.topology, row.state, row.previous_version, deployed)
         return cls(row, manifest_of(tx, row), live, _known(tx), facts)
 
+    @property
+    def taken(self) -> bool:
+        """Whether the only operation under way is one of the instance itself, which excludes all others."""
+        return len(self.live) == 1 and self.live[0].member_id is None
+
+    def possible(self, alike: tuple[_Fact, ...], ask: Callable[[], list[schemas.ActionView]]) -> Possible:
+        """Return the remembered actions of what has the same facts, or else `ask` for them."""
+        if self.live and not self.taken:
+            return Possible(ask())
+        kind, operation_id = (self.live[0].kind, self.live[0].id) if self.live else (None, None)
+        alike = (*self.facts, kind, *alike)
+        known = self.known.get(alike)
+        if known is None:
+            known = self.known[alike] = Possible(ask(), operation_id)
+        return known.under(operation_id)
+
 
 @dataclass(frozen=True)
 class Members:
-    """Members with the same facts have the same actions, as long as no operation is under way."""
+    """Members with the same facts have the same actions, as long as no operation of a member is under way."""
 
     stands: _Standing
     staying: Staying
@@ -317,17 +346,18 @@ class Members:
         return next((one.id for one in self.stands.live if row.id in (one.member_id, one.old_member_id)), None)
 
     def _actions(self, row: actions.MemberFacts) -> Possible:
-        if self.stands.live:
+        stands = self.stands
+        if stands.live and not stands.taken:
             return Possible(self._asked(row))
-        shared_on = row.node_name if self.staying.machines[row.allocation_id] > 1 else None
+        count: int | None = None
+        shared_on: str | None = None
+        if not stands.taken:  # otherwise each action is refused before these facts are looked at
+            count = self.staying.components[row.component_key]
+            shared_on = row.node_name if self.staying.machines[row.allocation_id] > 1 else None
         last = (row.last_target_kind, row.last_kind, row.last_status, row.host_is_gone)
-        own = (row.state, row.component_key, shared_on, *last)
+        own = (row.state, row.component_key, count, shared_on, *last)
         if own not in self.found:
-            alike = (*self.stands.facts, self.staying.components[row.component_key], *own)
-            known = self.stands.known
-            if alike not in known:
-                known[alike] = Possible(self._asked(row))
-            self.found[own] = known[alike]
+            self.found[own] = stands.possible(own, lambda: self._asked(row))
         return self.found[own]
 
     def _asked(self, row: actions.MemberFacts) -> list[schemas.ActionView]:
@@ -357,13 +387,11 @@ def _stuck_condition(row: InstanceRow, live: actions.Live) -> list[schemas.Condi
 
 
 def _instance_actions(stands: _Standing, last: actions.NewestOperation | None) -> Possible:
-    """`last`: the newest operation of the instance. Its id and status decide about a retry."""
-    if stands.live:
+    """`last`: the newest operation of the instance. Its kind and status decide about a retry."""
+    if last and last.id != stands.instance.last_operation_id:  # a reason names the newer one
         return Possible(_asked_of_instance(stands, last))
-    alike = (*stands.facts, stands.instance.last_operation_id, last.status if last else None)
-    if alike not in stands.known:
-        stands.known[alike] = Possible(_asked_of_instance(stands, last))
-    return stands.known[alike]
+    alike = (last.kind, last.status) if last else (None, None)
+    return stands.possible(alike, lambda: _asked_of_instance(stands, last))
 
 
 def _asked_of_instance(stands: _Standing, last: actions.NewestOperation | None) -> list[schemas.ActionView]:
