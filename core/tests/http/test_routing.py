@@ -71,6 +71,40 @@ async def test_a_handler_that_answers_without_a_read_fails(world: World) -> None
     assert "secret" not in answer.text
 
 
+BODIES = ["", "{", "[]", "null", '{"a": 1, "a": 2}', '{"unknown": true}', "[" * 5000, '{"name": NaN}', "\ud800", "\0"]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+@pytest.mark.parametrize("path", ["instances", "operations/claim", "operations/op_x/complete", "instances/inst_x/stop"])
+async def test_a_body_is_refused_as_the_framework_refuses_it(world: World, path: str, body: str) -> None:
+    """A body with a parameter in its content type goes through the framework; without, the handler is called directly."""
+    content = body.encode("utf-8", "surrogatepass")
+    for caller in (world.boss, world.controller, world.api.as_("gpt_unknown"), world.api.as_(None)):
+        answers = [
+            await caller.call(
+                "POST", f"/v1/projects/{world.red}/{path}", content=content, headers={"Content-Type": content_type}
+            )
+            for content_type in ("application/json", "application/json; charset=utf-8")
+        ]
+        direct, framework = [_without_ids(answer) for answer in answers]
+        assert direct == framework
+
+
+def _without_ids(answer: httpx2.Response) -> tuple[int, dict[str, object]]:
+    return answer.status_code, {
+        name: value for name, value in answer.json().items() if name not in ("correlation_id", "trace_id", "instance")
+    }
+
+
+async def test_handlers_of_writes_are_called_directly(world: World) -> None:
+    app = build_app(world.platform, loops=False)
+    direct = {route.path for route in app.routes if isinstance(route, Route) and route.takes_json}
+    operations = "/v1/projects/{project_id}/operations"
+    assert {f"{operations}/claim", f"{operations}/{{operation_id}}/complete"} <= direct
+    assert "/v1/projects/{project_id}/instances" in direct
+    assert "/v1/projects/{project_id}/instances/{instance_id}/update" not in direct, "it reads a header"
+
+
 def test_a_reader_with_a_body_is_no_read() -> None:
     router = APIRouter(route_class=Route)
 

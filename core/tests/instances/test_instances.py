@@ -5,6 +5,8 @@ import copy
 from typing import Any
 
 import pytest
+from gpuaas_core.instances import views
+from gpuaas_core.kit.wire import ActionView
 
 from core.tests.support.echo_app import MANIFEST
 from core.tests.support.fixtures import CLEAN, World
@@ -278,3 +280,26 @@ async def test_teardown_evidence_is_needed_for_members_reported_removed_too(worl
     await world.complete(claim, members=removed, evidence={world.allocations[0]: CLEAN})
     assert (await world.instance(instance["id"]))["state"] == "deleted"
     assert rows(world.platform, "select * from allocation_holds") == []
+
+
+async def test_remembered_actions_equal_those_that_are_computed(world: World) -> None:
+    """They are remembered for all instances with the same facts, also while an operation is under way."""
+    made = [await world.running(world.allocations[number], f"run-{number}") for number in range(2)]
+    for verb in ("stop", "decommission"):
+        for one in made:
+            accepted = await world.boss.ok(world.of(one, verb))
+            remembered = [accepted["instance"], await world.instance(one["id"])]
+            views._KNOWN.clear()  # pyright: ignore[reportPrivateUsage]
+            assert [_reasons(view) for view in remembered] == [_reasons(await world.instance(one["id"]))] * 2
+
+
+def test_remembered_actions_name_the_operation_under_way() -> None:
+    reasons = ("The stop op_1 is under way.", "The member is pending.", "")
+    known = views.Possible([ActionView(action="x", allowed=not reason, reason=reason) for reason in reasons], "op_1")
+    assert [one.reason for one in known.under("op_2").views] == ["The stop op_2 is under way.", *reasons[1:]]
+    assert known.under("op_1") is known
+
+
+def _reasons(view: Any) -> list[tuple[str, bool, str]]:
+    things = [view, *view["members"]]
+    return [(one["action"], one["allowed"], one["reason"]) for thing in things for one in thing["available_actions"]]

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 import pytest
+from gpuaas_core.kit.db import insert_of
 from gpuaas_core.kit.paging import page_of
-from gpuaas_core.kit.rows import Changes, Command, Query, RowMismatch, Scalar
+from gpuaas_core.kit.rows import Changes, Command, Query, RowMismatch, Scalar, WriteQuery
 from sqlalchemy import (
     JSON,
     Column,
@@ -55,6 +56,17 @@ def test_rows_come_out_as_their_dataclass(tx):
 def test_a_query_with_other_columns_than_its_dataclass_is_rejected_when_it_is_built():
     with pytest.raises(RowMismatch, match="WindowRow"):
         Query(select(windows.c.size, windows.c.id), WindowRow)
+
+
+def test_an_insert_that_conflicts_writes_nothing(tx):
+    new = insert_of("sqlite", windows).on_conflict_do_nothing()
+    query, command = WriteQuery(new, windows, WindowRow, ("id", "size")), Command(new, ("id", "size"))
+    for number in range(3):
+        assert query.first(tx, id=f"new{number}", size=7) == WindowRow(f"new{number}", 7)
+        assert query.first(tx, id="w3", size=7) is None
+        rows = [{"id": one, "size": 1} for one in ("w1", f"many{number}", "w2")]
+        assert command.many(tx, rows) == 1
+    assert WINDOWS.where(windows.c.id == "w3").one(tx) == WindowRow("w3", 3)
 
 
 def test_pages_of_a_typed_query_return_every_row_once(tx):

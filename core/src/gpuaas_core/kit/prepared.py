@@ -264,11 +264,11 @@ class _Plan:
             return rows
         converted: list[tuple[Value, ...]] = []
         for row in rows:
-            values = [*row]
+            columns = [*row]
             for at, convert in self._out:
-                if values[at] is not None:
-                    values[at] = convert(values[at])
-            converted.append((*values,))
+                if columns[at] is not None:
+                    columns[at] = convert(columns[at])
+            converted.append((*columns,))
         return converted
 
     def named_parameters(self, values: Mapping[str, object]) -> Mapping[str, Value]:
