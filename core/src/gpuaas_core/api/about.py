@@ -1,4 +1,4 @@
-"""What the platform reports about itself: version, issuer, retention, health."""
+"""Routes with information about the platform itself: version, issuer, retention and health."""
 
 from typing import Any
 
@@ -47,6 +47,6 @@ async def healthz(call: Caller) -> StatusView:
 
 @router.get("/readyz", **public())
 async def readyz(call: Caller) -> StatusView:
-    """Ready when the database responds."""
+    """Report that the core is ready. The request fails if the database does not respond."""
     await call.read(lambda ctx: ctx.tx.execute(text("select 1")).scalar())
     return StatusView(status="ready")

@@ -143,8 +143,8 @@ holds.register(OF_INSTANCE, shown_holders)  # what can hold an allocation
 
 
 def operation_routers() -> list[APIRouter]:
-    """Build the routes of operations after all targets are registered, because their models have the fields of all
-    targets."""
+    """Build the routes of operations. Called after all targets are registered, because the models of the routes have
+    the fields of all targets."""
     models = models_of(targets.registered())
     routers = [*(controller_router(place, models) for place in PLACES), batch_router(models)]
     return routers + [people_router(place, models, reads_with="apps.instance.read") for place in PLACES]
@@ -231,7 +231,7 @@ def guarded(app: FastAPI, watchers: Sequence[Watcher] = ()) -> ASGIApp:
 
 
 def check_routes(app: FastAPI) -> None:
-    """Check that every route declares exactly one known permission key; otherwise the server does not start."""
+    """Raise RuntimeError, so that the server does not start, if a route does not declare a known permission key."""
     for route in api_routes(app):
         key = marks_of(route).get("x-permission")
         if key != PUBLIC and key not in PERMISSIONS:
@@ -239,11 +239,12 @@ def check_routes(app: FastAPI) -> None:
 
 
 def marks_of(route: RouteContext) -> Json:
-    """Return the permission key and scope that the route declared with `needs`."""
+    """Return the permission key and scope that the route declared with `needs`, or an empty object if it declared
+    none."""
     declared: object = getattr(route, "openapi_extra", None)
     return declared if is_object(declared) else {}
 
 
 def api_routes(app: FastAPI) -> list[RouteContext]:
-    """Return all routes of the application, including those of included routers, which `app.routes` hides."""
+    """Return all routes of the application, including those of included routers, which `app.routes` does not list."""
     return list(iter_route_contexts(app.routes))

@@ -1,6 +1,7 @@
-"""Finds the scope of a resource by its id, for requests that try to change a resource outside the scope in their path.
+"""Finds the scope of a resource by its id. The HTTP layer needs the scope when a request tries to change a resource
+outside the scope in its path: the attempt is written to the audit trail of the resource's owner.
 
-Covers resources whose ids appear in paths and whose rows have a tenant or project. Called by the HTTP edge.
+Covers resources whose ids appear in paths and whose rows have a tenant or project.
 """
 
 from sqlalchemy import Connection, select

@@ -61,8 +61,8 @@ def create_binding(ctx: Context, tenant_id: str, body: schemas.CreateBinding) ->
 
 
 def remove_binding(ctx: Context, tenant_id: str, binding_id: str) -> BindingRow:
-    """Remove a role binding, effective on the principal's next request. The binding of an enrolled node cannot be
-    removed."""
+    """Remove a role binding of the tenant, effective on the principal's next request. Raises 404 if the tenant has no
+    such binding, or if it is the binding of an enrolled node."""
     row = _BY_ID.first(ctx.tx, binding=binding_id)
     if row is None or row.tenant_id != tenant_id or row.scope_kind not in ("tenant", "project"):
         raise NotFound("There is no such role binding in this tenant.")
@@ -78,7 +78,8 @@ def remove_binding(ctx: Context, tenant_id: str, binding_id: str) -> BindingRow:
 def bind(
     tx: Connection, principal_id: str, role: str, kind: str, where: str, tenant_id: str | None, now: int
 ) -> BindingId:
-    """Bind a role to a principal in a scope. Binding it again returns the id of the existing binding."""
+    """Bind a role to a principal in a scope and return the id of the binding. If the same binding exists already,
+    return its id."""
     row = {"id": new_id("bind"), "principal_id": principal_id, "role": role, "scope_kind": kind, "scope_id": where}
     new = insert_into(tx, role_bindings).values(**row, tenant_id=tenant_id, created_at=now)
     tx.execute(new.on_conflict_do_nothing())
@@ -99,7 +100,7 @@ def roles_held_by(tx: Connection, principal_id: str) -> list[str]:
 
 
 def members_of(tx: Connection, scope: Scope) -> list[schemas.ProjectMemberView]:
-    """Return every principal with a role in the project, bound at the project itself or at its tenant."""
+    """Return the members of a project: one entry per role binding at the project itself or at its tenant."""
     members: list[schemas.ProjectMemberView] = []
     for kind, where in scope.chain:
         if kind in ("project", "tenant"):

@@ -2,8 +2,8 @@
 
 Mode `look` starts at once; mode `operate` needs the approval of a second administrator. The tenant gets an event and an
 audit row when a break-glass is requested, opened and ended, and an audit row for every request made with it, including
-reads. Tenant administrators can list all past and current ones. The granted permissions are a table
-(`authz/permissions.py`) without access to credentials.
+reads. Tenant administrators can list every break-glass on their tenant, past and current. `authz/permissions.py` lists
+the permissions of each mode; none of them gives access to credentials.
 """
 
 from typing import TypedDict
@@ -79,7 +79,8 @@ def open_glass(ctx: Context, body: schemas.OpenBreakGlass) -> BreakGlassRow:
 
 
 def approve(ctx: Context, glass_id: str) -> BreakGlassRow:
-    """Approve a break-glass, as an administrator other than the one who opened it. Its time starts now."""
+    """Approve a break-glass that another administrator opened; its minutes start now. Raises 403 if the caller opened
+    it."""
     row = _break_glass(ctx.tx, glass_id, lock=True)
     if row.opened_by == ctx.principal.id:
         raise SecondPersonNeeded("You opened this break-glass yourself.")
@@ -94,7 +95,8 @@ def close(ctx: Context, glass_id: str) -> BreakGlassRow:
 
 
 def expire_due(ctx: Context) -> None:
-    """Record the end of expired break-glass accesses and emit the event to the tenant. Called by housekeeping."""
+    """Mark every break-glass whose time is over as expired, with an event and an audit row for its tenant. Called by
+    housekeeping."""
     for row in _DUE.all(ctx.tx, now=ctx.now):
         scope = tenant_scope(ctx.tx, row.tenant_id)
         ended = {"state": BREAK_GLASS.after(row.state, "expire"), "ended_at": row.expires_at}

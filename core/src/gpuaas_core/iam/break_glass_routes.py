@@ -14,8 +14,8 @@ _ONE: Returns = {"response_model": schemas.BreakGlassView}
 
 @router.post("/platform/break-glass", status_code=201, **_ONE, **needs("platform.break_glass.open"))
 async def open_break_glass(call: Caller, body: schemas.OpenBreakGlass) -> Response:
-    """Open a break-glass on a tenant. `look` starts at once; `operate` can change things and needs a second
-    administrator. The tenant gets an event."""
+    """Open a break-glass on a tenant. Mode `look` starts at once; mode `operate` permits changes, and starts when a
+    second administrator approves it. The tenant gets an event."""
     return await call.write(lambda ctx: break_glass.view(break_glass.open_glass(ctx, body)), status=201)
 
 
@@ -27,13 +27,15 @@ async def list_break_glass(call: Caller, limit: Limit = 50, cursor: Cursor = Non
 
 @router.post("/platform/break-glass/{break_glass_id}/approve", **_ONE, **needs("platform.break_glass.approve"))
 async def approve_break_glass(call: Caller, break_glass_id: str) -> Response:
-    """Approve a break-glass that another administrator opened. Its time starts now."""
+    """Approve a break-glass that another administrator opened. Access starts now and lasts for the requested
+    minutes."""
     return await call.write(lambda ctx: break_glass.view(break_glass.approve(ctx, break_glass_id)))
 
 
 @router.post("/platform/break-glass/{break_glass_id}/close", **_ONE, **needs("platform.break_glass.close"))
 async def close_break_glass(call: Caller, break_glass_id: str) -> Response:
-    """Close a break-glass: access ends with the next request. The tenant gets an event."""
+    """Close a break-glass before it expires, effective on the administrator's next request. The tenant gets an
+    event."""
     return await call.write(lambda ctx: break_glass.view(break_glass.close(ctx, break_glass_id)))
 
 

@@ -1,4 +1,4 @@
-"""HTTP routes of the delegations into a project."""
+"""HTTP routes of the delegations that grant permissions in a project."""
 
 from fastapi import APIRouter, Response
 
@@ -15,7 +15,7 @@ _ONE: Returns = {"response_model": schemas.DelegationView}
 async def create_delegation(call: Caller, project_id: str, body: schemas.CreateDelegation) -> Response:
     """Delegate permissions that the caller has in the project to a service account of the tenant.
 
-    The caller keeps them.
+    The caller keeps the permissions.
     """
     return await call.write(
         lambda ctx: delegations.view(ctx, delegations.create_delegation(ctx, project_id, body)), status=201
@@ -26,7 +26,8 @@ async def create_delegation(call: Caller, project_id: str, body: schemas.CreateD
 async def list_delegations(
     call: Caller, project_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.DelegationView]:
-    """List every delegation into this project, including past ones, and the permissions each still grants."""
+    """List all delegations in this project, including expired and revoked ones, with the permissions that each grants
+    now."""
     query = delegations.delegations_into(project_id)
     return await call.read(
         lambda ctx: page(ctx, query, delegations.DELEGATION_ID, limit, cursor, lambda row: delegations.view(ctx, row))
@@ -35,7 +36,7 @@ async def list_delegations(
 
 @router.post("/{delegation_id}/revoke", **_ONE, **needs("iam.delegation.revoke", "project"))
 async def revoke_delegation(call: Caller, project_id: str, delegation_id: str) -> Response:
-    """Revoke a delegation, effective on the grantee's next request."""
+    """Revoke a delegation, effective on the next request of the service account that received it."""
     return await call.write(
         lambda ctx: delegations.view(ctx, delegations.revoke_delegation(ctx, project_id, delegation_id))
     )

@@ -1,4 +1,5 @@
-"""Delegations: a grantor gives a service account some of its own permissions, in one project and until a set time.
+"""Delegations: a principal (the grantor) gives a service account (the grantee) some of the grantor's permissions, in
+one project and until a set time.
 
 The grantor must have each permission when it is delegated and on every use (`authz/evaluate.py`): if the grantor loses
 a permission, the delegation loses it on the next request. The audit trail records both grantor and grantee.
@@ -63,7 +64,8 @@ def create_delegation(ctx: Context, project_id: str, body: schemas.CreateDelegat
 
 
 def revoke_delegation(ctx: Context, project_id: str, delegation_id: str) -> DelegationRow:
-    """Revoke a delegation, effective on the grantee's next request. Revoking it again changes nothing."""
+    """Revoke a delegation, effective on the grantee's next request. A delegation that was revoked before stays
+    unchanged."""
     row = _one(ctx.tx, project_id, delegation_id)
     ctx.resource_id = delegation_id
     if row.revoked_at is None:
@@ -91,8 +93,8 @@ def _state(row: DelegationRow, now: int) -> str:
 
 
 def _effective(tx: Connection, row: DelegationRow, now: int) -> list[str]:
-    """Return the permissions that the delegation grants now, without those the grantor has lost or a deny rule
-    denies."""
+    """Return the permissions that the delegation grants now, without those that the grantor has lost or a deny rule
+    denies. Empty if the delegation is not active or the grantor is disabled."""
     lender = lender_of(tx, row) if _state(row, now) == "active" else None
     if lender is None:
         return []
@@ -116,7 +118,8 @@ def _check_keys(ctx: Context, keys: list[str]) -> None:
 
 
 def _check_grantee(ctx: Context, account_id: str) -> None:
-    """Check that the grantee is a service account of the tenant, of any project."""
+    """Raise 404 unless the grantee is a service account of this tenant. The account may belong to any of its
+    projects."""
     row = find_principal(ctx.tx, account_id)
     here = row is not None and row.tenant_id == ctx.scope.tenant_id and row.deleted_at is None
     if row is None or not here or row.kind != "service_account":

@@ -1,6 +1,7 @@
 """Deny rules: permissions denied to every principal on the platform, in a tenant or in a project.
 
-They are evaluated before role bindings, so no role overrides one. A rule takes effect on the next request.
+Deny rules are evaluated before role bindings, so no role overrides a deny rule. A new rule takes effect on the next
+request.
 """
 
 from sqlalchemy import bindparam, delete, insert
@@ -66,7 +67,7 @@ def deny_view(row: DenyRuleRow) -> schemas.DenyView:
 
 
 def _here(ctx: Context) -> list[DenyRuleRow]:
-    """Return the deny rules of this scope; for a tenant also those of its projects, but not those of the platform."""
+    """Return the deny rules of the request's scope: those of the platform, or those of a tenant and its projects."""
     if ctx.scope.chain[0] == PLATFORM:
         return _OF_PLATFORM.all(ctx.tx)
     return _OF_TENANT.all(ctx.tx, tenant=ctx.scope.tenant_id)

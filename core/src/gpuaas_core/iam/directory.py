@@ -1,7 +1,8 @@
 """The directory of principals: one table for users, service accounts and nodes.
 
-IAM owns the table because roles, delegations and break-glass point at it. Identity, which is above IAM, creates, finds
-and changes principals through these functions. Rooms that show or check the account of their own rows join `ACCOUNTS`.
+IAM owns the table because roles, delegations and break-glass refer to it. Identity, which depends on IAM, creates,
+finds and changes principals through these functions. Rooms whose rows belong to an account join `ACCOUNTS` to read its
+name and whether it is disabled.
 """
 
 from collections.abc import Sequence
@@ -55,7 +56,7 @@ def add_principal(
 def add_unless_taken(
     tx: Connection, principal_id: str, kind: str, name: str, now: int, **more: Unpack[NewPrincipal]
 ) -> bool:
-    """Insert a principal, or return False if the tenant has an account with this e-mail."""
+    """Insert a principal and return True. Return False if the tenant already has an account with this e-mail."""
     return insert_new(tx, principals, id=principal_id, kind=kind, name=name, created_at=now, **more)
 
 
@@ -68,7 +69,7 @@ def find_principal(tx: Connection, principal_id: str) -> PrincipalRow | None:
 
 
 def get_principal(tx: Connection, principal_id: str) -> PrincipalRow:
-    """Return the row of a principal that must exist."""
+    """Return the row of a principal that is known to exist. Raises NoResultFound if it does not."""
     return _BY_ID.one(tx, principal=principal_id)
 
 
@@ -86,14 +87,16 @@ def find_account(tx: Connection, project_id: str, account_id: str) -> PrincipalR
 
 
 def find_by_email(tx: Connection, tenant_id: str | None, email: str) -> PrincipalRow | None:
-    """Return the account with this e-mail in the tenant or, without a tenant, the account of the platform."""
+    """Return the account with this e-mail in the tenant, or among the accounts without a tenant if `tenant_id` is None.
+    Return None if there is no such account."""
     if tenant_id is None:
         return _OF_PLATFORM.first(tx, email=email)
     return _IN_TENANT.first(tx, email=email, tenant=tenant_id)
 
 
 def oldest_with_email(tx: Connection, email: str, tenant_slug: str | None, most: int) -> list[PrincipalRow]:
-    """Return accounts with this e-mail: the one of the platform first, then the oldest ones; or those of one tenant."""
+    """Return at most `most` accounts with this e-mail: the account without a tenant first, then the oldest. With
+    `tenant_slug`, return only accounts of that tenant."""
     if tenant_slug is None:
         return _OLDEST.all(tx, email=email, most=most)
     return _OLDEST_IN_TENANT.all(tx, email=email, slug=tenant_slug, most=most)

@@ -38,8 +38,8 @@ def explain(tx: Connection, principal: Principal, permission: str, scope: Scope)
 
 
 def explain_other(tx: Connection, principal_id: str, permission: str, scope: Scope, now: int) -> schemas.ExplainView:
-    """Explain a permission of another principal: of the same tenant, or of an administrator with an active
-    break-glass in it."""
+    """Explain why another principal has a permission or not. Raises 404 unless the principal belongs to the tenant or
+    has an active break-glass there."""
     row = find_principal(tx, principal_id)
     if row is None or (row.tenant_id != scope.tenant_id and not _has_break_glass(tx, row, scope, now)):
         raise NotFound("There is no such principal in this tenant.")
@@ -54,7 +54,8 @@ def explain_other(tx: Connection, principal_id: str, permission: str, scope: Sco
 def explain_myself(
     tx: Connection, me: Principal, permission: str, tenant_id: str | None, project_id: str | None
 ) -> schemas.ExplainView:
-    """Explain a permission of the caller. An invisible scope gets the same answer as a scope that does not exist."""
+    """Explain why the caller has a permission or not. Raises 404 if the scope does not exist or the caller may not see
+    it."""
     explanation = explain(tx, me, permission, _scope(tx, tenant_id, project_id))
     if not explanation.visible:
         raise NotFound(UNSEEN)

@@ -72,12 +72,13 @@ class Identified(Protocol):
 
 
 def principal_of(tx: Connection, row: Identified) -> Principal:
-    """Return the principal with its role bindings only: it can delegate or grant no more than these."""
+    """Return the principal with its role bindings, without delegations and break-glass: those permissions cannot be
+    passed on."""
     return holder(_BY_ID.all(tx, principal=row.id))
 
 
 def holder(rows: Sequence[HolderRow], *, key_id: str | None = None, session_ends_at: int | None = None) -> Principal:
-    """Build the principal from its rows, one per role binding."""
+    """Build the principal from its rows: one row per role binding, or a single row if it has no binding."""
     first = rows[0]
     return Principal(
         first.id,
@@ -101,8 +102,8 @@ def _bindings(rows: Iterable[HolderRow]) -> Iterable[Binding]:
 
 
 def with_grants(tx: Connection, principal: Principal, now: int, project_id: str | None = None) -> Principal:
-    """Add the active grants to the principal: break-glass, and delegations (with `project_id`, only into that
-    project)."""
+    """Return a copy of the principal with its active break-glass and delegations. With `project_id`, delegations in
+    other projects are left out."""
     return replace(principal, grants=(*_delegated(tx, principal, now, project_id), *_opened(tx, principal, now)))
 
 
@@ -116,12 +117,13 @@ def _delegated(tx: Connection, grantee: Principal, now: int, project_id: str | N
 
 
 def lender_of(tx: Connection, row: DelegationRow) -> Principal | None:
-    """Return the grantor of a delegation, or None if it is disabled or deleted: then the delegation grants nothing."""
+    """Return the grantor of a delegation. Return None if the grantor is disabled or deleted: the delegation then grants
+    nothing."""
     return _lenders(tx, {row.grantor_id}).get(row.grantor_id)
 
 
 def _lenders(tx: Connection, ids: set[PrincipalId]) -> dict[PrincipalId, Principal]:
-    """Return all these grantors with one query."""
+    """Return these grantors by id, read with one query. Disabled and deleted grantors are left out."""
     if not ids:
         return {}
     found: dict[PrincipalId, list[HolderRow]] = {}
@@ -145,7 +147,8 @@ def _opened(tx: Connection, principal: Principal, now: int) -> list[Grant]:
 
 
 def _custom_keys(row: HolderRow) -> frozenset[str] | None:
-    """Return the permissions of a custom role. A stored value that is not a list grants nothing."""
+    """Return the permissions of the binding's custom role, or None for a system role. An invalid stored value grants
+    nothing."""
     if row.custom_role is None:
         return None
     stored = row.custom_keys if isinstance(row.custom_keys, list) else []

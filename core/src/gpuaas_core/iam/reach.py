@@ -19,9 +19,9 @@ def covered(
     place: ColumnElement[str],
     tenant: ColumnElement[str],
 ) -> ColumnElement[bool]:
-    """SQL condition: the caller may have the permission in the row's scope.
+    """Build the SQL condition that the caller may have the permission in the scope of a row.
 
-    `kind` and `place`: the columns with the scope of a row; `tenant`: the column with its tenant.
+    `kind` and `place` are the columns with the scope of the row; `tenant` is the column with the tenant of the row.
     """
     bound: list[ColumnElement[bool]] = []
     for binding in principal.bindings:
@@ -49,5 +49,5 @@ def _within(
 
 
 def enabled(account_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: the account exists and is not disabled."""
+    """Build the SQL condition that the account exists and is not disabled."""
     return and_(principals.c.id == account_id, principals.c.disabled_at.is_(None))

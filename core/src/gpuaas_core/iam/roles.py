@@ -40,7 +40,8 @@ _BOUND = select(role_bindings.c.id).where(
 
 
 def create_role(ctx: Context, tenant_id: str, body: schemas.CreateRole) -> CustomRoleRow:
-    """Create a custom role, a named set of permissions. It is immutable: for another set, create another role."""
+    """Create a custom role, a named set of permissions. Roles are immutable: for another set of permissions, create
+    another role."""
     keys = sorted(set(body.permissions))
     if unknown := [key for key in keys if key not in PERMISSIONS]:
         raise PermissionUnknown(f"There is no permission {unknown[0]!r}.")
@@ -73,7 +74,7 @@ def delete_role(ctx: Context, tenant_id: str, name: str) -> CustomRoleRow:
 
 
 def list_roles(tx: Connection, tenant_id: str) -> list[schemas.RoleView]:
-    """Return the roles that can be bound in this tenant: system roles, then its custom roles."""
+    """Return the roles that can be bound in this tenant: first the system roles, then the tenant's custom roles."""
     system = [
         schemas.RoleView(name=name, permissions=sorted(ROLES[name]), bindable_at=sorted(places), system=True)
         for name, places in BINDABLE.items()
@@ -115,7 +116,7 @@ def check_holds_all(tx: Connection, grantor: Principal, role: str, scope: Scope)
 
 
 def check_appoints(tx: Connection, grantor: Principal, scope: Scope, what: str) -> None:
-    """Check that the grantor may appoint operators. Needed for roles, delegations and keys that make an account an
+    """Raise 403 unless the grantor may appoint operators. Called before a role, delegation or key makes an account an
     operator."""
     if not decide(tx, grantor, APPOINT_OPERATOR, scope).allowed:
         raise OperatorAppointmentNeeded(

@@ -51,7 +51,7 @@ async def remove_binding(call: Caller, tenant_id: str, binding_id: str) -> Respo
 
 @router.get("/projects/{project_id}/members", **needs("iam.member.read", "project"))
 async def list_project_members(call: Caller, project_id: str) -> Page[schemas.ProjectMemberView]:
-    """List the principals with a role here, bound at the project or at its tenant."""
+    """List the principals with a role in this project, one entry per role binding at the project or at its tenant."""
     return Page(items=await call.read(lambda ctx: bindings.members_of(ctx.tx, ctx.scope)))
 
 
@@ -59,7 +59,7 @@ async def list_project_members(call: Caller, project_id: str) -> Page[schemas.Pr
 async def explain_in_project(
     call: Caller, project_id: str, permission: Permission, principal_id: Who
 ) -> schemas.ExplainView:
-    """Explain why a principal has a permission in this project or not. For the caller itself: GET
+    """Explain why a principal has a permission in this project or not. To explain a permission of the caller, use GET
     /v1/whoami/explain."""
     return await call.read(lambda ctx: explain.explain_other(ctx.tx, principal_id, permission, ctx.scope, ctx.now))
 
@@ -84,7 +84,7 @@ async def create_role(call: Caller, tenant_id: str, body: schemas.CreateRole) ->
 
 @router.get("/tenants/{tenant_id}/roles", **needs("iam.role.read", "tenant"))
 async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
-    """List the roles that can be bound in this tenant: system roles and its custom roles."""
+    """List the roles that can be bound in this tenant: the system roles and the tenant's custom roles."""
     return Page(items=await call.read(lambda ctx: roles.list_roles(ctx.tx, tenant_id)))
 
 
@@ -94,7 +94,7 @@ async def list_roles(call: Caller, tenant_id: str) -> Page[schemas.RoleView]:
     **needs("iam.role.delete", "tenant"),
 )
 async def delete_role(call: Caller, tenant_id: str, role: str) -> Response:
-    """Delete a custom role. Rejected while the role is bound to a principal."""
+    """Delete a custom role. The request is rejected while the role is bound to a principal."""
     return await call.write(lambda ctx: roles.role_view(roles.delete_role(ctx, tenant_id, role)))
 
 
@@ -129,8 +129,8 @@ async def create_deny(call: Caller, tenant_id: str, body: schemas.CreateTenantDe
 
 @router.get("/tenants/{tenant_id}/deny-rules", **needs("iam.deny.read", "tenant"))
 async def list_denies(call: Caller, tenant_id: str) -> Page[schemas.DenyView]:
-    """List the deny rules of the tenant and its projects. Rules of the platform are shown by `explain` where they
-    decide."""
+    """List the deny rules of the tenant and its projects. Deny rules of the platform are not listed; `explain` names
+    the rule that denied a permission."""
     return Page(items=await call.read(deny_rules.list_denies))
 
 

@@ -1,6 +1,6 @@
 """Rows of principals, roles, bindings, delegations and break-glass, for other rooms.
 
-Each has the columns of its table, in their order, unless its docstring says otherwise.
+Each class has the columns of its table, in their order, unless its docstring states something else.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,8 @@ class PrincipalRow:
 
 @dataclass(frozen=True)
 class HolderRow:
-    """A principal with one of its role bindings, or with none. The columns of `principals.HOLDERS`."""
+    """A principal with one of its role bindings, or without a binding if it has none. The columns of
+    `principals.HOLDERS`."""
 
     id: PrincipalId
     kind: str

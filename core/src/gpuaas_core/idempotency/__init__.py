@@ -1,1 +1,2 @@
-"""Idempotency keys: the stored answer of a mutation, written in the transaction of the mutation."""
+"""Idempotency keys: the answer to a change is stored in the transaction of the change, and returned again for a
+retry."""

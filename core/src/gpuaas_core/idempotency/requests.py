@@ -1,6 +1,6 @@
-"""Stored answers of requests with an Idempotency-Key, written in the transaction of the change.
+"""Stored answers to requests with an Idempotency-Key, written in the transaction of the change.
 
-So a crash leaves either the effect and its answer, or neither; a retry with the same key is always safe.
+A crash therefore leaves either the change and its answer, or neither of them: a retry with the same key is always safe.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class RequestKey:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """A stored answer."""
+    """A stored answer: the status, body and location that a retry with the same key gets."""
 
     key: str
     fingerprint: str
@@ -70,8 +70,8 @@ def fingerprint(path: str, query: str, body: JsonValue) -> str:
 
 
 def take(tx: Connection, request: RequestKey) -> AnswerRow | None:
-    """Return the stored answer, or reserve the key and return None. A concurrent repeat waits here until that
-    request ends."""
+    """Return the stored answer to the request, or reserve its key and return None. Waits while the same request is in
+    progress, and raises KeyInFlight if that takes too long. Raises KeyReused if the key belongs to another request."""
     try:
         hold_name(tx, f"request\n{request.principal_id}\n{request.route}\n{request.scope_id}\n{request.key}")
     except OperationalError as error:
@@ -98,7 +98,8 @@ def remember(
     now: int,
     kept_for: str | None = None,
 ) -> None:
-    """Store the answer. `kept_for`: the operation or batch it is about; the answer is stored as long as that exists."""
+    """Store the answer to a request for seven days. With `kept_for`, the id of an operation or batch, store it as long
+    as that operation or batch exists."""
     columns = {"status": status, "body": body, "location": location, "at": now, "kept_for": kept_for}
     _ADD.run(tx, **vars(request), **columns)
 
@@ -109,10 +110,10 @@ def forget_old(tx: Connection, now: int) -> int:
 
 
 def forget(tx: Connection, kept_for: list[str]) -> int:
-    """Delete the answers stored for these operations or batches."""
+    """Delete the answers that were stored for these operations or batches; return how many."""
     return tx.execute(delete(seen_requests).where(seen_requests.c.kept_for.in_(kept_for))).rowcount
 
 
 def kept_answers(tx: Connection) -> Iterator[AnswerRow]:
-    """Iterate over the answers to accepted requests, read in pages."""
+    """Iterate over the stored answers with a status below 300, read in pages."""
     return _ACKNOWLEDGED.stream(tx)

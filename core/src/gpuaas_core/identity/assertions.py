@@ -1,4 +1,5 @@
-"""Client assertions (private_key_jwt), with which service accounts and nodes sign in by their registered public key."""
+"""Client assertions (private_key_jwt): service accounts and nodes sign in with a JWT that they sign with their private
+key. The platform stores only the public key."""
 
 import json
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _USED = update(principal_keys).where(_k.id == bindparam("key")).values(last_used
 
 
 class NodeKey(TypedDict, total=False):
-    """Additional columns of a node's key."""
+    """The columns of `principal_keys` that only keys of nodes have."""
 
     generation: int
     thumbprint: str
@@ -38,7 +39,8 @@ class NodeKey(TypedDict, total=False):
 
 
 def check_public_jwk(jwk: Json) -> Json:
-    """Return only the public members of a supported key. A private key is rejected and not stored."""
+    """Return the public members of an Ed25519 or P-256 key. Raises KeyNotAccepted for another kind of key, and for a
+    JWK that contains a private key."""
     if "d" in jwk:
         raise KeyNotAccepted("This JWK contains a private key. Create a new key pair and send only the public key.")
     wanted = {"OKP": ("kty", "crv", "x"), "EC": ("kty", "crv", "x", "y")}.get(str(jwk.get("kty")), ())
@@ -58,7 +60,8 @@ def _import_key(jwk: Json) -> OKPKey | ECKey:
 
 
 def jwk_members(jwk: Json) -> dict[str, str | list[str]]:
-    """Return the members of a JWK that define the key, without others such as times."""
+    """Return the members of a JWK whose value is a string or a list of strings. Other members, such as times, do not
+    define the key."""
     members: dict[str, str | list[str]] = {}
     for name, value in jwk.items():
         if isinstance(value, str):
@@ -76,8 +79,8 @@ def add_key(tx: Connection, principal_id: str, jwk: Json, now: int, **more: Unpa
 
 
 def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[PrincipalRow, KeyId]:
-    """Verify the assertion and return its principal and key. Checks signature, issuer, audience, age (60 s) and a
-    new jti."""
+    """Verify a client assertion; return its principal and the id of the key that signed it. Raises AssertionRefused if
+    the signature, issuer, audience or age (at most 60 s) is wrong, or if the `jti` was used before."""
     issuer, kid = read_unverified(assertion)
     row = find_principal(tx, issuer)
     keys = [] if row is None or row.disabled_at is not None else _active_keys(tx, row.id, kid)
@@ -89,7 +92,8 @@ def check_assertion(tx: Connection, assertion: str, now: int) -> tuple[Principal
 
 
 def verify(tx: Connection, assertion: str, keys: Sequence[KeyRow], principal_id: str, now: int) -> tuple[Json, KeyId]:
-    """Verify the signature; return the claims and the id of the signing key. An assertion can be used only once."""
+    """Verify the signature and claims of an assertion; return the claims and the id of the signing key. Raises
+    AssertionRefused if the assertion is invalid or was used before."""
     claims, key_id = _verified_claims(assertion, keys)
     jti, expires = _check_claims(claims, principal_id, now // 1000)
     expiry = (expires + SKEW_S) * 1000
@@ -111,7 +115,8 @@ def _active_keys(tx: Connection, principal_id: str, kid: str | None) -> list[Key
 
 
 def read_unverified(assertion: str) -> tuple[str, str | None]:
-    """Return the issuer and key id (`kid`) of an assertion that is not verified yet."""
+    """Return the issuer and the key id (`kid`, or None) of an assertion that is not verified yet. Raises
+    AssertionRefused if the text is not a signed JWT."""
     try:
         token = jws.extract_compact(assertion.encode())
         issuer, kid = str(json.loads(token.payload)["iss"]), token.headers().get("kid")
@@ -134,7 +139,8 @@ def _verified_claims(assertion: str, keys: Sequence[KeyRow]) -> tuple[Json, KeyI
 
 
 def _check_claims(claims: Json, principal_id: str, now_s: int) -> tuple[str, int]:
-    """Check the claims; return the id of the assertion (`jti`) and when it expires, in seconds."""
+    """Return the id of the assertion (`jti`) and its expiry in seconds since 1970. Raises AssertionRefused if a claim
+    is invalid."""
     issued, expires, jti = claims.get("iat"), claims.get("exp"), claims.get("jti")
     if claims.get("sub") != principal_id or claims.get("iss") != principal_id:
         raise AssertionRefused("iss and sub must both be the id of the caller.")

@@ -1,4 +1,5 @@
-"""Records the use of a superseded node key, in a transaction of its own, because the rejected request rolls back."""
+"""Records the use of a superseded node key. This takes a separate transaction, because the transaction of the rejected
+request is rolled back."""
 
 from collections.abc import Awaitable
 

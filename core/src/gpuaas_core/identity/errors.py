@@ -81,8 +81,8 @@ class IdentityClosed(Problem):
 
 
 class IdentitySuperseded(Problem):
-    """A retired node key was used, by a delayed message or by a copy of the node. Only a copy can answer the
-    challenge."""
+    """A node key was used after a newer key had replaced it, either by a delayed message or by a copy of the node. Only
+    a copy can sign the challenge."""
 
     status, code, title = 401, "identity_superseded", "A newer key of this node is in use"
     way_out = "Use the newer key. Without it, sign `challenge` in an assertion: the node is then treated as copied."

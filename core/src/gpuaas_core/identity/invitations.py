@@ -1,6 +1,7 @@
-"""Invitations: a person creates their own account with a single-use token, which is computed and never stored.
+"""Invitations: an invited person creates their own account with a single-use token. The token is computed with a key of
+the platform and never stored.
 
-The permissions of the inviter are checked when the invitation is created and again when it is accepted: an inviter that
+The permissions of the inviter are checked when the invitation is created and again when it is accepted: an inviter who
 has lost a permission in between can no longer grant it.
 """
 
@@ -72,8 +73,8 @@ def invitation_token(vault: Vault, invitation_id: str) -> str:
 
 
 def check_token(tx: Connection, vault: Vault, token: str, now: int, *, lock: bool = False) -> InvitationRow:
-    """Return the invitation of this token. `lock`: it is locked until the transaction ends, so that it is accepted
-    only once."""
+    """Return the open invitation of this token, or raise InvitationInvalid. With `lock`, its row stays locked until the
+    transaction ends, so that the invitation is accepted only once."""
     invitation_id, _, _ = token.partition(".")
     row = (_BY_ID_LOCKED if lock else _BY_ID).first(tx, invitation=invitation_id)
     valid = hmac.compare_digest(invitation_token(vault, invitation_id).encode(), token.encode())
@@ -87,8 +88,8 @@ def accept(ctx: Context, vault: Vault, body: schemas.AcceptInvitation, password_
 
 
 def find_open(tx: Connection, tenant_id: str, email: str, now: int) -> InvitationRow | None:
-    """Lock and return the newest open invitation of an e-mail address. The caller must have verified who owns the
-    address."""
+    """Lock and return the newest open invitation for an e-mail address, or return None. The caller must have verified
+    that the invited person owns the address."""
     return next((row for row in _OF_EMAIL.all(tx, tenant=tenant_id, email=email) if state_of(row, now) == "open"), None)
 
 
@@ -135,7 +136,7 @@ def state_of(row: InvitationRow, now: int) -> str:
 
 
 def _check_free(tx: Connection, tenant_id: str, email: str) -> None:
-    """Check that the tenant has no account with this e-mail. Accounts of other tenants are neither checked nor
+    """Raise EmailTaken if the tenant has an account with this e-mail. Accounts of other tenants are neither checked nor
     revealed."""
     if find_by_email(tx, tenant_id, email):
         raise EmailTaken(f"{email} already has an account in this tenant.")

@@ -1,13 +1,14 @@
 """Limits how often a password may be tried. Every try is counted in the database before the password is compared, so
 several replicas, a restart or many parallel tries do not help an attacker.
 
-Three counts, over the last 15 minutes:
-- Per account and address: after ten wrong passwords the account is not compared from that address any more. A success
-  resets the count of the account that signed in, never that of another account with the same e-mail.
-- Per e-mail and address, whether or not the e-mail has an account: after ten tries 429. An outsider sees only this
-  count, so the answers are the same for an e-mail without an account.
-- Per e-mail over all addresses: each further try waits longer, ten seconds at most; this count rejects no sign-in. An
-  account that signed in from this address before is compared without the wait, and then only that account.
+There are three counts, each over a window of 15 minutes:
+- The count per account and address: after ten wrong passwords, the password of the account is no longer compared for
+  this address. A success resets the count of the account that signed in, never that of another account with the same
+  e-mail.
+- The count per e-mail and address, whether or not the e-mail has an account: after ten tries the answer is 429. An
+  outsider sees only this count, so the answers are the same for an e-mail without an account.
+- The count per e-mail over all addresses: each further try waits longer, ten seconds at most; this count rejects no
+  sign-in. If an account signed in from this address before, there is no wait, but only that account is compared.
 
 An attacker can invent e-mails, so the counts per e-mail share a fixed number of rows. An address is an IPv4 address or
 the /64 network of an IPv6 address.
@@ -39,7 +40,7 @@ pause = asyncio.sleep
 
 @dataclass(frozen=True)
 class Try:
-    """One sign-in attempt: the accounts to compare the password with, and the seconds to wait before."""
+    """One sign-in attempt: the accounts to compare the password with, and the seconds to wait before the comparison."""
 
     email_here: str
     email_everywhere: str
@@ -49,14 +50,15 @@ class Try:
 
 
 class Throttle:
-    """Counts attempts under keyed fingerprints, so that the database contains neither e-mails nor addresses."""
+    """Counts sign-in attempts. The rows have keyed hashes as names, so that the database contains neither e-mails nor
+    addresses."""
 
     def __init__(self, mac: Mac) -> None:
         self._mac = mac
 
     def begin(self, tx: Connection, email: str, accounts: Sequence[PrincipalRow], address: str | None, now: int) -> Try:
-        """Count the attempt. `accounts`: those with this e-mail. Raises 429 after too many attempts from this
-        address."""
+        """Count a sign-in attempt and return it. `accounts` are all accounts with this e-mail. Raises 429 after too
+        many attempts with this e-mail from this address."""
         network = network_of(address)
         here, everywhere = self._slot("here", email, network), self._slot("everywhere", email)
         reject(count_try(tx, here, now))
@@ -69,7 +71,8 @@ class Throttle:
         return Try(here, everywhere, network, compared, wait_s)
 
     def succeed(self, tx: Connection, attempt: Try, account_id: str, now: int) -> None:
-        """Reset the counts of this account and address, subtract this attempt, and remember the address."""
+        """Record a correct password: reset the counts for this address, subtract the attempt from the count of the
+        e-mail over all addresses, and remember the address."""
         reset(tx, attempt.email_here)
         mine, tries = wrong_guesses.c.bucket == attempt.email_everywhere, wrong_guesses.c.tries
         tx.execute(update(wrong_guesses).where(mine).values(tries=tries - 1))
@@ -104,8 +107,8 @@ class Throttle:
 
 
 def wait_for(tries: int) -> float:
-    """Return the seconds to wait before comparing the password, by the number of attempts for the e-mail from all
-    addresses."""
+    """Return the seconds to wait before the password is compared. `tries` is the number of attempts for the e-mail from
+    all addresses; up to ten of them cause no wait."""
     beyond = tries - MOST
     return 0.0 if beyond <= 0 else min(FIRST_WAIT_S * 2 ** min(beyond - 1, 10), LONGEST_WAIT_S)
 
@@ -122,7 +125,8 @@ def network_of(address: str | None) -> str:
 
 
 def count_try(tx: Connection, bucket: str, now: int) -> int:
-    """Count one attempt; return the seconds to wait, or 0 if the password may be compared."""
+    """Count one attempt. Return 0 if the password may be compared, otherwise the seconds until the next attempt is
+    allowed."""
     tries, since = _count(tx, bucket, now)
     return 0 if tries <= MOST else max(1, (since + WINDOW_MS - now + 999) // 1000)
 
@@ -142,8 +146,11 @@ def reject(wait_s: int) -> None:
 
 
 def _count(tx: Connection, bucket: str, now: int, *, sliding: bool = False) -> tuple[int, int]:
-    """Count in one statement, so that parallel attempts get different numbers. `sliding`: the window restarts each
-    time."""
+    """Count one attempt; return the number of attempts and the start of their 15-minute window. With `sliding`, every
+    attempt restarts the window.
+
+    A single statement does this, so that parallel attempts get different numbers.
+    """
     g = wrong_guesses.c
     old = g.since <= now - WINDOW_MS
     more = {"tries": case((old, 1), else_=g.tries + 1), "since": now if sliding else case((old, now), else_=g.since)}

@@ -1,10 +1,11 @@
-"""Keys of nodes. They rotate every day, so that a copied key is detected.
+"""Keys of nodes. They are rotated every day, so that a copied key is detected.
 
-Before its key expires, the agent creates the next one, writes it to disk and only then registers it, signed with the
-current key. Both are valid until the first use of the next key retires the current one; an agent that crashes at any
-point holds a valid key. A caller with a retired key is either a delayed message or a copy of the node. It gets a
-challenge that did not exist before the key was retired: a delayed message cannot answer it, but a copy, which has no
-other key, does. See docs/decisions/0017-node-identity-and-clone-detection.md.
+Before a node's key expires, the agent creates the next key, writes it to disk and only then registers it, with a
+request signed by the current key. Both keys are valid until the first use of the next key retires the current one, so
+an agent that crashes at any point holds a valid key. A request with a retired key is either a delayed message or comes
+from a copy of the node. The answer contains a challenge that did not exist before the key was retired. A delayed
+message cannot contain the signed challenge; a copy has no other key and signs the challenge. See
+docs/decisions/0017-node-identity-and-clone-detection.md.
 """
 
 import base64
@@ -58,13 +59,13 @@ def add_key(tx: Connection, node_id: str, jwk: Json, origin: str, generation: in
 
 
 def thumbprint(jwk: Json) -> str:
-    """Compute the JWK thumbprint (RFC 7638), by which agent and platform name the key."""
+    """Compute the JWK thumbprint (RFC 7638), by which agent and platform identify a key."""
     digest = hashlib.sha256(canonical(jwk).encode()).digest()
     return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def check_new(tx: Connection, node_id: str, jwk: Json) -> None:
-    """Reject a key that the node had before, since it may have been copied."""
+    """Raise KeyTaken if the node has or had exactly this key, because a former key may have been copied."""
     if tx.execute(_SAME, {"node": node_id, "thumbprint": thumbprint(jwk)}).first():
         raise KeyTaken("The node has, or had, exactly this key.")
 
@@ -74,7 +75,8 @@ def next_generation(tx: Connection, node_id: str) -> int:
 
 
 def sign_in(tx: Connection, vault: Vault, assertion: str, now: int) -> tuple[PrincipalRow, KeyId]:
-    """Check a client assertion; for nodes, with the rules for node keys."""
+    """Verify a client assertion; return its principal and key id. A key of a node must also be neither expired nor
+    superseded."""
     issuer, kid = assertions.read_unverified(assertion)
     row = find_principal(tx, issuer)
     if row is None or row.kind != "node":
@@ -88,7 +90,8 @@ def sign_in(tx: Connection, vault: Vault, assertion: str, now: int) -> tuple[Pri
 def renew(
     tx: Connection, vault: Vault, assertion: str, jwk: Json, origin: str, now: int, *, life_s: int
 ) -> tuple[PrincipalRow, KeyRow]:
-    """Register the node's next key and return node and key. Repeating the request with the same key changes nothing."""
+    """Register the node's next key; return the node and the key. A repeated request with the same key only extends its
+    expiry. A second, different next key raises IdentityCloned."""
     issuer, kid = assertions.read_unverified(assertion)
     row = find_principal(tx, issuer)
     if row is None or row.kind != "node":
@@ -109,10 +112,11 @@ def renew(
 
 
 def renewal_due(tx: Connection, node_id: str, origin: str, now: int, *, life_s: int) -> bool:
-    """Whether the node should renew its key: near its end, while the next key is unused, or after another boot or
-    machine.
+    """Return True if the node should renew its newest key: the key expires soon, was never used, or was created by
+    another machine or boot. Return False if the node has no valid key.
 
-    If the report comes from a copy, its renewal retires the key of the original, whose next sign-in reveals the copy.
+    If the poll comes from a copy of the node, its renewal retires the key of the original, and the next sign-in of the
+    original reveals the copy.
     """
     key = _NEWEST.first(tx, node=node_id)
     if key is None:
@@ -122,7 +126,8 @@ def renewal_due(tx: Connection, node_id: str, origin: str, now: int, *, life_s: 
 
 
 def still_superseded(tx: Connection, key_id: str) -> bool:
-    """Whether the key is still superseded; not if an administrator readmitted or retired the node in the meantime."""
+    """Return False if the key was deleted, or closed because an administrator readmitted or retired the node; otherwise
+    return True."""
     row = _BY_ID.first(tx, key=key_id)
     return row is not None and (row.retired_at is None or row.superseded_by is not None)
 
@@ -133,8 +138,8 @@ def forget_old_keys(tx: Connection, now: int) -> int:
 
 
 def _proven(tx: Connection, vault: Vault, assertion: str, row: PrincipalRow, kid: str | None, now: int) -> KeyRow:
-    """Return the valid key that signed the assertion. Locks the node's keys, so that two uses run one after the
-    other."""
+    """Return the node's key that signed the assertion, or raise an error if the key is unknown or retired, or the node
+    is disabled. Locks the node's keys, so that two uses run one after the other."""
     keys = _LOCKED.all(tx, node=row.id)
     shown = [k for k in keys if (kid in (k.id, k.thumbprint) if kid else k.retired_at is None)]
     if not shown and row.disabled_at is None:

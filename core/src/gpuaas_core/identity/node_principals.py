@@ -1,4 +1,4 @@
-"""The principal of an enrolled node: creates, suspends, reopens and closes it. Called by capacity."""
+"""Creates, suspends, reopens and closes the principal of an enrolled node. Called by enrolment and capacity."""
 
 from sqlalchemy import Connection, update
 
@@ -19,19 +19,21 @@ def add_node_principal(
 
 
 def close_node_principal(tx: Connection, node_id: str, now: int) -> None:
-    """Disable the node: its tokens and keys are rejected from now on."""
+    """Disable the node and close its keys and sessions: its tokens and keys are rejected from now on."""
     change_principal(tx, node_id, disabled_at=now)
     _close_keys(tx, node_id, now)
 
 
 def suspend_node_principal(tx: Connection, node_id: str, now: int) -> None:
-    """Block sign-in with all keys of the node. The record of superseded keys stays."""
+    """Disable the node and close its sessions, so that it cannot sign in. Its keys are not retired, and stay on
+    record."""
     change_principal(tx, node_id, disabled_at=now)
     close_sessions_of(tx, node_id, now)
 
 
 def reopen_node_principal(tx: Connection, node_id: str, jwk: Json, origin: str, now: int, *, life_s: int) -> None:
-    """Enable the node with one new key. Former keys are closed, so that using one raises no clone alarm."""
+    """Enable the node with one new key, and close its former keys: they are rejected, and their use no longer raises a
+    clone alarm."""
     generation = node_keys.next_generation(tx, node_id)
     node_keys.check_new(tx, node_id, jwk)
     _close_keys(tx, node_id, now)

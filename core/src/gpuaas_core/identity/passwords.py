@@ -13,7 +13,7 @@ def hash_password(password: str) -> str:
 
 
 def password_matches(stored: str | None, given: str) -> bool:
-    """Compare the password; takes the same time whether or not the account exists."""
+    """Return whether the password matches the stored hash. Without a stored hash return False, after the same time."""
     try:
         return _hasher.verify(stored or _unused_hash(), given) and stored is not None
     except (VerificationError, InvalidHashError):

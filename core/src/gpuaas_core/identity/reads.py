@@ -16,6 +16,6 @@ _NEWEST_USED = (
 
 
 def key_in_use(tx: Connection, principal_id: str) -> Json | None:
-    """Return the public key that a service account used most recently, of its keys that are not retired."""
+    """Return the account's most recently used public key, leaving out retired keys, or None if no key is left."""
     key = _NEWEST_USED.first(tx, principal=principal_id)
     return None if key is None else key.public_jwk

@@ -28,7 +28,8 @@ Where = Annotated[str | None, Query(max_length=40)]
 
 @router.post("/sign-in", response_model=schemas.TokenView, **public())
 async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
-    """Sign in with e-mail and password. After ten wrong attempts, further attempts get 429 until 15 minutes are over.
+    """Sign in with e-mail and password. After ten wrong attempts, further attempts are answered with 429 until 15
+    minutes are over.
 
     If an e-mail was tried often from other addresses, the response is delayed, by ten seconds at most.
     """
@@ -43,7 +44,8 @@ async def sign_in(call: Caller, body: schemas.SignIn) -> Response:
 
 @router.post("/auth/session", response_model=schemas.ConsoleSessionView, **public())
 async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
-    """Sign in from a browser. The token is an HttpOnly cookie; requests that change something need `csrf_token`."""
+    """Sign in from a browser. The token is an HttpOnly cookie; requests that change something must send the
+    `csrf_token`."""
     console.check_origin(call.request, call.platform.public_url, required=False)
     attempt, user_id = await _check_password(call, body)
     opened: list[str] = []
@@ -60,7 +62,8 @@ async def open_console_session(call: Caller, body: schemas.SignIn) -> Response:
 
 @router.get("/auth/session", **needs("identity.self.use"))
 async def get_console_session(call: Caller) -> schemas.ConsoleSessionView:
-    """Get the signed-in principal and the CSRF token (none for a bearer token), for a reloaded console."""
+    """Get the id of the signed-in principal and the CSRF token (null for a bearer token). A reloaded console page calls
+    this."""
     return console_view(call, call.principal.id, call.token)
 
 
@@ -71,7 +74,8 @@ async def get_token(
     client_assertion_type: Annotated[str, Form()],
     client_assertion: Annotated[str, Form(max_length=4000)],
 ) -> Response:
-    """Sign in as a service account or node with a client assertion (private_key_jwt); `kid` may name the key."""
+    """Sign in as a service account or node with a client assertion (private_key_jwt). Its header may name the key
+    (`kid`)."""
     if grant_type != "client_credentials" or client_assertion_type != _ASSERTION:
         raise AssertionRefused("Only client_credentials with a JWT bearer assertion is supported.")
 
@@ -86,7 +90,7 @@ async def get_token(
 
 @router.post("/sign-out", status_code=204, **needs("identity.self.use"))
 async def sign_out(call: Caller) -> Response:
-    """Close the session; its token is rejected from now on."""
+    """Close the session of this request; its token is rejected from now on."""
     token = call.token
     response = await call.write(lambda ctx: sessions.sign_out(ctx, token), repeats=False)
     if call.by_cookie:
@@ -128,7 +132,7 @@ async def list_sessions(call: Caller, limit: Limit = 50, cursor: Cursor = None) 
 
 @router.post("/whoami/sessions/{session_id}/revoke", response_model=schemas.SessionView, **needs("identity.self.use"))
 async def revoke_session(call: Caller, session_id: str) -> Response:
-    """Close one of the caller's sessions; its token is rejected on its next request."""
+    """Close one of the caller's sessions: the next request with its token is rejected."""
     token = call.token
     return await call.write(lambda ctx: sessions.session_view(sessions.revoke_session(ctx, session_id), token))
 
@@ -153,7 +157,8 @@ async def change_password(call: Caller, body: schemas.ChangePassword) -> Respons
 
 
 async def _check_password(call: Call, body: schemas.SignIn) -> tuple[login_throttle.Try, str]:
-    """Check e-mail and password; return the attempt that the throttle counted, and the id of the user."""
+    """Check e-mail and password; return the attempt that the throttle counted, and the id of the user. Raises
+    SignInRefused if no account matches, and TenantNeeded if several match."""
 
     def begin(tx: Connection) -> login_throttle.Try:
         accounts = users.candidates(tx, body.email, body.tenant)

@@ -1,4 +1,4 @@
-"""Rows of sessions, keys and invitations, for other rooms. Each has the columns of its table, in their order."""
+"""Rows of sessions, keys and invitations, for other rooms. Each class has the columns of its table, in their order."""
 
 from dataclasses import dataclass
 from typing import NewType
@@ -57,7 +57,7 @@ class SessionRow:
 
 @dataclass(frozen=True)
 class SessionHolderRow(HolderRow):
-    """The principal of a session with one of its role bindings, and the expiry of the session."""
+    """The principal of a session with one of its role bindings (or none), and the expiry and key of the session."""
 
     expires_at: int
     idle_until: int | None

@@ -15,7 +15,8 @@ _ONE: Returns = {"response_model": schemas.ServiceAccountView}
 
 @router.post("", status_code=201, **_ONE, **needs("iam.service_account.create", "project"))
 async def create_service_account(call: Caller, project_id: str, body: schemas.CreateServiceAccount) -> Response:
-    """Create a service account with its public key. The private key never leaves its owner."""
+    """Create a service account with its public key. The owner keeps the private key and never sends it to the
+    platform."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.create_service_account(ctx, project_id, body)
@@ -39,7 +40,7 @@ async def list_service_accounts(
 
 @router.post("/{account_id}/disable", **_ONE, **needs("iam.service_account.disable", "project"))
 async def disable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Disable the account, effective on its next request."""
+    """Disable a service account, effective on its next request."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=False)
@@ -49,7 +50,7 @@ async def disable_service_account(call: Caller, project_id: str, account_id: str
 
 @router.post("/{account_id}/enable", **_ONE, **needs("iam.service_account.disable", "project"))
 async def enable_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Enable the account so that it can sign in again; its old tokens stay rejected."""
+    """Enable a service account so that it can sign in again; its old tokens stay rejected."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.set_enabled(ctx, project_id, account_id, enabled=True)
@@ -59,7 +60,7 @@ async def enable_service_account(call: Caller, project_id: str, account_id: str)
 
 @router.post("/{account_id}/delete", **_ONE, **needs("iam.service_account.delete", "project"))
 async def delete_service_account(call: Caller, project_id: str, account_id: str) -> Response:
-    """Delete the account at once, with its keys, tokens and roles. Its name stays in events and audit rows."""
+    """Delete a service account at once, with its keys, tokens and roles. Its name stays in events and audit rows."""
     return await call.write(
         lambda ctx: service_accounts.account_view(
             ctx.tx, service_accounts.delete_service_account(ctx, project_id, account_id)
@@ -69,7 +70,7 @@ async def delete_service_account(call: Caller, project_id: str, account_id: str)
 
 @router.get("/{account_id}/keys", **needs("iam.service_account.read", "project"))
 async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[schemas.KeyView]:
-    """List every key of the account, including retired ones, with the time of its last use."""
+    """List every key of a service account, including retired keys, with the time of its last use."""
 
     def read(ctx: Context) -> list[schemas.KeyView]:
         account = service_accounts.account_row(ctx.tx, project_id, account_id)
@@ -85,7 +86,7 @@ async def list_keys(call: Caller, project_id: str, account_id: str) -> Page[sche
     **needs("iam.service_account.rotate", "project"),
 )
 async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.AddKey) -> Response:
-    """Add a key. The other keys stay valid until they are retired."""
+    """Add a public key to a service account. Its other keys stay valid until they are retired."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.add_key(ctx, project_id, account_id, body)), status=201
     )
@@ -97,7 +98,8 @@ async def add_key(call: Caller, project_id: str, account_id: str, body: schemas.
     **needs("iam.service_account.rotate", "project"),
 )
 async def retire_key(call: Caller, project_id: str, account_id: str, key_id: str) -> Response:
-    """Retire a key: it cannot sign in any more, and tokens issued for it are rejected on their next request."""
+    """Retire a key of a service account: the key cannot sign in any more, and tokens issued for it are rejected from
+    now on."""
     return await call.write(
         lambda ctx: service_accounts.key_view(service_accounts.retire_key(ctx, project_id, account_id, key_id))
     )

@@ -1,4 +1,5 @@
-"""Service accounts and their keys. To rotate a key without a gap: add the new key, switch to it, retire the old one."""
+"""Service accounts and their keys. To rotate a key without interruption: add the new key, use it, then retire the old
+key."""
 
 from sqlalchemy import Connection, bindparam, update
 
@@ -76,7 +77,7 @@ def set_enabled(ctx: Context, project_id: str, account_id: str, *, enabled: bool
 
 
 def delete_service_account(ctx: Context, project_id: str, account_id: str) -> PrincipalRow:
-    """Delete the account: it can never sign in or be enabled again. Its row stays, because events and audit rows
+    """Delete a service account: it can never sign in or be enabled again. Its row stays, because events and audit rows
     refer to it."""
     row = account_row(ctx.tx, project_id, account_id)
     ctx.resource_id = account_id
@@ -117,9 +118,10 @@ def retire_key(ctx: Context, project_id: str, account_id: str, key_id: str) -> K
 
 
 def _check_appoints(ctx: Context, account: PrincipalRow) -> None:
-    """Check that the caller may appoint operators if the account is one, because a new key lets the caller act as it.
+    """If the account is an operator, raise 403 unless the caller may appoint operators: with a new key, the caller can
+    act as the account.
 
-    Retiring a key or deleting the account needs no such permission.
+    Retiring a key or deleting the account does not need this permission.
     """
     holder = with_grants(ctx.tx, principal_of(ctx.tx, account), ctx.now)
     for held in (*holder.bindings, *holder.grants):

@@ -1,7 +1,7 @@
 """Sessions: the opaque access tokens of users, service accounts and nodes.
 
-A token is random and stored as a hash. Revoking it changes a row, effective on the next request, and the database
-contains nothing that can be used to sign in. See docs/decisions/0003-opaque-tokens.md.
+A token is random and stored as a hash. Revoking a token changes one row and takes effect on the next request. The
+database contains nothing that can be used to sign in. See docs/decisions/0003-opaque-tokens.md.
 """
 
 import hashlib
@@ -49,7 +49,9 @@ _ID_BY_TOKEN = select(_s.id).where(_s.token_hash == bindparam("token"))
 
 
 def authenticate(tx: Connection, token: str, now: int) -> Principal:
-    """Return the principal of a token with its role bindings. `borrows`: delegations may exist, which `lend` reads."""
+    """Return the principal of an access token with its role bindings. If its `borrows` is set, `lend` adds delegations.
+    Raises Unauthenticated for an unknown token or a disabled account, and TokenExpired for an expired or revoked
+    token."""
     rows = _BY_TOKEN.all(tx, token=token_hash(token))
     if not rows:
         raise Unauthenticated("This bearer token is unknown.")
@@ -63,8 +65,8 @@ def authenticate(tx: Connection, token: str, now: int) -> Principal:
 
 
 def lend(tx: Connection, principal: Principal, now: int, scope: Scope) -> Principal:
-    """Add the delegated permissions to the principal; in a project only those there, since there may be thousands of
-    others."""
+    """Return the principal with its active delegations and break-glass. For a scope in a project, delegations in other
+    projects are not read, since there may be thousands of them."""
     return with_grants(tx, principal, now, scope.project_id) if principal.borrows else principal
 
 
@@ -91,7 +93,7 @@ def open_session(
 
 
 def renew_session(tx: Connection, token: str, now: int) -> None:
-    """Extend the idle limit of a console session in use, never past its expiry."""
+    """Extend the idle limit of a console session that is in use. The session still ends at its expiry."""
     alive = (sessions.c.token_hash == token_hash(token)) & (sessions.c.idle_until > now)
     tx.execute(update(sessions).where(alive).values(idle_until=now + CONSOLE_IDLE_S * 1000))
 
@@ -132,7 +134,7 @@ def close_sessions_of(tx: Connection, principal_id: str, now: int) -> None:
 
 
 def close_other_sessions(tx: Connection, principal_id: str, token: str, now: int) -> int:
-    """Close every session of the principal except the caller's; return how many."""
+    """Close every session of the principal except the session of `token`; return how many were closed."""
     others = (sessions.c.principal_id == principal_id) & (sessions.c.token_hash != token_hash(token))
     return _close(tx, others, sessions.c.expires_at > now, now=now)
 
@@ -143,7 +145,8 @@ def close_sessions_of_keys(tx: Connection, key_ids: Sequence[str], now: int) -> 
 
 
 def end_all_sessions(tx: Connection) -> int:
-    """Delete all sessions after a restore: the backup may contain sessions that were revoked after it was taken."""
+    """Delete all sessions after a restore; return how many. The backup may contain sessions that were revoked after it
+    was taken."""
     return tx.execute(delete(sessions)).rowcount
 
 
@@ -152,7 +155,8 @@ def forget_old_sessions(tx: Connection, now: int) -> int:
 
 
 def record_in_own_tenant(ctx: Context) -> None:
-    """Write events and audit rows of this request, a change of the user's own account, to the user's tenant."""
+    """Set the scope of the request to the caller's tenant, where events and audit rows about the caller's own account
+    belong. A caller without a tenant keeps the scope."""
     if ctx.principal.tenant_id:
         ctx.scope = tenant_scope(ctx.tx, ctx.principal.tenant_id)
 

@@ -37,7 +37,7 @@ async def create_user(call: Caller, tenant_id: str, body: schemas.CreateUser) ->
     **needs("tenancy.user.disable", "tenant"),
 )
 async def disable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
-    """Disable the user, effective on the next request. All sessions of the user are closed."""
+    """Disable a user, effective on the user's next request. All sessions of the user are closed."""
     return await call.write(lambda ctx: principal_view(users.set_enabled(ctx, tenant_id, user_id, enabled=False)))
 
 
@@ -57,7 +57,8 @@ async def enable_user(call: Caller, tenant_id: str, user_id: str) -> Response:
     **needs("tenancy.user.create", "tenant"),
 )
 async def create_invitation(call: Caller, tenant_id: str, body: schemas.CreateInvitation) -> Response:
-    """Invite a person, optionally with a role. The token is computed for this response and not stored."""
+    """Invite a person, optionally with a role. The token is only in this response: the platform computes it and does
+    not store it."""
 
     def with_token(answer: Json) -> Json:
         return {**answer, "token": invitations.invitation_token(call.vault, str(answer["id"]))}
@@ -94,7 +95,8 @@ async def revoke_invitation(call: Caller, tenant_id: str, invitation_id: str) ->
 
 @router.post("/invitations/accept", status_code=201, response_model=schemas.PrincipalView, **public())
 async def accept_invitation(call: Caller, body: schemas.AcceptInvitation) -> Response:
-    """Create the account of the invited person with the password they chose. The token works once."""
+    """Create the account of the invited person with the password that the person chose. The token of an invitation
+    works once."""
     await call.read(lambda ctx: invitations.check_token(ctx.tx, call.vault, body.token, ctx.now))
     hashed = await asyncio.to_thread(passwords.hash_password, body.password)
     return await call.write(

@@ -1,4 +1,4 @@
-"""Users: created, disabled and enabled by administrators of their tenant, and changes by users to their own account."""
+"""Creates, disables and enables the users of a tenant, and applies the changes that users make to their own account."""
 
 from sqlalchemy import Connection
 
@@ -41,7 +41,8 @@ MOST_SHOWN = 100  # projects in whoami; GET /v1/projects pages through all of th
 
 
 def create_user(ctx: Context, tenant_id: str, *, email: str, name: str, password_hash: str | None) -> PrincipalRow:
-    """Create a user. A user without a password signs in through an identity provider."""
+    """Create a user; raise EmailTaken if the tenant has an account with this e-mail. A user without a password signs in
+    through an identity provider."""
     user_id = ctx.resource_id = new_id("usr")
     more: NewPrincipal = {"tenant_id": tenant_id, "email": email, "password_hash": password_hash}
     if not add_unless_taken(ctx.tx, user_id, "user", name, ctx.now, **more):
@@ -81,8 +82,9 @@ def change_password(ctx: Context, token: str, password_hash: str) -> schemas.Ses
 def candidates(tx: Connection, email: str, tenant: str | None) -> list[PrincipalRow]:
     """Return the accounts to compare the password with; an e-mail may have one account per tenant.
 
-    Without the tenant's name only the first few are compared: the account of the platform, which belongs to no tenant,
-    and then the oldest. Creating more accounts with the same e-mail therefore cannot lock an account out.
+    Without the tenant's name, at most `MOST_COMPARED` accounts are returned: the account without a tenant, which
+    belongs to the platform, and then the oldest. Creating more accounts with the same e-mail therefore cannot lock an
+    account out.
     """
     return oldest_with_email(tx, email, tenant, MOST_COMPARED)
 
@@ -110,7 +112,8 @@ def principal_view(row: PrincipalRow) -> schemas.PrincipalView:
 
 
 def bootstrap_admin(tx: Connection, email: str, password_hash: str, now: int) -> str:
-    """Create the first platform administrator, or set its password. Called by the command line of the core."""
+    """Create the first platform administrator and return its id. If the account exists, set its password. Called by the
+    command line of the core."""
     row = find_by_email(tx, None, email)
     if row is None:
         user_id = new_id("usr")

@@ -1,10 +1,10 @@
-"""The SSH authorities of a tenant: user authorities sign logins of people and controllers, host authorities sign host
-keys.
+"""The SSH authorities of a tenant: user authorities sign the login certificates of people and controllers, host
+authorities sign the certificates of hosts.
 
-One authority per purpose signs; during a rotation others are trusted already (`next`) or still (`retiring`). A user
-certificate has exactly one principal (the allocation), lives five minutes (one hour to observe) and allows no
-forwarding. A host certificate has exactly one principal (the node id), so that an address that moves to another node is
-detected.
+Exactly one authority per purpose signs. During a rotation another authority is trusted beside it: one that does not
+sign yet (`next`) or no longer signs (`retiring`). A user certificate has exactly one principal (the allocation), is
+valid for five minutes (one hour for observation) and allows no forwarding. A host certificate has exactly one principal
+(the node id), so that an address that moves to another node is detected.
 """
 
 import base64
@@ -61,14 +61,15 @@ declare_sealed(
 
 
 def ensure_authorities(tx: Connection, vault: Vault, tenant_id: str, now: int) -> None:
-    """Create the tenant's authorities if it has none. Called when it enrols its first node."""
+    """Create the user and host authority of a tenant if they do not exist. Called when the tenant enrols a node."""
     for purpose in (USER, HOST):
         if not numbers(tx, tenant_id, purpose):
             add(tx, vault, tenant_id, purpose, 1, ACTIVE, now)  # two concurrent first enrolments create one key pair
 
 
 def add(tx: Connection, vault: Vault, tenant_id: str, purpose: str, number: int, state: str, now: int) -> bool:
-    """Create an authority with a new key pair; return False if another transaction has added it already."""
+    """Create an authority with a new key pair and return True. Return False if another transaction has added it
+    already."""
     key = Ed25519PrivateKey.generate()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
@@ -88,16 +89,16 @@ def add(tx: Connection, vault: Vault, tenant_id: str, purpose: str, number: int,
 
 
 def trusted(tx: Connection, tenant_id: str, purpose: str, *, lock: bool = False) -> list[AuthorityRow]:
-    """Return all authorities that must be trusted, the newest last. `lock`: wait until no certificate is being
-    signed."""
+    """Return all authorities of this purpose that are not retired, the newest last. With `lock`, wait for certificates
+    that are being signed, and let none be signed until the transaction ends."""
     if lock:  # read after the lock: the transaction we waited for may have added one
         _TRUSTED_LOCKED.all(tx, tenant=tenant_id, purpose=purpose)
     return _TRUSTED.all(tx, tenant=tenant_id, purpose=purpose)
 
 
 def signing(tx: Connection, tenant_id: str, purpose: str) -> AuthorityRow:
-    """Lock and return the signing authority, so that its certificates are recorded before another authority takes
-    over."""
+    """Lock and return the authority that signs, so that the certificates it signs are recorded before another authority
+    replaces it."""
     of = {"tenant": tenant_id, "purpose": purpose}
     # another authority may have taken over while we waited for the lock: the second query finds it
     return _SIGNING.first(tx, **of) or _SIGNING.one(tx, **of)
@@ -122,7 +123,7 @@ def move(tx: Connection, row: AuthorityRow, action: str, now: int) -> None:
 
 
 def under_way(tx: Connection) -> list[tuple[TenantId, str]]:
-    """Return the tenants and purposes with a rotation in progress."""
+    """Return the tenant id and purpose of every rotation in progress."""
     return [(tenant_id, purpose) for tenant_id, purpose in tx.execute(_MOVING)]
 
 
@@ -201,6 +202,6 @@ def read_public_key(line: str) -> Ed25519PublicKey:
 
 
 def bound_to(tenant_id: str, purpose: str, number: int) -> str:
-    """Return the purpose to which the sealed private key is bound. That of the first authority has no number, for
-    compatibility."""
+    """Return the text that the vault needs to unseal the private key of this authority. For the first authority it has
+    no number, for compatibility."""
     return f"ssh-authority/{tenant_id}/{purpose}" + (f"/{number}" if number > 1 else "")

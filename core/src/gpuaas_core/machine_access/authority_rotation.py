@@ -1,9 +1,11 @@
 """Rotation of SSH authorities without downtime. Called by the routes, and every second by a loop.
 
-There are three steps, each taken when it locks out no host or client (or on `finish` with force). `rotate` creates the
-next authority, trusted beside the old one. It is activated and signs once all hosts (user authority) or all clients
-that may still connect (host authority) trust it. The old one is retired, and its private key destroyed, when nothing
-that it signed is in use.
+A rotation has three steps. The second and third are taken as soon as they lock out no host or client, or at once by
+`finish` with `force`:
+1. `rotate` creates the next authority, which is trusted beside the old one.
+2. The next authority is activated and signs, once all hosts (for a user authority) or all clients that may still
+   connect (for a host authority) trust it.
+3. The old authority is retired and its private key destroyed, once nothing that it signed is in use.
 """
 
 from collections.abc import Callable
@@ -62,7 +64,8 @@ def rotate(ctx: Context, vault: Vault, tenant_id: str, purpose: str) -> schemas.
 
 
 def finish(ctx: Context, vault: Vault, tenant_id: str, purpose: str, *, force: bool) -> schemas.AuthoritiesView:
-    """Take the next step of a rotation unless it locks out hosts or clients that lag; `force` takes it anyway."""
+    """Take the next step of a rotation; raise 404 if none is in progress. Raises AuthorityInUse if the step would lock
+    out hosts or clients, unless `force` is set."""
     moving = _moving(authorities.trusted(ctx.tx, tenant_id, purpose, lock=True))
     if moving is None:
         raise NotFound(f"The tenant has no rotation of its {purpose} authority in progress.")
@@ -75,7 +78,7 @@ def finish(ctx: Context, vault: Vault, tenant_id: str, purpose: str, *, force: b
 
 
 def go_on(ctx: Context, vault: Vault) -> None:
-    """Take the next step of every rotation that waits for no host or grant. Called by the loop."""
+    """Take the next step of every rotation that need not wait for a host or an access grant. Called by the loop."""
     for tenant_id, purpose in authorities.under_way(ctx.tx):
         moving = _moving(authorities.trusted(ctx.tx, tenant_id, purpose, lock=True))
         if moving and not _waits_for(ctx.tx, moving, ctx.now):
@@ -109,7 +112,7 @@ def _step(ctx: Context, vault: Vault, row: AuthorityRow, scope: Scope | None = N
 
 
 def _waits_for(tx: Connection, row: AuthorityRow, now: int) -> list[str]:
-    """Return the names of nodes and ids of access grants that the next step would lock out."""
+    """Return the names of nodes and the ids of access grants that the next step would lock out, at most 100."""
     if (row.purpose, row.state) in ((USER, NEXT), (HOST, RETIRING)):
         return behind(tx, row.tenant_id, MOST_NAMED)
     lagging = _LAGGING.get((row.purpose, row.state))
@@ -121,7 +124,8 @@ def _waits_for(tx: Connection, row: AuthorityRow, now: int) -> list[str]:
 
 
 def _end_renewable(ctx: Context, row: AuthorityRow) -> None:
-    """Revoke the grants that their holders can renew at any time, so that the rotation does not wait for them."""
+    """Revoke the grants that their holders can renew at any time, so that the rotation does not wait for these
+    grants."""
     lagging = _LAGGING.get((row.purpose, row.state))
     if lagging is None:
         return
@@ -141,7 +145,8 @@ def _tell_hosts(ctx: Context, tenant_id: str) -> None:
 
 
 def _moving(trusted: list[AuthorityRow]) -> AuthorityRow | None:
-    """Return the authority in rotation; there is at most one per purpose."""
+    """Return the authority that is `next` or `retiring`, or None if no rotation is in progress. There is at most
+    one."""
     return next((row for row in trusted if row.state != ACTIVE), None)
 
 

@@ -11,19 +11,22 @@ router = APIRouter(prefix="/v1/tenants/{tenant_id}/ssh-authorities", tags=["cust
 
 @router.get("", **needs("custody.authority.read", "tenant"))
 async def list_ssh_authorities(call: Caller, tenant_id: str) -> schemas.AuthoritiesView:
-    """List the public keys of the authorities, and what each rotation waits for."""
+    """List the SSH authorities of the tenant with their public keys, and the nodes or grants that a rotation waits
+    for."""
     return await call.read(lambda ctx: authority_rotation.view(ctx.tx, tenant_id, ctx.now))
 
 
 @router.post("/rotate", response_model=schemas.AuthoritiesView, **needs("custody.authority.rotate", "tenant"))
 async def rotate_ssh_authority(call: Caller, tenant_id: str, body: schemas.RotateAuthority) -> Response:
-    """Start a rotation; its further steps follow automatically when they lock out no host or client."""
+    """Start the rotation of an SSH authority. Its further steps are taken automatically, as soon as they lock out no
+    host or client."""
     return await call.write(lambda ctx: authority_rotation.rotate(ctx, call.vault, tenant_id, body.purpose))
 
 
 @router.post("/finish", response_model=schemas.AuthoritiesView, **needs("custody.authority.rotate", "tenant"))
 async def finish_ssh_authority_rotation(call: Caller, tenant_id: str, body: schemas.FinishRotation) -> Response:
-    """Take the next step now; with `force` even if it locks out hosts or clients that lag."""
+    """Take the next step of a rotation now. The request is rejected if the step would lock out hosts or clients, unless
+    it has `force`."""
 
     def finish(ctx: Context) -> schemas.AuthoritiesView:
         return authority_rotation.finish(ctx, call.vault, tenant_id, body.purpose, force=body.force)

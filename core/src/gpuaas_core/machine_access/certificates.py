@@ -1,4 +1,5 @@
-"""Issues a certificate for the machine of one allocation and records the grant. Callers have checked the permission."""
+"""Issues SSH certificates for the machine of an allocation and records the access grants. Callers have checked the
+permission."""
 
 from collections.abc import Collection
 
@@ -14,8 +15,8 @@ from .rows import Reason
 
 
 def allocation_serving(ctx: Context, serving: Collection[str], allocation_id: str) -> PlacedAllocationRow:
-    """Return the allocation if it belongs to the target (`serving`) and its machine can be accessed; otherwise
-    raise."""
+    """Return the allocation if it is one of `serving`, the allocations of the target. Raises AllocationNotOfOperation
+    if it is not or was released, and NodeSuspended if its node is suspended."""
     allocation = find_allocation(ctx.tx, allocation_id) if allocation_id in serving else None
     if allocation is None or allocation.state == "released":
         raise AllocationNotOfOperation(f"{allocation_id!r} is not an allocation of this target.")
@@ -40,10 +41,11 @@ def give(
     lives_s: int = authorities.USER_CERTIFICATE_S,
     ends_at: int | None = None,
 ) -> schemas.GrantView:
-    """Sign a certificate and record the grant.
+    """Sign a certificate for the SSH key in `body`, record the access grant, and return the grant with the certificate.
 
-    `principal`: for people; controllers use the allocation's own. `key_id`: `holder/epoch`, by which the machine logs
-    and fences.
+    `principal` is the SSH principal, by default the allocation id, with which controllers log in; people have another
+    one. `key_id` has the form `holder/epoch`, by default operation and claim epoch: the machine logs it, and fences
+    older epochs by it.
     """
     name = principal or allocation.id
     certificate = authorities.sign_user(

@@ -18,15 +18,16 @@ Revoked = Annotated[bool, Query(description="also those that were revoked and ha
 
 
 def grant_router(shown: type[V]) -> APIRouter:
-    """Build the routes. `shown`: the view of a grant, with the fields that the registered purposes add."""
+    """Build the routes of access grants. `shown` is the view of a grant, with the fields that the registered purposes
+    add."""
     router = APIRouter(prefix="/v1/projects/{project_id}/access-grants", tags=["machine access"])
 
     @router.get("", response_model=Page[shown], **needs("apps.access.read", "project"))
     async def list_access_grants(
         call: Caller, project_id: str, revoked: Revoked = False, limit: Limit = 50, cursor: Cursor = None
     ) -> Page[V]:
-        """List the certificates that work now. A certificate lives five minutes (one hour to observe), less if its
-        reason ends."""
+        """List the access grants whose certificate is valid or whose session may be open. A certificate is valid for
+        five minutes (one hour for observation), or until the reason for the access ends."""
 
         def read(ctx: Context) -> Page[V]:
             query = reads.grants_of(project_id, ctx.now, revoked=revoked)
@@ -36,8 +37,8 @@ def grant_router(shown: type[V]) -> APIRouter:
 
     @router.post("/{grant_id}/revoke", response_model=shown, **needs("apps.access.revoke", "project"))
     async def revoke_access_grant(call: Caller, project_id: str, grant_id: str, body: schemas.RevokeAccess) -> Response:
-        """Revoke an access grant. The host rejects the certificate and ends its sessions within seconds; then
-        `enforced` is true."""
+        """Revoke an access grant. Within seconds the host rejects the certificate and ends the sessions opened with it;
+        then `enforced` is true."""
         return await call.write(
             lambda ctx: reads.grant_view(revoke_grant(ctx, project_id, grant_id, body.reason), shown)
         )

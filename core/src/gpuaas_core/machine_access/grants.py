@@ -1,7 +1,7 @@
 """The record of access grants: which certificate was issued to which principal, for which allocation and purpose.
 
-A revoked grant stays on record; its serial is sent to the host until its certificate has expired on any clock and the
-last session a person may have opened with it has ended. Grants are deleted 30 days after they ended.
+A revoked grant stays on record. Its serial is sent to the host until the certificate has expired, even by a slow clock,
+and the last session that a person may have opened with it has ended. Grants are deleted 30 days after they ended.
 """
 
 from collections.abc import Collection, Sequence
@@ -84,7 +84,7 @@ def record(
 
 
 def first_today(ctx: Context, allocation_id: str, purpose: str) -> bool:
-    """Whether this caller has had no grant of this purpose on this allocation since midnight UTC."""
+    """Return True if the caller has had no grant of this purpose on this allocation since midnight UTC."""
     since = ctx.now - ctx.now % DAY_MS
     values = {"allocation": allocation_id, "principal": ctx.principal.id, "purpose": purpose, "since": since}
     return ctx.tx.execute(_SAME_DAY, values).first() is None
@@ -107,20 +107,22 @@ def over(row: GrantRow, now: int) -> bool:
 
 
 def opening(tenant_id: str, now: int, *which: ColumnElement[bool]) -> Query[GrantRow]:
-    """Build the query for grants whose certificate may still be presented to hosts. Open sessions do not present it
-    again."""
+    """Build the query for grants that are not revoked and whose certificate is still valid. Grants with an expired
+    certificate are left out even if a session is open, because the session does not present the certificate again."""
     return GRANTS.where(_g.tenant_id == tenant_id, _g.expires_at > now, _g.revoked_at.is_(None), *which)
 
 
 def revoked_serials(tx: Connection, node_id: str, now: int) -> list[int]:
-    """Return the serials that a host must still reject; expired certificates are rejected anyway."""
+    """Return the serials of revoked certificates that the node must still reject. Certificates that have expired by any
+    clock are left out, because hosts reject them anyway."""
     unexpired = or_(_g.expires_at > now - SLOW_CLOCK_MS, _g.ends_at > now - SLOW_CLOCK_MS)
     query = select(_g.serial).where(unexpired, _g.revoked_at.is_not(None), _g.allocation_id.in_(on_node(node_id)))
     return list(tx.execute(query.order_by(_g.serial)).scalars())
 
 
 def revoke(ctx: Context, rows: Sequence[GrantRow], reason: str, generation: int) -> None:
-    """Mark the grants as revoked. `generation`: the first trust generation of the node that contains the revocation."""
+    """Mark the grants as revoked. `generation` is the first trust generation of the node that contains the
+    revocation."""
     change = {"revoked_at": ctx.now, "revoke_reason": reason, "revoked_generation": generation}
     ctx.tx.execute(update(access_grants).where(_g.id.in_([row.id for row in rows])).values(**change))
     for row in rows:
@@ -131,6 +133,6 @@ def revoke(ctx: Context, rows: Sequence[GrantRow], reason: str, generation: int)
 
 
 def delete_ended(tx: Connection, now: int) -> int:
-    """Delete grants that ended 30 days ago. Called by housekeeping."""
+    """Delete the grants that ended more than 30 days ago; return how many. Called by housekeeping."""
     before = now - KEPT_MS
     return delete_some(tx, access_grants, (_g.expires_at < before) & or_(_g.ends_at.is_(None), _g.ends_at < before))

@@ -1,4 +1,4 @@
-"""Renews host certificates: after two thirds of their lifetime, and when another authority signs."""
+"""Renews host certificates: after two thirds of their lifetime, and when another host authority starts to sign."""
 
 from sqlalchemy import Connection
 
@@ -28,7 +28,7 @@ def renew_due(ctx: Context, vault: Vault) -> None:
 
 
 def renew_all(ctx: Context, vault: Vault, tenant_id: str) -> None:
-    """Renew all host certificates of a tenant, because another authority signs now."""
+    """Renew all host certificates of a tenant, because another host authority signs now."""
     for node in lock_certified(ctx.tx, tenant_id=tenant_id):
         certify(ctx, vault, node)
 

@@ -1,4 +1,5 @@
-"""The trust configuration of a host: its full state under a generation number, applied atomically."""
+"""The SSH trust configuration of a host. Each generation contains the whole configuration, and the host applies it
+atomically."""
 
 from sqlalchemy import Connection
 
@@ -31,12 +32,12 @@ def trust_of(tx: Connection, vault: Vault, node: NodeRow, now: int) -> TrustView
 
 
 def people_of(allocation_id: str) -> str:
-    """Return the SSH principal of people on this allocation. It differs from the controllers' and logs in
-    unprivileged."""
+    """Return the SSH principal with which people log in on this allocation, as an unprivileged user. Controllers log in
+    with another principal, the allocation id."""
     return f"{allocation_id}.people"
 
 
 def host_authorities(tx: Connection, tenant_id: str) -> list[AuthorityRow]:
-    """Return all authorities that clients must accept; the signing one last."""
+    """Return all host authorities that clients must trust. The last of them is the authority that signs."""
     rows = authorities.trusted(tx, tenant_id, authorities.HOST)
     return sorted(rows, key=lambda row: row.state == "active")

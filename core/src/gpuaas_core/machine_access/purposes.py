@@ -1,7 +1,7 @@
-"""Purposes of machine access, registered by the rooms that grant it: for an operation, to observe, for a person.
+"""The purposes of machine access: to work on an operation, to observe a machine, or a session of a person.
 
-Each room decides when its reason ends. `api/` registers the purposes when the process starts; `revocation` asks each of
-them every second which live grants have lost their reason.
+The room that grants access for a purpose decides when the reason for a grant has ended. `api/` registers the purposes
+when the process starts; `revocation` asks each purpose every second which live grants have lost their reason.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ class Purpose(Protocol):
 
     @property
     def renewable(self) -> bool:
-        """Whether holders can get another certificate at any time. A rotation of an authority revokes such grants at
+        """True if a holder can get another certificate at any time. A rotation of an authority revokes these grants at
         once."""
         ...
 
     def ended(self, tx: Connection, now: int) -> Iterable[Ended]:
-        """Return the live grants of this purpose whose reason has ended. Called every second, so one indexed
-        statement."""
+        """Return the live grants of this purpose whose reason has ended. Called every second, so it must use one
+        statement that an index supports."""
         ...
 
 

@@ -34,7 +34,8 @@ _LASTING_ON = _SHOWN.where(_g.allocation_id.in_(bindparam("allocations", expandi
 
 
 def grants_of(project_id: str, now: int, *, revoked: bool) -> Query[ShownGrantRow]:
-    """Build the query for grants whose certificate or session has not ended; `revoked`: including revoked ones."""
+    """Build the query for the project's grants whose certificate is valid or whose session may be open. Revoked grants
+    are left out unless `revoked` is set."""
     lasting = _SHOWN.where(_g.project_id == project_id, or_(_g.expires_at > now, _g.ends_at > now))
     return lasting if revoked else lasting.where(_g.revoked_at.is_(None))
 
@@ -46,7 +47,7 @@ def lasting_on(tx: Connection, allocation_ids: Collection[str], now: int) -> lis
 
 
 def grant_row(tx: Connection, project_id: str, grant_id: str) -> ShownGrantRow:
-    """Lock and return the access grant, or raise 404."""
+    """Lock and return the access grant, or raise 404 if the project has no such grant."""
     row = _ONE.first(tx, project=project_id, grant=grant_id)
     if row is None:
         raise NotFound("There is no such access grant in this project.")

@@ -1,4 +1,5 @@
-"""Revokes access before it expires: the host gets the serials, rejects them and ends their sessions.
+"""Revokes access grants before they expire: the host gets the serials of their certificates, rejects the certificates
+and ends the sessions opened with them.
 
 `revoke_stale` is called by a loop every second. It finds, by index, the live grants that must end: because of their
 account, key or allocation, or because a registered purpose reports that their reason has ended.
@@ -28,7 +29,8 @@ _WITHOUT_HOLDER = (
 
 
 def revoke(ctx: Context, rows: Sequence[GrantRow], reason: str) -> None:
-    """Revoke grants for one reason. Their nodes are locked in a fixed order."""
+    """Revoke grants for one reason. Their nodes are locked in a fixed order, so that two revocations cannot
+    deadlock."""
     node_of = nodes_under(ctx.tx, {row.allocation_id for row in rows})
     for node_id in lock_nodes(ctx.tx, set(node_of.values())):
         mine = [row for row in rows if node_of.get(row.allocation_id) == node_id]
@@ -46,7 +48,8 @@ def end_of_operation(ctx: Context, operation_id: str, reason: str) -> None:
 
 
 def on_release(ctx: Context, allocation_id: str, generation: int) -> None:
-    """Revoke all grants of a released allocation, in the same trust generation that removes its principal."""
+    """Revoke all grants of a released allocation, in the trust generation that also removes the SSH principal of the
+    allocation."""
     rows = grants.live_on(ctx.tx, allocation_id, ctx.now)
     grants.revoke(ctx, rows, "its allocation was released", generation)
 
@@ -56,7 +59,7 @@ def any_stale(tx: Connection, now: int) -> bool:
 
 
 def revoke_stale(ctx: Context) -> int:
-    """Revoke all grants whose reason has ended; return how many."""
+    """Revoke all live grants that must end, because of their account, key, allocation or purpose; return how many."""
     reason_of: dict[GrantId, str] = {}
     for ended in _ended(ctx.tx, ctx.now):
         reason_of.setdefault(ended.grant_id, ended.reason)
@@ -69,7 +72,8 @@ def revoke_stale(ctx: Context) -> int:
 
 
 def _ended(tx: Connection, now: int) -> Iterator[Ended]:
-    """Iterate over the grants that must end, with the reason. If a grant has several reasons, the first one counts."""
+    """Iterate over the live grants that must end, each with the reason. A grant with several reasons occurs several
+    times."""
     for grant_id, disabled_at, retired_at in tx.execute(_WITHOUT_HOLDER, {"now": now}).all():
         if disabled_at is not None:
             yield Ended(grant_id, "its account is disabled")

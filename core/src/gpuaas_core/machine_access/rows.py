@@ -1,4 +1,4 @@
-"""Rows of machine access for other rooms: frozen, with typed ids."""
+"""Rows of machine access for other rooms: immutable, with typed ids."""
 
 from dataclasses import dataclass
 from typing import NewType
@@ -82,7 +82,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Ended:
-    """A grant whose reason no longer holds."""
+    """A grant that must be revoked, and the reason."""
 
     grant_id: GrantId
     reason: str

@@ -1,8 +1,8 @@
-"""SSH sessions of people: a certificate for a key that was generated for one connection.
+"""SSH sessions of people: each connection has its own key, and a certificate for this key.
 
-The certificate can open sessions for five minutes. A session may last longer: it ends when its reason ends, which the
-grant's purpose checks every second, and after a working day at the latest, which the machine itself enforces. Its
-principal differs from the controllers' and logs in as an unprivileged user.
+The certificate can open sessions for five minutes. A session may last longer. It ends when the reason for the access
+ends, which the grant's purpose checks every second, and after eight hours at the latest, which the machine itself
+enforces. The SSH principal of people differs from that of controllers and logs in as an unprivileged user.
 """
 
 from ..authz.context import Context
@@ -19,7 +19,8 @@ LASTS_S = 8 * 3600  # machines end a session after this long, from when it began
 def open_session(
     ctx: Context, vault: Vault, allocation: PlacedAllocationRow, body: AskCertificate, reason: Reason
 ) -> tuple[GrantView, int]:
-    """Issue the certificate; return the grant, and when the last session opened with it must end."""
+    """Issue a certificate for a person; return the grant, and the time when the last session opened with it must
+    end."""
     ends_at = ctx.now + (authorities.USER_CERTIFICATE_S + LASTS_S) * 1000
     given = certificates.give(
         ctx,

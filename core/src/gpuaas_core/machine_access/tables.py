@@ -1,4 +1,4 @@
-"""Tables of machine access. The private key of an authority is stored only sealed."""
+"""Tables of machine access. The private key of an authority is stored only in encrypted form."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, LargeBinary, String, Table, Text, text
 

@@ -1,4 +1,4 @@
-"""Metrics of this process: requests by route, and the duration of commits."""
+"""Metrics of this process: the duration of requests by route, and the duration of write transactions."""
 
 from prometheus_client import CollectorRegistry, Histogram
 
@@ -10,8 +10,8 @@ WRITE_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
 
 
 class RequestMetrics:
-    """One histogram of request durations, whose `_count` is the number of requests. Routes are templates, never
-    paths."""
+    """Counts and times requests in one histogram, whose `_count` is the number of requests. The label `route` is the
+    template of the route, never the path of a request."""
 
     def __init__(self, registry: CollectorRegistry, db: Database) -> None:
         labels = ("method", "route", "status")

@@ -1,5 +1,5 @@
-"""Serves `GET /metrics` on a separate address: metrics of all tenants are for the operator, not for callers of the
-API."""
+"""Serves `GET /metrics` on a separate address, because metrics of all tenants are for the operator of the platform and
+not for callers of the API."""
 
 from typing import Protocol
 
@@ -13,7 +13,8 @@ from .store import StoreMetrics
 
 
 class _Library(Protocol):
-    """The function of `prometheus_client` in use; the library leaves its result untyped."""
+    """The type of the one function of `prometheus_client` that is used here, because the library does not annotate its
+    result."""
 
     def make_asgi_app(self, registry: CollectorRegistry) -> ASGIApp: ...
 

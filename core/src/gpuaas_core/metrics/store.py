@@ -1,4 +1,4 @@
-"""Metrics read from the database at scrape time, so they are correct after a restart."""
+"""Metrics that are read from the database when Prometheus scrapes them, so that they are correct after a restart."""
 
 from collections.abc import Iterable, Iterator
 
@@ -47,7 +47,8 @@ class StoreMetrics(Collector):
 
 
 def _by(name: str, help: str, label: str, known: Iterable[str], counted: dict[str, int]) -> Metric:
-    """Build a metric with one series per state, also for 0, because an alert on a missing series never fires."""
+    """Build a metric with one series per known state. A state with the count 0 has a series too, because an alert on a
+    missing series never fires."""
     family = GaugeMetricFamily(name, help, labels=[label])
     for state in known:
         family.add_metric([state], counted.get(state, 0))

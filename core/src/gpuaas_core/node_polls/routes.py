@@ -1,8 +1,8 @@
 """Route for the long poll of a node's agent, the only request that an idle node sends.
 
-It returns when the node's trust configuration changed, a task is due or the wait ended. An idle poll costs one read,
-which also verifies the node; the time of contact is noted in memory and written later, together with that of other
-nodes.
+The poll is answered when the node's trust configuration has changed, a task is due, the node should renew its key, or
+the wait has ended. An idle poll costs one read, which also verifies the node. The time of contact is noted in memory
+and written later, together with the times of other nodes.
 """
 
 from fastapi import APIRouter, Response
@@ -20,7 +20,8 @@ router = APIRouter(prefix="/v1/nodes/{node_id}", tags=["capacity"])
     **needs("capacity.node.report", "node"),
 )
 async def poll_node(call: Poller, node_id: str, body: schemas.Poll) -> Response:
-    """Long poll of a node's agent; it counts as the node's heartbeat.
+    """Wait for new trust configuration or a task, as the agent of a node (long poll). A poll counts as the node's
+    heartbeat.
 
     Facts that the agent reports are recorded at once. No task is leased to an agent that has disconnected.
     """

@@ -1,4 +1,4 @@
-"""What a node poll reads (trust, tasks, identity renewal) and what it records when the agent reports news."""
+"""What a node poll reads (trust, tasks, identity renewal), and what it records when the agent reports a change."""
 
 from dataclasses import dataclass
 

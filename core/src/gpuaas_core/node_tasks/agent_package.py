@@ -1,7 +1,8 @@
 """The agent package that hosts download: a reproducible archive and its installer.
 
-The installer contains the archive's digest, and the printed enrolment command (`gpuaas node enrol`) contains the
-installer's: so the host runs exactly what the platform ships, whatever lies between them. Read by agent_routes.
+The installer contains the digest of the archive, and the printed enrolment command (`gpuaas node enrol`) contains the
+digest of the installer. The host therefore runs exactly what the platform ships, even if a proxy between them changes
+the download. Read by agent_routes.
 """
 
 import functools
@@ -39,8 +40,8 @@ def of_version(version: str) -> AgentPackage:
 
 @functools.cache
 def package() -> AgentPackage:
-    """Build the package from the agent installed beside the core. Cached, since its files do not change while the
-    core runs."""
+    """Build the agent package from the agent installed beside the core; raise 404 if none is installed. The result is
+    cached, since the files do not change while the core runs."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise NotFound(
@@ -56,8 +57,8 @@ def package() -> AgentPackage:
 
 
 def pack(folder: Path) -> bytes:
-    """Build a reproducible archive: sorted names, owner root, no timestamps, so the digest depends only on the
-    contents."""
+    """Build a reproducible archive of the folder: sorted names, owner root, no timestamps. Its digest depends only on
+    the files."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for path in sorted(folder.rglob("*")):

@@ -12,7 +12,7 @@ INSTALLER = "/v1/agent/install.py"
 
 @router.get("", **public())
 async def get_agent(call: Caller) -> AgentView:
-    """Get the agent version that this platform ships, with the digests of archive and installer."""
+    """Get the agent version that this platform ships, with the digests of its archive and installer."""
     agent = agent_package.package()
     return AgentView(
         version=agent.version,
@@ -33,7 +33,8 @@ async def get_installer(call: Caller) -> Response:
 
 @router.get("/{agent_version}", response_class=Response, **public())
 async def get_agent_archive(call: Caller, agent_version: str) -> Response:
-    """Download the agent as a reproducible tar archive; `current` is the version shipped now."""
+    """Download the agent as a reproducible tar archive; `current` stands for the version that the platform ships
+    now."""
     agent = agent_package.of_version(agent_version)
     return _file(agent.archive, "application/x-tar", agent.sha256)
 

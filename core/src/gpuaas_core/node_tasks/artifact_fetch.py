@@ -1,4 +1,4 @@
-"""Prepares a task that fetches an artifact: the caller names the artifact, and the node gets a delivery of it."""
+"""Prepares a task that fetches an artifact: the caller names the artifact, and the node gets the id of a delivery."""
 
 from ..artifacts import deliveries
 from ..authz.context import Context
@@ -9,7 +9,7 @@ FETCH = "fetch_artifact"
 
 
 def resolve_fetch(ctx: Context, node: Node, arguments: Json, *, project_id: str, app_slug: str, task_id: str) -> Json:
-    """Replace `artifact_id` in the arguments by `delivery`, `sha256` and `size`; other arguments are kept."""
+    """Create a delivery and return the arguments with `delivery`, `sha256` and `size` instead of `artifact_id`."""
     document = dict(arguments)
     artifact_id = str(document.pop("artifact_id"))
     delivery = deliveries.create(ctx, artifact_id, project_id, node.id, task_id, app_slug)
@@ -17,6 +17,7 @@ def resolve_fetch(ctx: Context, node: Node, arguments: Json, *, project_id: str,
 
 
 def ended(ctx: Context, task: TaskRow) -> None:
-    """Close the deliveries of a task. A successful fetch means that the node verified the digest."""
+    """Close the deliveries of an ended fetch task; do nothing for other kinds. A successful fetch means that the node
+    verified the digest."""
     if task.kind == FETCH:
         deliveries.end_of_task(ctx, task.id, received=task.state == "succeeded")

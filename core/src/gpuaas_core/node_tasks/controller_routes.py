@@ -1,4 +1,4 @@
-"""HTTP routes for tasks that the controller of a claimed operation runs on its machines."""
+"""HTTP routes for tasks that the controller of a claimed operation runs on the operation's machines."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ async def get_task(
     task_id: str,
     wait_s: Annotated[int, Query(ge=0, le=LONGEST_WAIT_S)] = 0,
 ) -> TaskView:
-    """Long poll for a task: returns it as soon as it has ended, or its current state after `wait_s`."""
+    """Get a task as soon as it has ended, or its current state after `wait_s` seconds (long poll)."""
     deadline = call.now + wait_s * 1000
     while True:
         row = await call.read(lambda ctx: task_of_operation(ctx.tx, project_id, operation_id, task_id))

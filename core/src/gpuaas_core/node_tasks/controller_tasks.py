@@ -1,7 +1,8 @@
-"""Tasks requested by controllers: only for an operation whose claim they hold, only on the allocations of its target.
+"""Tasks requested by controllers. A controller may request them only for an operation whose claim it holds, and only on
+the allocations of the operation's target.
 
-Tasks and SSH certificates (`operations.access`) are the two ways to a machine, and are fenced in the same way: a task
-carries the claim's epoch, and tasks of a former claim are canceled unless a machine has started them.
+Controllers reach a machine by tasks and by SSH certificates (`operations.access`), and both are fenced in the same way:
+a task carries the claim's epoch, and tasks of a former claim are canceled unless a machine has started them.
 """
 
 from ..authz.context import Context

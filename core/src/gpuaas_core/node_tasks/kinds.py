@@ -1,7 +1,8 @@
-"""The table of task kinds. Other tasks cannot be queued, and no agent runs them.
+"""The table of all task kinds. A task of another kind cannot be queued, and no agent runs it.
 
 `contracts/node-tasks.json` is generated from this table; the agent ships its own copy of that file and validates every
-task against it. `arguments` is the schema of what the node receives, `asked` of what a caller sends if that differs.
+task against it. `arguments` is the schema of what the node receives; `asked` is the schema of what a caller sends, if
+the two differ.
 """
 
 from collections.abc import Iterable
@@ -151,7 +152,8 @@ def contract() -> Json:
 
 
 def asked_for(name: str, arguments: Json, by: str) -> Kind:
-    """Return the kind of task, or raise an error if this caller may not queue it with these arguments."""
+    """Return the task kind. Raises TaskKindUnknown if this caller may not queue the kind, and TaskInvalid if the
+    arguments do not match."""
     kind = KINDS.get(name)
     if kind is None or kind.asked_by != by:
         known = ", ".join(sorted(known_name for known_name, kind in KINDS.items() if kind.asked_by == by))

@@ -31,7 +31,7 @@ def task_of_operation(tx: Connection, project_id: str, operation_id: str, task_i
 
 
 def is_live(tx: Connection, node_id: str, task_id: str) -> bool:
-    """Whether the node has this task and it has not ended."""
+    """Return True if the node has this task and the task has not ended."""
     return tx.execute(_LIVE, {"node": node_id, "task": task_id}).first() is not None
 
 

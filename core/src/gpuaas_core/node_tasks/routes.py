@@ -1,4 +1,4 @@
-"""HTTP routes for tasks: for the node's agent that runs them, and for operators."""
+"""HTTP routes for tasks of a node: for the agent that runs them, and for operators."""
 
 from typing import Annotated
 
@@ -19,13 +19,13 @@ _READ = needs("capacity.task.read", "node")
 
 @router.post("/{task_id}/renew", response_model=schemas.TaskLeaseView, **_REPORT)
 async def renew_task(call: Caller, node_id: str, task_id: str, body: schemas.RenewTask) -> Response:
-    """Renew the lease of a task, as the node that starts it or works on it."""
+    """Renew the lease of a task, as the agent of its node. The first renewal reports that the node starts the task."""
     return await call.write(lambda ctx: service.renew(ctx, node_id, task_id, body), repeats=False, audited=False)
 
 
 @router.post("/{task_id}/result", response_model=schemas.TaskView, **_REPORT)
 async def report_task(call: Caller, node_id: str, task_id: str, body: schemas.ReportTask) -> Response:
-    """Report the result of a task. Safe to repeat: an attempt ends once."""
+    """Report the result of a task, as the agent of its node. A repeated report changes nothing."""
     return await call.write(lambda ctx: view(service.report(ctx, node_id, task_id, body)), repeats=False)
 
 
@@ -48,13 +48,15 @@ async def get_node_task(call: Caller, node_id: str, task_id: str) -> schemas.Tas
 
 @beside.post("/wipe", response_model=schemas.WipeView, **needs("capacity.node.wipe", "node"))
 async def wipe_node(call: Caller, node_id: str, body: schemas.WipeNode) -> Response:
-    """Resolve a failed wipe: repeat it, or confirm that an operator cleaned the node by hand. Then the node is free."""
+    """Resolve a failed wipe: repeat it, or confirm that an operator cleaned the node by hand. The node is free after a
+    successful wipe or a confirmation."""
     return await call.write(lambda ctx: wipe.again(ctx, node_id, body))
 
 
 @beside.post("/upgrade-agent", response_model=schemas.TaskView, **needs("capacity.node.upgrade", "node"))
 async def upgrade_agent(call: Caller, node_id: str) -> Response:
-    """Upgrade the agent to the version this platform ships. The node tests it and rolls back if it fails."""
+    """Upgrade the agent of a node to the version that this platform ships. The node tests the new agent, and rolls back
+    if the test fails."""
     return await call.write(lambda ctx: view(agent_upgrade.ask(ctx, node_id)), status=202)
 
 

@@ -12,7 +12,8 @@ LONGEST_WAIT_S = 30
 
 
 class SignedTask(View):
-    """A task with its signature. The node runs only `payload`, and only if the signature is valid for it."""
+    """A task with its signature. The node runs only what `payload` contains, and only if the signature of `payload` is
+    valid."""
 
     payload: str
     key_id: str

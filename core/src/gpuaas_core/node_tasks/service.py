@@ -1,8 +1,8 @@
 """Queues tasks, leases them to their node, and records their results.
 
-A node runs one task at a time and requests the next only when it has none; so a task leased before that request was
-lost in transit. Reports carry (task, attempt, epoch): a repeated report changes nothing, one of an earlier attempt is
-rejected.
+A node runs one task at a time and requests the next task only when it has none. If an unstarted task is still leased at
+that moment, it was lost in transit and is leased again. Reports carry (task, attempt, epoch): a repeated report changes
+nothing, and a report of an earlier attempt is rejected.
 """
 
 from collections.abc import Sequence
@@ -96,7 +96,8 @@ def queue(
     epoch: int = 0,
     task_id: str | None = None,
 ) -> TaskRow:
-    """Queue a task for a node. The caller has validated the request (`kinds.asked_for`)."""
+    """Queue a task for a node; raise TooManyTasks if the node has too many queued tasks. The caller has validated the
+    request (`kinds.asked_for`)."""
     if ctx.tx.execute(_COUNT, {"node": node.id}).scalar_one() >= MOST_WAITING:
         raise TooManyTasks(f"The node {node.name!r} already has {MOST_WAITING} queued tasks.")
     row: dict[str, object] = {
@@ -130,13 +131,14 @@ def waits(ctx: Context, node_id: str) -> bool:
 
 
 def next_due(ctx: Context, node_id: str) -> int | None:
-    """Return when a waiting poll must check again without a wake-up, because the lease of a task may expire; None:
-    no task."""
+    """Return when a waiting poll must look for a task again, because a lease may have expired without a wake-up. Return
+    None if the node has no task."""
     return ctx.now + AGAIN_MS if ctx.tx.execute(_ANY, {"node": node_id}).first() else None
 
 
 def lease(ctx: Context, vault: Vault, node_id: str) -> schemas.LeasedTask | None:
-    """Lease the oldest queued task. Its document is signed for each attempt."""
+    """Lease the oldest waiting task to its node, with a document signed for this attempt. Return None if no task
+    waits."""
     for row in _NEXT.all(ctx.tx, node=node_id, now=ctx.now):
         row = row if row.state == QUEUED else _move(ctx, row, "lapse")
         if row.attempt >= MOST_ATTEMPTS:
@@ -155,7 +157,8 @@ def lease(ctx: Context, vault: Vault, node_id: str) -> schemas.LeasedTask | None
 
 
 def renew(ctx: Context, node_id: str, task_id: str, body: schemas.RenewTask) -> schemas.TaskLeaseView:
-    """Renew the lease of a task. The first renewal is the node's report that it starts."""
+    """Renew the lease of a task. With the first renewal the node reports that it starts the task. Raises StaleTask if
+    the node no longer holds this attempt."""
     row = _held(ctx, node_id, task_id, body)
     change: Changes = {"lease_expires_at": ctx.now + LEASE_S * 1000}
     if row.started_at is None:
@@ -178,8 +181,8 @@ def report(ctx: Context, node_id: str, task_id: str, body: schemas.ReportTask) -
 
 
 def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
-    """Cancel the tasks of earlier claims that no node has started; without an epoch, all unstarted tasks of the
-    operation."""
+    """Cancel the operation's tasks that no node has started: those of claims before `epoch`, or all of them if `epoch`
+    is None."""
     if epoch is None:
         rows = _UNSTARTED.all(ctx.tx, operation=operation_id)
     else:
@@ -188,13 +191,13 @@ def fence(ctx: Context, operation_id: str, epoch: int | None) -> None:
 
 
 def take_back(ctx: Context, rows: Sequence[TaskRow], why: str) -> None:
-    """Cancel tasks that no node has started."""
+    """Cancel these tasks, which no node has started."""
     for row in rows:
         _end(ctx, row, "cancel", why)
 
 
 def expire_due(ctx: Context) -> int:
-    """End the tasks whose time limit has passed. Called by housekeeping."""
+    """End tasks whose deadline has passed, a limited number per call; return how many. Called by housekeeping."""
     rows = _DUE.all(ctx.tx, now=ctx.now)
     for row in rows:
         begun = "It was started; its result is unknown." if row.state == RUNNING else "No node started it."

@@ -1,7 +1,8 @@
 """The lifecycle of a task.
 
-A task given to a node is `leased`; it is `running` once the node renewed the lease, and only then does the node start.
-So a lease that expires before that is given out again for any kind; later only if the kind is idempotent.
+A task that was given to a node is `leased`. The node renews the lease before it starts the task; from then on the task
+is `running`. A `leased` task was not started, so it can be leased again whatever its kind. A `running` task is leased
+again only after its lease has expired, and only if its kind is idempotent.
 """
 
 from ..kit.lifecycle import Lifecycle

@@ -1,4 +1,4 @@
-"""The table of tasks. `arguments` and `evidence` never contain a secret: nodes get secrets in another way."""
+"""The table of tasks. `arguments` and `evidence` never contain a secret, because nodes do not get secrets by tasks."""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text, text
 

@@ -1,7 +1,8 @@
 """Wipes a released node before it can be allocated again.
 
-Nodes whose agent never requested tasks are free as soon as they no longer trust the allocation. A failed wipe keeps the
-node held until `again` is called.
+A node whose agent never requested a task is not wiped: it is free as soon as it no longer trusts the allocation. After
+a failed wipe the node stays unavailable until an operator repeats the wipe or confirms that the node is clean
+(`again`).
 """
 
 from sqlalchemy import Connection, bindparam
@@ -23,7 +24,8 @@ _LIVE = TASKS.where(
 
 
 def on_release(ctx: Context, allocation_id: str, generation: int) -> None:
-    """Queue the wipe when an allocation is released; the node becomes free only after it was wiped."""
+    """Queue a wipe of the node of a released allocation; the node becomes free after the wipe. A node whose agent never
+    requested a task is not wiped."""
     row = find_allocation(ctx.tx, allocation_id)
     if row is None:
         return

@@ -42,7 +42,7 @@ class _Form(TypedDict, total=False):
 
 class Issuers:
     def __init__(self, clock: Clock, *, loopback: bool) -> None:
-        """Create the client. `loopback`: allow a provider on this host without https, if the platform itself uses
+        """Create the client. `loopback` permits a provider on this host without https, for a platform that itself uses
         plain http."""
         self._clock, self._loopback = clock, loopback
         self._metadata: dict[str, tuple[int, Json]] = {}
@@ -74,8 +74,8 @@ class Issuers:
         return found
 
     async def redeem(self, issuer: str, form: dict[str, str], secret: str | None) -> str:
-        """Exchange a code for the ID token. A confidential client authenticates with a method that the provider
-        supports."""
+        """Exchange an authorization code for the ID token. With a `secret`, the client authenticates by HTTP Basic if
+        the provider supports it, otherwise in the form. Raises OidcRefused if the provider returns no ID token."""
         metadata = await self.metadata(issuer)
         listed = metadata.get("token_endpoint_auth_methods_supported")
         methods = listed if listed and isinstance(listed, Sequence) else ["client_secret_basic"]

@@ -1,4 +1,5 @@
-"""The OpenID providers that a tenant trusts to authenticate its users. The client secret is sealed, never shown."""
+"""The OpenID providers that a tenant trusts to authenticate its users. The client secret is stored encrypted and never
+shown."""
 
 from collections.abc import Sequence
 

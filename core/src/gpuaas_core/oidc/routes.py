@@ -32,8 +32,8 @@ Parameter = Annotated[str | None, Query(max_length=4000)]
 
 @router.post(_AT, status_code=201, **_ONE, **needs("tenancy.identity_provider.create", "tenant"))
 async def create_provider(call: Caller, tenant_id: str, body: schemas.CreateProvider) -> Response:
-    """Create an identity provider. Register the `callback_url` of the response there. The secret is sealed and never
-    shown."""
+    """Create an identity provider for the tenant. Register the `callback_url` of the response at the provider. The
+    client secret is stored encrypted and never shown."""
     call.platform.services.get(Issuers).check_address(body.issuer)
     return await call.write(
         lambda ctx: _view(call, providers.create_provider(ctx, call.vault, tenant_id, body)), status=201
@@ -65,13 +65,14 @@ async def update_provider(call: Caller, tenant_id: str, provider_id: str, body: 
 
 @router.post(_AT + "/{provider_id}/delete", **_ONE, **needs("tenancy.identity_provider.delete", "tenant"))
 async def delete_provider(call: Caller, tenant_id: str, provider_id: str) -> Response:
-    """Delete an identity provider. Users cannot sign in through it any more; open sessions stay open."""
+    """Delete an identity provider. Users can no longer sign in through the provider; open sessions stay open."""
     return await call.write(lambda ctx: _view(call, providers.delete_provider(ctx, tenant_id, provider_id)))
 
 
 @router.get("/auth/oidc/{provider_id}/start", status_code=303, response_class=RedirectResponse, **public())
 async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None, port: Port = None) -> Response:
-    """Redirect the browser to the provider. A CLI adds a challenge and the port it listens on."""
+    """Start a sign-in: redirect the browser to the identity provider. A CLI sends a challenge and the port on which it
+    listens."""
     row = await call.read(lambda ctx: providers.provider(ctx.tx, provider_id))
     try:
         metadata = await call.platform.services.get(Issuers).metadata(row.issuer)
@@ -104,7 +105,7 @@ async def start_oidc(call: Caller, provider_id: str, challenge: Challenge = None
 async def list_sign_in_ways(
     call: Caller, tenant: Annotated[str, Query(max_length=40, description="the tenant's short name")]
 ) -> schemas.SignInWaysView:
-    """List the identity providers of a tenant, for a sign-in page. An unknown tenant gets an empty list too."""
+    """List the identity providers of a tenant, for a sign-in page. For an unknown tenant the list is empty."""
     rows = await call.read(lambda ctx: providers.providers_of_tenant_named(ctx.tx, tenant))
     url = call.platform.public_url
     return schemas.SignInWaysView(items=[providers.sign_in_way(row, url) for row in rows])
@@ -114,8 +115,8 @@ async def list_sign_in_ways(
 async def finish_oidc(
     call: Caller, state: Parameter = None, code: Parameter = None, iss: Parameter = None, error: Parameter = None
 ) -> Response:
-    """Finish the sign-in, as the redirect target of the provider: opens a console session, or issues a code for the
-    CLI.
+    """Finish a sign-in when the identity provider redirects the browser here: open a console session, or issue a code
+    for the CLI.
 
     A rejected sign-in from the console redirects to the sign-in page, which shows the reason.
     """

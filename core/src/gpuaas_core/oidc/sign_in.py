@@ -1,11 +1,12 @@
 """Sign-in through an OpenID provider: authorization code flow with PKCE.
 
-An attempt is a row found by the hash of its `state`; it works once and expires after minutes. Its nonce and PKCE
-verifier are derived from the state with the platform's key and not stored. A cookie binds the attempt to the browser
-that started it, and a challenge binds it to the CLI that started it.
+A sign-in attempt is a row found by the hash of its `state`. It works once and expires after ten minutes. The nonce and
+PKCE verifier of the attempt are derived from the state with the platform's key and not stored. A cookie binds the
+attempt to the browser that started it, and a challenge binds it to the CLI that started it.
 
-A user is identified by (issuer, subject), never by e-mail address alone. A first sign-in is linked only if the provider
-has verified the address and the tenant accepts it: as a member, by an invitation, or by the provider's default role.
+A user is identified by (issuer, subject), never by e-mail address alone. The first sign-in links the provider's account
+to a user only if the provider has verified the e-mail address and the tenant accepts the address: as that of a member,
+by an invitation, or by the provider's default role.
 """
 
 import base64
@@ -71,8 +72,8 @@ def challenge_of(verifier: str) -> str:
 
 
 def use_attempt(tx: Connection, state: str, binder: str, now: int) -> tuple[AttemptRow, ProviderRow]:
-    """Return the sign-in attempt and its provider, and mark the attempt as used. An attempt of another browser is
-    rejected."""
+    """Mark a sign-in attempt as used; return the attempt and its provider. Raises OidcStateInvalid if the attempt is
+    unknown, used, expired or of another browser."""
     row = _BY_STATE.first(tx, state=_hash(state))
     if row is None or row.used_at is not None or row.expires_at <= now:
         raise OidcStateInvalid("This sign-in is unknown, was completed already or took longer than ten minutes.")
@@ -83,8 +84,8 @@ def use_attempt(tx: Connection, state: str, binder: str, now: int) -> tuple[Atte
 
 
 def find_user(ctx: Context, provider: ProviderRow, claims: Json) -> PrincipalRow:
-    """Return the user of the provider's tenant with these claims. The first sign-in links the user, and may create
-    it."""
+    """Return the user in the provider's tenant who matches these ID-token claims, or raise OidcRefused. The first
+    sign-in links the user to the provider's account, and creates the user if none exists and creation is allowed."""
     ctx.scope = tenant_scope(ctx.tx, provider.tenant_id)
     email = _verified_email(provider, claims)
     user = _linked(ctx.tx, provider, str(claims["sub"])) or _link(ctx, provider, claims, email)
@@ -94,7 +95,7 @@ def find_user(ctx: Context, provider: ProviderRow, claims: Json) -> PrincipalRow
 
 
 def issue_code(tx: Connection, attempt: AttemptRow, principal_id: str, now: int) -> str:
-    """Issue a code for the CLI that started the attempt. It works once, and only with the verifier of the CLI's
+    """Issue a code for the CLI that started the attempt. The code works once, and only with the verifier of the CLI's
     challenge."""
     code = secrets.token_urlsafe(24)
     changes = {"code_hash": _hash(code), "principal_id": principal_id, "expires_at": now + CODE_MS}
@@ -153,7 +154,8 @@ def _link(ctx: Context, provider: ProviderRow, claims: Json, email: str) -> Prin
 
 
 def _check_unlinked(tx: Connection, provider: ProviderRow, member: PrincipalRow) -> None:
-    """Check that the account is not linked yet: the provider may give an e-mail address to another person later."""
+    """Raise OidcRefused if the user is already linked to an account at this provider. A matching e-mail address is not
+    enough, because the provider may have reassigned the address to another person."""
     if tx.execute(_SUBJECTS, {"principal": member.id, "issuer": provider.issuer}).first():
         raise OidcRefused("This account belongs to another person at the provider.")
 

@@ -1,1 +1,2 @@
-"""Policies for deployments: overlays that only restrict, one evaluator, and the modes in which an instance runs."""
+"""Policies for deployments: rules that only restrict, the evaluator of these rules, and the modes in which an instance
+runs."""

@@ -4,7 +4,8 @@ from ..authz.context import Denied
 
 
 class PolicyDenied(Denied):
-    """A policy refuses the requested values although the caller has the permission. Audited like every refusal."""
+    """A policy refuses the requested values although the caller has the permission. The refusal is audited like a
+    missing permission."""
 
     status, code, title = 403, "policy_denied", "Denied by policy"
     way_out = (

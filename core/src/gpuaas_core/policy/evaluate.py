@@ -1,10 +1,11 @@
-"""The evaluator of policies: a pure function that decides whether overlays allow a value of a field, with reason and
-rules.
+"""The evaluator of policies: a pure function that decides whether overlays allow a value of a field, and gives the
+reason and the deciding overlays.
 
-Overlays belong to the platform, a tenant, a project or an entitlement. Each lists values per field, as an allow-list
-(`only`), a deny-list (`deny`), or both. All of them must allow a value: one refusal is enough, so a lower level can
-only restrict, the order never matters, and nothing overrides a deny of the platform. Values are compared exactly, never
-by prefix. An overlay that cannot be parsed refuses everything; so does a missing or malformed value.
+An overlay is one policy of the platform, a tenant, a project or an entitlement. Each overlay lists values per field, as
+an allow-list (`only`), a deny-list (`deny`), or both. Every overlay must allow a value. One refusal is enough: a lower
+level can only restrict, the order of overlays never matters, and nothing overrides a deny of the platform. Values are
+compared exactly, never by prefix. An overlay that cannot be parsed refuses everything, and a missing or malformed value
+is always refused.
 """
 
 import re
@@ -61,7 +62,7 @@ class Overlay:
 
     @cached_property
     def contents(self) -> Contents | None:
-        """The parsed rules, or None if they are invalid. Cached, because an overlay is evaluated for many values."""
+        """The parsed rules, or None if they are invalid. Cached, because one overlay is evaluated for many values."""
         rules, enables = self.rules, self.enables
         if not _are_rules(rules):
             return None
@@ -80,7 +81,8 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Effective:
-    """The combined rulings of all overlays for a field. `others`: the ruling for every value that no overlay lists."""
+    """The combined rulings of all overlays for a field. `others` is the ruling for every value that no overlay
+    lists."""
 
     only: frozenset[str] | None  # None: no overlay has an allow-list
     denied: frozenset[str]
@@ -98,7 +100,8 @@ def judge(overlays: Iterable[Overlay], field: str, value: object) -> Ruling:
 
 
 def judge_mode(overlays: Iterable[Overlay], app: str, mode: object) -> Ruling:
-    """Decide on an operating mode for one app. Some modes are refused until a platform policy enables them."""
+    """Decide whether an app may run in an operating mode. The mode `platform_managed` is refused unless a platform
+    policy enables it for the app."""
     known = list(overlays)
     ruling = judge(known, "operating_modes", mode)
     if not ruling.allowed or mode != NEEDS_ENABLING:
@@ -115,7 +118,8 @@ def allowed(overlays: Iterable[Overlay], field: str, values: Iterable[str]) -> f
 
 
 def effective(overlays: Sequence[Overlay], field: str, known: Iterable[str] = ()) -> Effective:
-    """Return every value that an overlay lists (and the `known` ones), each with its ruling."""
+    """Return the combined rules for a field, with a ruling for every value that an overlay lists and for every `known`
+    value."""
     readable_rules = [overlay.contents.rules for overlay in overlays if overlay.contents]
     rules = [rules[field] for rules in readable_rules if field in rules]
     lists = [frozenset(rule["only"]) for rule in rules if "only" in rule]
@@ -134,7 +138,8 @@ def readable(overlay: Overlay) -> bool:
 
 
 def enabled_apps(overlay: Overlay) -> list[str]:
-    """Return the apps for which this overlay enables the operating mode that must be enabled."""
+    """Return the apps for which this overlay enables the mode `platform_managed`; empty if it enables none or is
+    invalid."""
     contents = overlay.contents
     return contents.enables[NEEDS_ENABLING] if contents and contents.enables else []
 
@@ -173,8 +178,8 @@ def _ruling(overlays: Iterable[Overlay], field: str, value: str | None, what: st
 
 
 def _objection(overlay: Overlay, field: str, value: str | None) -> str | None:
-    """Return why this overlay refuses the value, or None if it allows it. `value=None` stands for any unlisted
-    value."""
+    """Return why this overlay refuses the value, or None if the overlay allows the value. `value=None` stands for every
+    value that no overlay lists."""
     if not readable(overlay):
         return "is denied because of the unreadable rules of"
     rule = _rule(overlay, field)

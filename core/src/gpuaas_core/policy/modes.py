@@ -1,7 +1,9 @@
-"""The effective modes of an instance: a pure function of overlays, the app's manifest, and the modes in the request.
+"""Decides the effective modes of an instance, as a pure function of overlays, the app's manifest and the requested
+modes.
 
-Requested modes are hints. Among the modes that the app supports and every overlay allows, the requested one is used, or
-the first in the order below. `instances` shows the requested and the effective modes, with these reasons.
+Requested modes are hints. A requested mode is used if the app supports it and every overlay allows it; otherwise the
+first such mode in the order below is used. `instances` shows the requested and the effective modes, with the reasons
+from here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +39,7 @@ VOCABULARY: dict[str, tuple[str, ...]] = {"operating_modes": tuple(FITTING)} | {
 
 
 class DeclaredModes(TypedDict):
-    """The modes in an app's manifest; `catalog.manifest_types` has the whole manifest."""
+    """The part of an app's manifest that declares modes; `catalog.manifest_types` has the whole manifest."""
 
     app_slug: str
     runtime_backend: str
@@ -48,7 +50,8 @@ class DeclaredModes(TypedDict):
 
 @dataclass(frozen=True)
 class Modes:
-    """The four effective modes with their reasons; if `refused` is set, they must not be used."""
+    """The four effective modes with their reasons. If `refused` is set, it is the reason why the instance must not use
+    them."""
 
     operating_mode: str
     control_plane_scope: str
@@ -78,7 +81,8 @@ def declares(manifest: DeclaredModes, field: str) -> tuple[str, ...]:
 
 
 def decide_modes(overlays: Sequence[Overlay], manifest: DeclaredModes, asked: Mapping[str, str | None]) -> Modes:
-    """Decide the four modes. `asked`: hints by mode name; the platform's control plane implies `platform_managed`."""
+    """Decide the four modes of an instance. `asked` has the requested modes by name. A requested control plane scope
+    `platform` implies the operating mode `platform_managed`."""
     wanted = asked.get("operating_mode")
     if wanted is None and asked.get("control_plane_scope") == "platform":
         wanted = NEEDS_ENABLING
@@ -104,8 +108,8 @@ def decide_modes(overlays: Sequence[Overlay], manifest: DeclaredModes, asked: Ma
 
 
 def _mode(overlays: Sequence[Overlay], manifest: DeclaredModes, wanted: str | None) -> _Chosen:
-    """Return the requested mode if it is allowed, otherwise the first allowed one. `platform_managed` has no
-    fallback."""
+    """Return the requested operating mode if it is allowed, otherwise the first allowed mode. For a requested
+    `platform_managed` there is no fallback: the result may be a refusal."""
     app, supported = manifest["app_slug"], declares(manifest, "operating_modes")
     order = [mode for mode in FITTING if mode in supported]
     rulings = [_Chosen(mode, judge_mode(overlays, app, mode)) for mode in order]
@@ -122,7 +126,8 @@ def _mode(overlays: Sequence[Overlay], manifest: DeclaredModes, wanted: str | No
 def _fitting(
     overlays: Sequence[Overlay], manifest: DeclaredModes, field: str, mode: str, wanted: str | None
 ) -> _Chosen:
-    """Return a value that fits the mode, the app and policy: the requested one if possible, otherwise the first."""
+    """Return a value of the field that fits the operating mode and that app and policy allow: the requested value if
+    possible, otherwise the first. If no value is allowed, the result is a refusal."""
     order = FITTING[mode][field]
     supported = [value for value in order if value in declares(manifest, field)]
     if not supported:

@@ -1,4 +1,5 @@
-"""Reads policies as overlays and decides with them for a project. Other rooms call `overlays_for` and `require`."""
+"""Reads stored policies as overlays, and checks values for a project against them. Other rooms call `overlays_for` and
+`require`."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -36,8 +37,8 @@ def overlays_at(tx: Connection, places: Iterable[Place]) -> list[Overlay]:
 
 
 def overlays_for(tx: Connection, scope: Scope, app_slug: str | None = None) -> list[Overlay]:
-    """Return all overlays that apply to a project: of the platform, its tenant, itself, and its entitlement to an
-    app."""
+    """Return all overlays that apply to a project: those of the platform, of its tenant, of the project itself and,
+    with `app_slug`, of its entitlement to that app."""
     own = [entitlement_place(scope.project_id, app_slug)] if scope.project_id and app_slug else []
     return overlays_at(tx, [*scope.chain, *own])
 
@@ -48,7 +49,8 @@ def overlay_of(row: PolicyRow) -> Overlay:
 
 
 def require(overlays: Sequence[Overlay], field: str, value: JsonValue, of: str = "") -> None:
-    """Raise an error unless the value is allowed, with the reason and the ids of the policies that refuse it."""
+    """Raise PolicyDenied, with the reason and the ids of the policies that refuse, unless the overlays allow the
+    value."""
     ruling = judge(overlays, field, value)
     if not ruling.allowed:
         ruled: Json = {"field": field, "value": value, "level": ruling.level, "matched": list(ruling.matched)}
@@ -117,7 +119,8 @@ def _ruling(field: str, value: str | None, ruling: Ruling) -> schemas.RulingView
 
 
 def _parse(text: str | None) -> object:
-    """Parse stored rules. Invalid JSON is returned as text, which makes the overlay refuse everything."""
+    """Parse stored rules as JSON. Invalid JSON is returned as text: the overlay then counts as invalid and refuses
+    everything."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """HTTP routes for policies of the platform, a tenant and a project, and for the effective policy.
 
-FastAPI reads the parameters of a route from its function, so the routes of the three levels are written out. The
-functions below them contain the common part.
+FastAPI reads the parameters of a route from its function, so the routes of each level have their own functions. The
+private functions at the end contain the common part.
 """
 
 from typing import Annotated
@@ -28,7 +28,8 @@ Value = Annotated[str, Query(max_length=63)]
 
 @router.put(PLATFORM + NAMED, **VIEW, **needs("policy.platform.set"))
 async def set_platform_policy(call: Caller, policy_name: Name, body: schemas.SetPlatformPolicy, seen: Seen) -> Response:
-    """Restrict what may be deployed anywhere; no other policy overrides a deny."""
+    """Create or replace a policy that restricts what may be deployed on the whole platform. No other policy overrides
+    its denies."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -51,7 +52,7 @@ async def remove_platform_policy(call: Caller, policy_name: Name, seen: Seen) ->
 async def set_tenant_policy(
     call: Caller, tenant_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
-    """Restrict what may be deployed in every project of the tenant."""
+    """Create or replace a policy that restricts what may be deployed in every project of the tenant."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -76,7 +77,7 @@ async def remove_tenant_policy(call: Caller, tenant_id: str, policy_name: Name, 
 async def set_project_policy(
     call: Caller, project_id: str, policy_name: Name, body: schemas.SetPolicy, seen: Seen
 ) -> Response:
-    """Restrict what may be deployed in one project."""
+    """Create or replace a policy that restricts what may be deployed in one project."""
     return await _set(call, policy_name, body, seen)
 
 
@@ -99,7 +100,8 @@ async def remove_project_policy(call: Caller, project_id: str, policy_name: Name
 
 @router.get("/projects/{project_id}/policy/effective", **needs("policy.project.read", "project"))
 async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug = None) -> schemas.EffectiveView:
-    """Get the combined policy of all levels, with the deciding level of each value."""
+    """Get the effective policy of a project: the policies of all levels combined, with the level that decides each
+    value."""
     return await call.read(lambda ctx: reads.effective_view(ctx.tx, ctx.scope, app_slug))
 
 
@@ -107,7 +109,7 @@ async def get_effective_policy(call: Caller, project_id: str, app_slug: AppSlug 
 async def explain_policy(
     call: Caller, project_id: str, field: Field, value: Value, app_slug: AppSlug = None
 ) -> schemas.RulingView:
-    """Explain whether a value is allowed in the project, and which policy decided."""
+    """Explain whether a value of a field is allowed in the project, and which policy decided."""
     return await call.read(lambda ctx: reads.explain(ctx.tx, ctx.scope, field, value, app_slug))
 
 

@@ -1,4 +1,4 @@
-"""The row of a policy: frozen, with a typed id."""
+"""The row of a policy: immutable, with a typed id."""
 
 from dataclasses import dataclass
 from typing import NewType

@@ -20,8 +20,8 @@ Reason = Annotated[str, StringConstraints(max_length=400), Keepable]
 
 
 class Rule(Input):
-    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; `deny` takes
-    precedence."""
+    """An allow-list (`only`) and a deny-list (`deny`) of exact names. An empty `only` allows nothing; a name in both
+    lists is denied."""
 
     only: list[Name] | None = Field(None, max_length=200, description="allow only these")
     deny: list[Name] | None = Field(None, max_length=200, description="deny these, regardless of other policies")

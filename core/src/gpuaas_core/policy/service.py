@@ -1,4 +1,4 @@
-"""Sets and removes policies. A change names the revision it is based on (If-Match)."""
+"""Sets and removes policies. A request that changes a policy names the revision that it is based on (If-Match)."""
 
 from sqlalchemy import delete, insert, update
 from sqlalchemy.exc import IntegrityError

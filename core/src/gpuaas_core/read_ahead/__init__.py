@@ -1,0 +1,1 @@
+"""Reads on PostgreSQL whose statements are predicted from earlier requests and sent together, before the read runs."""

@@ -1,9 +1,10 @@
 """Connections to PostgreSQL that send all statements of a read in one message and wait on the event loop.
 
-A pool for the event loop that uses it first. In libpq's pipeline mode the statements up to a sync run in one implicit
-transaction. These connections are read only and use REPEATABLE READ, so the statements see one snapshot. Each statement
-is prepared once per connection. A connection on which anything went wrong is closed; the caller then reads in the
-ordinary way, which also reports the error.
+The pool of connections belongs to one event loop; when another loop uses the pool, it opens new connections. In libpq's
+pipeline mode the statements up to a sync run in one implicit transaction. These connections are read only and use
+REPEATABLE READ, so the statements see one snapshot. Each statement is prepared once per connection. A connection on
+which an error occurred is closed; the caller then reads in a thread, as without this room, and reports the error if it
+occurs again.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ Question: TypeAlias = tuple[bytes, Parameters]  # the text of a statement with $
 
 
 class PipelineFailed(Exception):
-    """The statements were not answered; the connection is closed."""
+    """Raised when not all statements were answered. The connection is closed."""
 
 
 class Pipelines:
@@ -44,7 +45,7 @@ class Pipelines:
         self._open = 0
 
     async def ask(self, questions: Sequence[Question]) -> list[RawRows]:
-        """Return the rows of each statement. Raises `PipelineFailed` if they were not all answered."""
+        """Return the rows of each statement, in order. Raises PipelineFailed if not all statements were answered."""
         pipeline = self._idle.pop() if self._idle and self._loop is asyncio.get_running_loop() else await self._next()
         try:
             answers = await pipeline.ask(questions)
@@ -100,7 +101,7 @@ class Pipelines:
                 return
 
     def close(self) -> None:
-        """Close the idle connections. Those at work belong to a loop that has ended, or close when they are done."""
+        """Close the idle connections and empty the pool. Connections in use are not closed here."""
         for pipeline in self._idle:
             pipeline.close()
         self._idle, self._waiting, self._open = [], deque(), 0

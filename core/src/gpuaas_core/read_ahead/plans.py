@@ -1,7 +1,7 @@
-"""What a route asks the database, learned from requests that were answered in the ordinary way.
+"""Plans: the statements that a route sends to the database, learned from requests that were answered without a plan.
 
-A plan has the statements of the route, and for each of their values where it comes from: a named input of the request
-(an id in its path, the hash of its token), or a constant. The plan of the next request is only a guess: rows are used
+A plan has the statements of the route and, for each of their values, its origin: a named input of the request (an id in
+the path, the hash of the token), or a constant. For the next request the plan is only a guess. Fetched rows are used
 for exactly the statement and values they were fetched with, so a wrong guess costs time and nothing else.
 """
 
@@ -21,12 +21,12 @@ SHORT, SMALL = 16, 10_000  # a longer text or a larger number that no input has 
 
 
 class Missed(Exception):
-    """The read needs rows that were not fetched ahead."""
+    """Raised when a read needs rows that were not fetched ahead."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """One statement of a plan: which input each value takes, and the constants."""
+    """One statement of a plan: for each of its values, the input of the request or the constant that it comes from."""
 
     statement: Prepared
     inputs: tuple[tuple[str, str], ...]
@@ -47,7 +47,7 @@ class Question:
 
 @dataclass
 class Plan:
-    """The statements of one route. It grows by what was missed."""
+    """The statements of one route. When a read needs a statement that the plan does not have, `learn` adds it."""
 
     guesses: list[Guess] = field(default_factory=list[Guess])
     needs: set[str] = field(default_factory=set[str])  # names of inputs
@@ -90,7 +90,7 @@ def _guess(statement: Prepared, values: Mapping[str, object], sources: Mapping[o
 
 
 class Recorder:
-    """Notes the queries of a read that is answered in the ordinary way."""
+    """Records the statements of a read that runs without rows fetched ahead."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[Prepared, Mapping[str, object]]] = []

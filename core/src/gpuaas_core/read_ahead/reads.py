@@ -1,8 +1,10 @@
-"""Reads whose statements are known before they run: on PostgreSQL they are sent together, and no thread is needed.
+"""Reads whose statements are known before they run: on PostgreSQL the statements are sent together, and no thread is
+needed.
 
-`http/call` uses it for routes that only read. The function of the read runs on the event loop, as on SQLite, with rows
-that were fetched ahead in one message. Running it shows whether any are missing. Then, and after an error, the read
-runs in a thread, in a transaction of its own. The reasons are in docs/decisions/0032-reads-sent-ahead-on-postgresql.md.
+`http/call` uses this for routes that only read. The function of the read runs on the event loop, as on SQLite, with
+rows that were fetched ahead in one message. If it needs a row that was not fetched, or if fetching failed, the read
+runs again in a thread, in a transaction of its own. The reasons are in
+docs/decisions/0032-reads-sent-ahead-on-postgresql.md.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +29,8 @@ class ReadAhead:
             db.on_close.append(self._pipelines.close)
 
     async def read(self, route: str, inputs: Mapping[str, object], fn: Callable[[Connection], T]) -> T:
-        """Run `fn` in a read transaction, as `Database.read` does. `inputs` are the values of the request from which
-        its statements may take their own."""
+        """Run `fn` in a read transaction and return its result, as `Database.read` does. `inputs` are values of the
+        request, such as ids in its path, from which the statements may take their values."""
         if self._pipelines is None or is_heard(self._db.read_engine):
             return await self._db.read(fn)
         plan = self._plans.setdefault(route, Plan())

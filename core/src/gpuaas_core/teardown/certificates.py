@@ -1,10 +1,10 @@
-"""Departure certificates: what was proven when an instance or member left a machine. Written when the operation ends,
-and never changed.
+"""Departure certificates: the evidence that nothing was left when an instance or member left a machine. A certificate
+is written when the operation ends, and never changed.
 
 The statement combines the app's evidence with facts of the platform: the machine, what was on it, and who requested its
-removal. Its digest is over canonical JSON, so that a copy can be compared years later. The operation's access to its
-machines is revoked in the same transaction; whether a machine already enforces that is read when the certificate is
-shown.
+removal. The digest of the statement is over canonical JSON, so that a copy can be compared years later. The operation's
+access to its machines is revoked in the same transaction. Whether a machine already enforces this revocation is read
+when the certificate is shown.
 """
 
 import hashlib
@@ -44,15 +44,16 @@ CERTIFICATES = Query(select(departure_certificates), CertificateRow)
 
 
 def leave_machines(ctx: Context, operation_id: str) -> None:
-    """Revoke the operation's access to its machines. Called first when an operation ends, because nodes are locked
-    first."""
+    """Revoke the operation's access to its machines. Called first when an operation ends, because nodes must be locked
+    before other rows."""
     end_of_operation(ctx, operation_id, "its operation has left the machine")
 
 
 def certify(
     ctx: Context, subject: Subject, operation: OperationRow, left: Iterable[Leaver], evidence: Evidence
 ) -> None:
-    """Issue one certificate per machine, or raise an error unless the evidence shows that each is clean."""
+    """Issue one departure certificate per machine. Raises an error if the evidence for a machine is missing, cannot be
+    verified or has a failed check."""
     by_machine: dict[str, list[Leaver]] = {}
     for leaver in left:
         by_machine.setdefault(leaver.allocation_id, []).append(leaver)
@@ -132,7 +133,7 @@ def certificates_of(
 
 
 def certificate_views(tx: Connection, rows: Sequence[CertificateRow], now: int) -> list[DepartureCertificateView]:
-    """Build the views of a page of certificates; the access grants are read once for all."""
+    """Build the views of a page of certificates. The access grants of all of them are read with one query."""
     lasting = lasting_on(tx, {row.allocation_id for row in rows}, now)
     return [
         DepartureCertificateView.model_validate(vars(row) | {"access": _access(row, lasting)}, from_attributes=True)
@@ -141,7 +142,8 @@ def certificate_views(tx: Connection, rows: Sequence[CertificateRow], now: int) 
 
 
 def _access(row: CertificateRow, lasting: Sequence[ShownGrantRow]) -> DepartureAccess:
-    """Count the open access grants on the machine: of the operation that left it, and of people."""
+    """Count the access grants on the machine that are still open, and those that are revoked but not yet rejected by
+    the machine. Grants of the ended operation and of people are counted."""
     mine = [
         grant
         for grant in lasting

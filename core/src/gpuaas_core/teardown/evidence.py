@@ -1,6 +1,6 @@
 """Evidence that nothing is left on a machine, reported by the app's controller and checked here.
 
-It is an object per allocation with rows of `checks`; each row has a name, a result and a detail.
+The evidence has one entry per allocation, with a list of `checks`; each check has a name, a result and a detail.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ class Check(TypedDict):
 
 
 def check_verifiable(allocation_ids: Iterable[str], evidence: Evidence) -> dict[str, list[Check]]:
-    """Check that every machine has at least one check, and every check a name and a result; return the checks."""
+    """Return the reported checks of each allocation. Raises EvidenceMissing if an allocation has no evidence, and
+    EvidenceUnverifiable if it has no checks or a check has no name or result."""
     reported, wanted = evidence or {}, sorted(set(allocation_ids))
     missing = [one for one in wanted if one not in reported]
     if missing:
@@ -28,7 +29,8 @@ def check_verifiable(allocation_ids: Iterable[str], evidence: Evidence) -> dict[
 
 
 def check_clean(allocation_ids: Iterable[str], evidence: Evidence) -> dict[str, list[Check]]:
-    """Check that the evidence is complete (`check_verifiable`) and that every check passed; return the checks."""
+    """Return the reported checks of each allocation. Raises EvidenceNotClean if a check failed, and the errors of
+    `check_verifiable` if the evidence is incomplete."""
     checks = check_verifiable(allocation_ids, evidence)
     for allocation_id, rows in checks.items():
         if failed := [row for row in rows if not row["ok"]]:

@@ -1,6 +1,7 @@
-"""Orphan records of machines on which something was abandoned without evidence, so that parts of it may still be there.
+"""Orphan records: a teardown was abandoned without evidence, so parts of an instance may be left on the machine.
 
-A record stays open until a person has inspected the machine and resolved it; nothing new is placed there before.
+A record stays open until a person has inspected the machine and resolved the record; nothing new is placed on the
+machine before.
 """
 
 from collections.abc import Sequence
@@ -58,7 +59,8 @@ def record(ctx: Context, subject: Subject, leaver: Leaver, operation_id: str | N
 
 
 def resolve(ctx: Context, project_id: str, orphan_id: str, reason: str) -> OrphanView:
-    """Resolve the record: a person inspected the machine. A second call changes nothing and keeps the first reason."""
+    """Mark an orphan record as resolved, because a person inspected the machine. A second call changes nothing and
+    keeps the first reason."""
     subject_id = orphan_row(ctx.tx, project_id, orphan_id).instance_id
     subject = find_subject(ctx.tx, project_id, subject_id, lock=True)
     row = orphan_row(ctx.tx, project_id, orphan_id)
@@ -84,5 +86,5 @@ def orphan_row(tx: Connection, project_id: str, orphan_id: str) -> OrphanRow:
 
 
 def unresolved_node(tx: Connection, node_ids: Sequence[str]) -> str | None:
-    """Return the first of these nodes that has an open orphan record, or None."""
+    """Return the node among these that has the oldest open orphan record, or None if none of them has one."""
     return _FIRST_OPEN_ON.first(tx, nodes=list(node_ids))

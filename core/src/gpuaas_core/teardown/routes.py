@@ -26,7 +26,7 @@ async def list_departure_certificates(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> Page[DepartureCertificateView]:
-    """List what was proven about machines when instances and members left them."""
+    """List departure certificates: the evidence for each machine that an instance or member left."""
     query = certificates.certificates_of(
         project_id, instance_id=instance_id, operation_id=operation_id, allocation_id=allocation_id
     )
@@ -46,13 +46,14 @@ async def list_departure_certificates(
 async def list_orphans(
     call: Caller, project_id: str, resolved: bool = False, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[OrphanView]:
-    """List teardowns that were abandoned without evidence and not inspected since; with `resolved` the inspected
-    ones."""
+    """List the open orphan records: machines on which an abandoned teardown may have left something. With `resolved`,
+    list the resolved records instead."""
     query = orphans.orphans_of(project_id, resolved=resolved)
     return await call.read(lambda ctx: page(ctx, query, orphan_table.c.id, limit, cursor, OrphanView.model_validate))
 
 
 @router.post("/orphans/{orphan_id}/resolve", response_model=OrphanView, **needs("apps.orphan.resolve", "project"))
 async def resolve_orphan(call: Caller, project_id: str, orphan_id: str, body: Justified) -> Response:
-    """Record that a person inspected the machine. Until then nothing new is placed on it."""
+    """Resolve an orphan record: a person has inspected the machine. While the record is open, nothing new is placed on
+    the machine."""
     return await call.write(lambda ctx: orphans.resolve(ctx, project_id, orphan_id, body.reason))

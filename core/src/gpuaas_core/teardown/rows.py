@@ -11,7 +11,7 @@ CertificateId = NewType("CertificateId", str)
 
 @dataclass(frozen=True)
 class Leaver:
-    """An instance's member (or another part) and the machine that it leaves."""
+    """A member of an instance (or another part of it), and the machine that it leaves."""
 
     id: str
     component_key: str
@@ -24,7 +24,7 @@ class Leaver:
 
 @dataclass(frozen=True)
 class OrphanRow:
-    """An orphan record, with the machine's name and address."""
+    """An orphan record, with the name and address of the machine."""
 
     id: OrphanId
     tenant_id: str

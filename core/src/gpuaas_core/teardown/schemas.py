@@ -43,7 +43,8 @@ class DepartureCheck(View):
 
 
 class DepartureStatement(View):
-    """The statement of a departure certificate. It never changes; `digest` is that of its canonical JSON."""
+    """The statement of a departure certificate. It never changes; the certificate's `digest` is the SHA-256 of its
+    canonical JSON."""
 
     format: int
     certificate_id: str
@@ -59,7 +60,7 @@ class DepartureStatement(View):
 
 
 class DepartureAccess(View):
-    """The current state of the access that was granted for this departure."""
+    """The access grants on the machine that have not ended yet, of the ended operation and of people."""
 
     open_grants: int = Field(description="certificates with which the machine can still be entered")
     grants_not_yet_refused: int = Field(description="revoked grants that the machine has not yet confirmed to reject")

@@ -62,7 +62,8 @@ def tenant_with_rules(tx: Connection, tenant_id: str) -> ScopeAndRules:
 
 
 def scope_in_tenant(tx: Connection, tenant_id: str | None, project_id: str) -> Scope:
-    """Return the scope of a project named in a request body. It must belong to the tenant of the request."""
+    """Return the scope of a project that a request body names. Raises 404 unless the project belongs to the tenant of
+    the request."""
     scope = project_scope(tx, project_id)
     if scope.tenant_id != tenant_id:
         raise NotFound("There is no such project in this tenant.")
@@ -74,7 +75,8 @@ def tenant_slug(tx: Connection, tenant_id: str) -> str:
 
 
 def ids_of_tenants_named(slug: ColumnElement[str]) -> Select[str]:
-    """SQL subquery: the id of the tenant with this slug. The calling query takes the same time if there is none."""
+    """Build the SQL subquery for the id of the tenant with this slug. A query that uses it takes the same time for an
+    unknown slug."""
     return select(tenants.c.id).where(tenants.c.slug == slug)
 
 
@@ -83,7 +85,7 @@ def ids_of_projects_in(tenant_id: ColumnElement[str]) -> Select[str]:
 
 
 def belongs_to(project_id: ColumnElement[str], tenant_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: the project belongs to the tenant."""
+    """Build the SQL condition that the project belongs to the tenant."""
     return exists().where(and_(projects.c.id == project_id, projects.c.tenant_id == tenant_id))
 
 

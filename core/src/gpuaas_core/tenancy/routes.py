@@ -56,7 +56,7 @@ async def create_project(call: Caller, tenant_id: str, body: schemas.CreateProje
 async def list_projects(
     call: Caller, limit: Limit = 50, cursor: Cursor = None, tenant_id: Tenant = None
 ) -> Page[schemas.ProjectView]:
-    """List every project the caller can see, or those of one tenant."""
+    """List the projects that the caller can see, in all tenants or in one tenant."""
 
     def read(ctx: Context) -> Page[schemas.ProjectView]:
         query = visibility.projects_seen(ctx.tx, ctx.principal, tenant_id)

@@ -1,4 +1,4 @@
-"""Rows of tenants and projects, for other rooms. Each has the columns of its table, in their order."""
+"""Rows of tenants and projects, for other rooms. Each class has the columns of its table, in their order."""
 
 from dataclasses import dataclass
 

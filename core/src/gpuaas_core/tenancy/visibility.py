@@ -22,7 +22,7 @@ KEY = READING["project"]
 
 
 def projects_seen(tx: Connection, principal: Principal, tenant_id: str | None = None) -> Query[ProjectRow]:
-    """Build the query for every project the caller can see, or those of one tenant."""
+    """Build the query for the projects that the caller can see, in all tenants or in one tenant."""
     query = PROJECTS.where(seen_by(tx, principal))
     return query if tenant_id is None else query.where(projects.c.tenant_id == tenant_id)
 
@@ -34,19 +34,20 @@ def seen_by(tx: Connection, principal: Principal) -> ColumnElement[bool]:
 
 
 def first_projects(tx: Connection, seen: ColumnElement[bool], most: int) -> list[ProjectRow]:
-    """Return the projects with the lowest ids, of those that `seen_by` selects."""
+    """Return at most `most` of the projects that match the condition `seen` (from `seen_by`), those with the lowest
+    ids."""
     return PROJECTS.where(seen).order_by(projects.c.id).limit(most).all(tx)
 
 
 def tenants_around(tx: Connection, principal: Principal, seen: ColumnElement[bool]) -> list[TenantRow]:
-    """Return the tenants in which the caller has a role, and those of the projects it can see."""
+    """Return the tenants in which the caller has a role, and the tenants of the projects that the caller can see."""
     bound = [place[1] for place in {b.place for b in principal.bindings} if place[0] == "tenant"]
     either = tenants.c.id.in_(select(projects.c.tenant_id).where(seen)) | tenants.c.id.in_(bound)
     return TENANTS.where(either).order_by(tenants.c.id).all(tx)
 
 
 class Roles:
-    """The roles of a caller in each project: bound at the project or at its tenant."""
+    """The names of the caller's roles in each project, bound at the project or at its tenant."""
 
     def __init__(self, principal: Principal) -> None:
         self._at: dict[Place, set[str]] = defaultdict(set)
@@ -62,15 +63,15 @@ def view(roles_of: Roles, project: ProjectRow) -> schemas.ProjectView:
 
 
 def _held(principal: Principal) -> ColumnElement[bool]:
-    """SQL condition: a role binding of the caller makes the project visible. A service account sees only its own
-    project."""
+    """Build the SQL condition that a role binding of the principal makes the project visible. The bindings of a service
+    account count only in its own project."""
     places = _at(b.place for b in principal.bindings if KEY in b.keys)
     return places if not principal.project_id else and_(places, projects.c.id == principal.project_id)
 
 
 def _lent(principal: Principal) -> list[ColumnElement[bool]]:
-    """SQL conditions, one per grantor: a delegation (while the grantor can see the project) or a break-glass shows
-    it."""
+    """Build one SQL condition per grantor: the project is visible by a break-glass, or by a delegation whose grantor
+    can see it."""
     by_lender: dict[tuple[str, str], list[Grant]] = defaultdict(list)
     for grant in principal.grants:
         if KEY in grant.keys:
@@ -96,7 +97,7 @@ def _rules_in_reach(tx: Connection, reached: ColumnElement[bool]) -> list[Deny]:
 
 
 def _at(places: Iterable[Place]) -> ColumnElement[bool]:
-    """SQL condition: the project is in one of these scopes."""
+    """Build the SQL condition that the project is in one of these scopes."""
     by_kind: dict[str, set[str]] = defaultdict(set)
     for kind, where in places:
         by_kind[kind].add(where)

@@ -63,7 +63,8 @@ def of_span(row: SpanRow) -> Entry:
 
 
 def of_operation(row: OperationRow, target: str) -> list[Entry]:
-    """Build the entries of an operation. `target`: the name of its target."""
+    """Build the entry for the request of an operation and, if the operation has ended, the entry for its end. `target`
+    is the name of the operation's target."""
     again = f", a retry of {row.retry_of}" if row.retry_of else ""
     requested = f"Operation {row.id} was requested: {row.kind} of {target} ({row.app_slug} {row.version}){again}"
     entries = [_entry(row.created_at, "operation", "core", requested, operation_id=row.id)]

@@ -1,7 +1,7 @@
 """Sends the core's own spans (one per request) and log lines to any OTLP/HTTP endpoint (GPUAAS_CORE_OTLP_ENDPOINT).
 
-A request only puts its span into a bounded queue: it never waits for the endpoint and never fails with it. Items beyond
-the queue's limit, and items the endpoint rejects or does not accept in time, are dropped and counted.
+A request only puts its span into a bounded queue: it never waits for the endpoint, and never fails because of it. Items
+beyond the queue's limit, and items that the endpoint rejects or does not accept in time, are dropped and counted.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ Attributes: TypeAlias = RepeatedCompositeFieldContainer[KeyValue]
 
 
 class Rejected(Exception):
-    """The endpoint rejected the batch permanently."""
+    """Raised when the endpoint rejects a batch permanently, so that a retry is useless."""
 
 
 class OtlpExport(Collector):
@@ -56,12 +56,12 @@ class OtlpExport(Collector):
         self.dropped = dict.fromkeys(self._waiting, 0)
 
     def __call__(self, seen: Seen) -> None:
-        """Add the span of an answered request to the queue."""
+        """Add the span of an answered request to the queue. Requests that deliver telemetry are left out."""
         if RECEIVER not in seen.path:
             self._put("traces", _span(seen))
 
     def line(self, _logger: object, _method: str, entry: EventDict) -> EventDict:
-        """Add a log line to the queue; as a log processor it returns the entry unchanged."""
+        """Add a log line to the queue. As a structlog processor, the method returns the entry unchanged."""
         if RECEIVER not in str(entry.get("path", "")):
             self._put("logs", _record(entry))
         return entry
@@ -112,7 +112,7 @@ class OtlpExport(Collector):
             (self.sent if kept else self.dropped)[signal] += len(batch)
 
     async def _last(self, signal: str) -> None:
-        """Send the remaining items at shutdown, with one short attempt."""
+        """Send one last batch of the waiting items at shutdown, with one short attempt. Errors are ignored."""
         batch = self._batch(signal)
         if batch:
             with contextlib.suppress(OSError, Rejected):

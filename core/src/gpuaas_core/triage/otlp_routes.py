@@ -1,4 +1,5 @@
-"""HTTP routes for any OTLP exporter: the endpoint is `…/v1/projects/{project_id}/otlp`, with a bearer token."""
+"""HTTP routes that receive telemetry from any OTLP exporter. The exporter's endpoint is
+`…/v1/projects/{project_id}/otlp`, with a bearer token."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +26,7 @@ class _Accepts(Marks):
 
 
 def _accepts(signal: otlp_wire.Signal[M]) -> _Accepts:
-    """Return the OpenAPI description of an OTLP body, which the framework does not parse."""
+    """Return the route options that describe an OTLP body in OpenAPI. The framework does not parse this body."""
     name = signal.request.DESCRIPTOR.name
     answer = {"description": f"{signal.response.DESCRIPTOR.name}: the number of rejected items and why, or empty"}
     kinds = {otlp_wire.PROTOBUF: {}, otlp_wire.JSON: {"schema": {"type": "object", "title": name}}}
@@ -41,7 +42,7 @@ def _accepts(signal: otlp_wire.Signal[M]) -> _Accepts:
 
 @router.post("/traces", **_accepts(otlp_wire.TRACES))
 async def receive_traces(call: Caller, project_id: str) -> Response:
-    """Receive spans of any OpenTelemetry SDK or collector.
+    """Receive spans from any OpenTelemetry SDK or collector.
 
     Triage shows spans with a `gpuaas.correlation_id` attribute, and the other spans of the same trace.
     """
@@ -50,7 +51,7 @@ async def receive_traces(call: Caller, project_id: str) -> Response:
 
 @router.post("/logs", **_accepts(otlp_wire.LOGS))
 async def receive_logs(call: Caller, project_id: str) -> Response:
-    """Receive log records of any OpenTelemetry SDK or collector."""
+    """Receive log records from any OpenTelemetry SDK or collector."""
 
     def lines(request: ExportLogsServiceRequest) -> Received[NewLine]:
         return otlp_rows.lines_of(request, call.now)
@@ -64,8 +65,8 @@ async def _receive(
     rows_of: Callable[[M], Received[R]],
     keep: Callable[[Context, list[R]], None],
 ) -> Response:
-    """Parse the body in a thread (a full batch takes long), store the rows in one transaction, answer in the same
-    encoding."""
+    """Parse the body in a thread, because a full batch takes long; store the rows in one transaction, and answer in the
+    encoding of the request."""
     headers = call.request.headers
     kind, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
     body = await call.request.body()

@@ -1,8 +1,9 @@
 """Converts OTLP messages to rows of `spans` and `log_lines`. Values that are too long are truncated; invalid rows are
 rejected and counted.
 
-A row is found by its correlation id (`gpuaas.correlation_id`, on itself or its resource), otherwise by its trace id, if
-another row of the same trace that the reader may see has the correlation id.
+Triage finds a row by its correlation id (the attribute `gpuaas.correlation_id` of the row or of its resource). A row
+without a correlation id is found by its trace id, if another row of the same trace that the reader may see has the
+correlation id.
 """
 
 import base64
@@ -40,7 +41,7 @@ class Ids(TypedDict):
 
 
 class Received(Generic[R]):
-    """The rows of one request, and how many were rejected for which reason."""
+    """The accepted rows of one request, and the number of rejected rows per reason."""
 
     def __init__(self) -> None:
         self.rows: list[R] = []
@@ -55,7 +56,7 @@ class Received(Generic[R]):
         return "; ".join(f"{count} rejected: {reason}" for reason, count in self.reasons.items())
 
     def take(self, row: R | str) -> None:
-        """Add a row, or count the reason for its rejection."""
+        """Add a row to the accepted rows. If `row` is a text, it is the reason for a rejection and is counted."""
         if isinstance(row, str):
             self._reject(row)
         elif len(self.rows) >= MOST_ROWS:
@@ -147,7 +148,8 @@ def _attribute(name: str, *places: Json) -> str:
 
 
 def _identity(shared: Json) -> dict[str, JsonValue]:
-    """Return the attributes that identify the resource; its other attributes would only repeat on every row."""
+    """Return the attributes that identify the resource. Its other attributes are left out, because they would be
+    repeated in every row."""
     return {name: shared[name] for name in ("service.name", "host.name") if name in shared}
 
 
@@ -182,7 +184,7 @@ def _cut(text: str) -> str:
 
 
 def _fitting(attributes: Json) -> Json:
-    """Return as many attributes as fit, and the number of dropped ones."""
+    """Return as many attributes as fit into a row. If some are dropped, `attributes_left_out` has their number."""
     kept: dict[str, JsonValue] = {}
     room = MOST_FIELDS - 40
     for name, value in attributes.items():

@@ -1,7 +1,8 @@
-"""OTLP/HTTP encoding: protobuf or JSON, gzip or not, at most 4 MiB, and the response the standard requires.
+"""Decodes OTLP/HTTP requests (protobuf or JSON, with or without gzip, at most 4 MiB), and encodes the responses that
+the standard requires.
 
-Parsed with the protocol's published messages (opentelemetry-proto): with protobuf they are 2 MB and follow the
-standard, which a parser of our own would have to do by hand.
+Requests are parsed with the published message types (opentelemetry-proto). Together with protobuf they take 2 MB and
+follow the standard; a parser of our own would have to follow it by hand.
 """
 
 import base64
@@ -49,8 +50,8 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True)
 class Signal(Generic[M]):
-    """Traces or logs: the message types of request, response and partial success (how many items were rejected, and
-    why)."""
+    """Traces or logs: the message types of the request and of the response, and a function that builds the response
+    when items were rejected."""
 
     request: type[M]
     response: type[Message]
@@ -89,7 +90,8 @@ _HOW = "Send what an OTLP/HTTP exporter sends: the message named in `detail`, as
 
 
 def encode(signal: Signal[M], outcome: Outcome, content_type: str) -> tuple[bytes, str]:
-    """Encode the response like the request: empty if nothing was rejected, otherwise with the number and reason."""
+    """Encode the response as protobuf or JSON, like the request; return it with its media type. The response is empty
+    if nothing was rejected, otherwise it has the number of rejected items and the reason."""
     message = signal.partial(outcome.rejected, outcome.why) if outcome.rejected else signal.response()
     kind = _kind(content_type)
     if kind == PROTOBUF:
@@ -105,7 +107,8 @@ def _kind(content_type: str) -> str:
 
 
 def _unpacked(body: bytes, encoding: str) -> bytes:
-    """Decompress the body up to the size limit, since a small body may decompress to any size."""
+    """Decompress the body, or return it unchanged if it is not compressed. Raises BodyTooLarge beyond the size limit,
+    because a small body may decompress to any size."""
     if encoding.strip().lower() in ("", "identity"):
         return body
     if encoding.strip().lower() != "gzip":

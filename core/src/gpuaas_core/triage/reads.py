@@ -1,4 +1,4 @@
-"""Reads everything recorded with one correlation id that this caller may see, as entries in time order.
+"""Reads everything that was recorded with one correlation id and that the caller may see, as entries in time order.
 
 A row is shown to callers who may read the events of its project (or tenant), and to the caller that caused it. Audit
 rows need the permission to read the audit trail, unless the caller is their actor.
@@ -93,7 +93,7 @@ def timeline(ctx: Context, correlation_id: str) -> schemas.TriageView:
 
 
 class _Sight:
-    """Decides what the caller may see; each scope and permission is checked once."""
+    """Decides which rows the caller may see. Each pair of permission and scope is checked once."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -108,7 +108,8 @@ class _Sight:
     ) -> list[R]:
         """Return the rows that the caller may see.
 
-        `cause`: the principal that caused a row, who sees it as well, except rows that are `hidden`.
+        `cause` returns the principal that caused a row. This principal sees the row too, unless `hidden` returns True
+        for it.
         """
 
         def shown(row: R) -> bool:
@@ -132,7 +133,7 @@ class _Sight:
 
 
 def _hidden(row: RecordedDecision) -> bool:
-    """Whether the row is an audited 404: showing it to the caller would reveal that the resource exists."""
+    """Return True if the row is an audited 404: showing it to the caller would reveal that the resource exists."""
     return row.reason.startswith(NOT_VISIBLE)
 
 
@@ -141,7 +142,8 @@ def _traces(rows: Sequence[Traced]) -> list[str]:
 
 
 def _named(ctx: Context, operations: list[OperationRow]) -> list[tuple[OperationRow, str]]:
-    """Return each operation with the name of its instance, or with the id of another target."""
+    """Return each operation with the name of its instance, or with the id of its target if the target is not an
+    instance."""
     found = instance_names(ctx.tx, sorted({row.lock_key for row in operations}))
     names: dict[str, str] = {instance_id: name for instance_id, name in found}
     return [(row, names.get(row.lock_key, row.target_id)) for row in operations]

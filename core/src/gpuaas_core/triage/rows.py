@@ -1,4 +1,4 @@
-"""Rows of log lines and spans, as stored and before they are stored."""
+"""Rows of log lines and spans, both as they are stored and before they are stored."""
 
 from dataclasses import dataclass
 from typing import NewType, TypedDict
@@ -83,4 +83,4 @@ class Owner(TypedDict):
 
 
 class OwnedLine(NewLine, Owner):
-    """A log line with its owner, before it has an id."""
+    """A log line with its owner, which has no id yet because it is not stored yet."""

@@ -34,8 +34,8 @@ def keep_spans(ctx: Context, rows: list[NewSpan]) -> None:
 
 
 def _owner(ctx: Context) -> Owner:
-    """Return the owner of rows: the project they were sent for. Callers who may not see the project never see the
-    rows."""
+    """Return the owner of received rows: the project they were sent for, the sender and the time of receipt. The owner
+    decides which callers may see the rows."""
     return {
         "tenant_id": ctx.scope.tenant_id,
         "project_id": ctx.scope.project_id,

@@ -1,4 +1,5 @@
-"""Tables of log lines and trace spans, kept for a week: of requests to the core, and of what controllers report."""
+"""Tables of log lines and trace spans, stored for a week: those of requests to the core, and those that controllers
+send."""
 
 from sqlalchemy import JSON, BigInteger, Column, Index, String, Table, Text
 

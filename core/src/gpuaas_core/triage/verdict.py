@@ -1,4 +1,4 @@
-"""The verdict of a timeline: what failed, why, and what to do, from the newest failure."""
+"""The verdict on a timeline: what failed, why, and what to do."""
 
 from ..audit.by_correlation import RecordedDecision
 from ..authz.context import Denied
@@ -11,8 +11,8 @@ from .schemas import VerdictView
 def of(
     operations: list[tuple[OperationRow, str]], lines: list[LogLineRow], decisions: list[RecordedDecision]
 ) -> VerdictView:
-    """Return the verdict: about the newest operation if there is one, else about a failed request or a denied
-    permission."""
+    """Return the verdict on the newest operation or, if there is none, on the newest failed request or denied
+    permission. If nothing failed, the verdict reports that."""
     if operations:
         return _of_operation(*operations[-1])
     problems = [(row.fields, problem) for row in lines if row.source == "core" if (problem := _problem(row))]

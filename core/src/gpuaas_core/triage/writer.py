@@ -1,7 +1,7 @@
 """The core's own log lines about requests: collected in memory, written in batches in the background.
 
-A request never waits for its line and never fails because of it. Unwritten lines are lost when the process dies,
-or dropped while the database is slow (docs/limits.md). The audit row is the record.
+A request never waits for its log line and never fails because of it. Unwritten lines are lost when the process dies, or
+dropped while the database is slow (docs/limits.md). The complete record of changes is the audit trail.
 """
 
 import asyncio
