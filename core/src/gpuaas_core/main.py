@@ -1,5 +1,5 @@
-"""The command `gpuaas-core`: serves the API, migrates the database, creates the first administrator, writes
-contracts."""
+"""The command `gpuaas-core`: serves the API, migrates the database,
+creates the first administrator, writes the contracts."""
 
 import asyncio
 import contextlib
@@ -80,15 +80,15 @@ def serve() -> None:
     structlog.get_logger("gpuaas.core").info(
         "serving", listen=settings.listen, port=settings.port, metrics=settings.metrics
     )
-    gc.set_threshold(50_000, 20, 20)  # few objects of a request form cycles; searching them often costs a tenth of it
-    gc.freeze()  # what exists now exists for the life of the process: no collection has to visit it
+    gc.set_threshold(50_000, 20, 20)  # collect rarely: few objects form cycles, and collections cost time
+    gc.freeze()  # objects that exist now live until the end: no collection has to visit them
     with asyncio.Runner(loop_factory=_config(served).get_loop_factory()) as runner:
         runner.run(_serve(served, sockets, beside))
     db.close()
 
 
 async def _serve(api: ASGIApp, sockets: list[socket.socket], beside: Sequence[tuple[ASGIApp, socket.socket]]) -> None:
-    """Serve the API until it stops, then stop the other servers."""
+    """Run the API server and the servers in `beside` until the API server stops."""
     others = [(_Beside(_config(app)), bound) for app, bound in beside]
     tasks = [asyncio.create_task(other.serve(sockets=[bound])) for other, bound in others]
     await uvicorn.Server(_config(api)).serve(sockets=sockets)
@@ -111,7 +111,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
 
 @app.command
 def admin(email: str, *, password_stdin: Annotated[bool, Parameter(negative=())] = False) -> None:
-    """Create the platform administrator, or set a new password. The password is read from standard input.
+    """Create a platform administrator or set a new password. The password is read from standard input.
 
     Example: `printf %s "$PASSWORD" | gpuaas-core admin admin@example.com --password-stdin`
     """
@@ -151,7 +151,7 @@ def contracts(
     check: Annotated[bool, Parameter(negative=())] = False,
     release: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Write OpenAPI, AsyncAPI, permissions, access matrix, errors, manifest schema; --check compares them only.
+    """Write the contracts (OpenAPI, AsyncAPI, permissions, access matrix, errors, …); with --check only compare them.
 
     Either way, a change that breaks callers of the last release fails unless released/breaks.json announces it.
 

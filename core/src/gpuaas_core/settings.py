@@ -63,5 +63,5 @@ class Settings:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the audit checkpoints: by default beside the database, outside of it."""
+        """The folder of the audit checkpoints, which are files outside the database."""
         return self.data_dir / "checkpoints"

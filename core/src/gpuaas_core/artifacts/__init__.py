@@ -1,1 +1,1 @@
-"""Artifacts: the sources from which nodes get content, the registered artifacts, and their delivery to nodes."""
+"""Artifacts (files for nodes): the sources they are read from, their registration, and their delivery to nodes."""

@@ -1,5 +1,6 @@
-"""Checks of the addresses that the core contacts to read artifacts: `checked` validates the URL, `leads_astray` the IP
-address it resolves to. Both are pure, and both run when a source is created and again before every connection.
+"""Checks of the addresses that the core contacts to read artifacts: `checked` validates the URL of a source,
+`leads_astray` an IP address of its host. Both are pure functions, and both run when a source is created and again
+before every connection.
 
 Each host has exactly one accepted spelling. Spellings that a person and a resolver could read differently (user names,
 trailing dots, look-alike letters, numeric host names) are rejected, not normalized.
@@ -45,8 +46,8 @@ class Address:
 
 
 def checked(url: str, *, private: bool = False, port: int | None = None) -> Address:
-    """Parse and validate the URL of a source. `private`: a platform source, which may use plain http and private
-    networks."""
+    """Parse and validate the URL of a source, or raise AddressRefused. `private` allows plain http and private
+    networks; `port` is the only port besides 80 and 443 that the URL may contain."""
     if not url.isascii() or not _HOP.fullmatch(url) or "\\" in url:
         raise AddressRefused("The address may only contain printable ASCII characters.")
     scheme, separator, rest = url.partition("://")
@@ -62,20 +63,20 @@ def checked(url: str, *, private: bool = False, port: int | None = None) -> Addr
 
 
 def checked_path(path: str) -> str:
-    """Validate a path inside a source: plain names between slashes, without `.` or `..`."""
+    """Return the path, or raise AddressRefused unless it has only plain names between slashes, no `.` or `..`."""
     if not _PATH.fullmatch(path) or any(part in (".", "..") for part in path.split("/")):
         raise AddressRefused("A path may only contain letters, digits and ._~+=@,:- between single slashes.")
     return path
 
 
 def inside(base: Address, path: str) -> Address:
-    """Return the address of an object: the source's address plus a checked path below it, percent-encoded."""
+    """Return the percent-encoded address of an object. `path` is relative to the source's address and is checked."""
     below = checked_path("/" + path.removeprefix("/"))
     return Address(base.scheme, base.host, base.port, quote(base.path + below, safe="/-_.~"))
 
 
 def next_hop(here: Address, location: str) -> Address:
-    """Return the target of a redirect, which must have the same scheme, host and port."""
+    """Return the address that a redirect points to, or raise AddressRefused if scheme, host or port differ."""
     if not _HOP.fullmatch(location) or "\\" in location:
         raise AddressRefused("The source redirects to an address that cannot be parsed.")
     try:
@@ -88,7 +89,8 @@ def next_hop(here: Address, location: str) -> Address:
 
 
 def leads_astray(ip: str, *, private: bool) -> str | None:
-    """Return why the core must not connect to this IP address, or None. Embedded IPv4 addresses are checked as well."""
+    """Return the reason why the core must not connect to this IP address, or None if it may. An IPv4 address embedded
+    in an IPv6 address is checked as well."""
     try:
         address = ipaddress.ip_address(ip)
     except ValueError:
@@ -122,7 +124,7 @@ def _port(text: str, declared: int | None) -> int:
 
 
 def _host(host: str, private: bool) -> str:
-    """Return the host in its canonical spelling, or raise an error for any other spelling."""
+    """Return the host if it has its canonical spelling, otherwise raise AddressRefused."""
     if host.startswith("["):
         return _literal(host[1:-1], private)
     labels = host.split(".")

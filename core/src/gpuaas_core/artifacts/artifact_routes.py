@@ -1,4 +1,5 @@
-"""HTTP routes for registered artifacts of the platform and of a tenant, and for those that a project may use."""
+"""HTTP routes that register, list and withdraw artifacts of the platform and of tenants,
+and list them for a project."""
 
 from typing import Annotated
 
@@ -23,7 +24,7 @@ Withdrawn = Annotated[bool, Query(description="include withdrawn artifacts")]
 
 @router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_artifact.create"))
 async def register_platform_artifact(call: Caller, body: schemas.Register) -> Response:
-    """Register an artifact for every tenant whose policies allow its source."""
+    """Register an artifact of the platform. Every tenant whose policies allow the artifact's source may use it."""
     return await _register(call, body, f"/v1{HERE}")
 
 
@@ -46,9 +47,9 @@ async def withdraw_platform_artifact(call: Caller, artifact_id: str, body: schem
 
 @router.post(TENANTS, status_code=201, **VIEW, **needs("artifacts.tenant_artifact.create", "tenant"))
 async def register_tenant_artifact(call: Caller, tenant_id: str, body: schemas.Register) -> Response:
-    """Register immutable content under a name and a version.
+    """Register an artifact of the tenant: immutable content under a name and a version.
 
-    Without a digest the content is read from its source now.
+    Without `sha256` the core reads the content from its source now and computes the digest.
     """
     return await _register(call, body, f"/v1/tenants/{tenant_id}/artifacts")
 
@@ -73,7 +74,7 @@ async def get_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str) ->
 
 @router.post(TENANTS + "/{artifact_id}/withdraw", **VIEW, **needs("artifacts.tenant_artifact.withdraw", "tenant"))
 async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: str, body: schemas.Decide) -> Response:
-    """Stop all deliveries of the artifact. Its version is never reused for other content."""
+    """Withdraw an artifact: it is no longer delivered. Its name and version cannot be registered again."""
     return await call.write(lambda ctx: registry.withdraw(ctx, artifact_id, body.reason))
 
 
@@ -81,7 +82,7 @@ async def withdraw_tenant_artifact(call: Caller, tenant_id: str, artifact_id: st
 async def list_project_artifacts(
     call: Caller, project_id: str, name: Called = None, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.ProjectArtifactView]:
-    """List the registered artifacts, with whether the project may use each one and, if not, the reason."""
+    """List the registered artifacts, each with `allowed` (whether the project may use the artifact) and the reason."""
 
     def read(ctx: Context) -> Page[schemas.ProjectArtifactView]:
         overlays = overlays_for(ctx.tx, ctx.scope)
@@ -97,7 +98,7 @@ async def list_project_artifacts(
     **needs("artifacts.artifact.read", "project"),
 )
 async def resolve_artifact(call: Caller, project_id: str, body: schemas.Resolve) -> Response:
-    """Check whether the project may use an artifact: returns the artifact, or the error that a delivery would get."""
+    """Return the artifact if the project may use it; otherwise return the error that a delivery would get."""
 
     def resolve(ctx: Context) -> schemas.ProjectArtifactView:
         row = _find(ctx, body)

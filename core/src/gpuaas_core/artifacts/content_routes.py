@@ -1,4 +1,4 @@
-"""HTTP routes for content: upload into the core's own store, and download by the node that it is delivered to.
+"""HTTP routes for the content of artifacts: upload to the core's own store, and download by the node of a delivery.
 
 Content is streamed, never held in memory as a whole, and no transaction is open during a transfer.
 """
@@ -48,7 +48,8 @@ async def push_platform_content(call: Caller, sha256: Digest) -> Response:
 
 @router.put("/tenants/{tenant_id}/artifact-store/{sha256}", **_octets("artifacts.tenant_artifact.create", "tenant"))
 async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> Response:
-    """Upload content of any size up to the platform's limit. Register it as an artifact afterwards."""
+    """Upload content to the core's own store, up to the platform's size limit.
+    Then register the content as an artifact."""
     return await _push(call, sha256)
 
 
@@ -62,7 +63,8 @@ async def push_tenant_content(call: Caller, tenant_id: str, sha256: Digest) -> R
     **needs("artifacts.delivery.fetch", "node"),
 )
 async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Response:
-    """Download the content of a delivery, as the node's agent. `Range: bytes=N-` resumes an interrupted download."""
+    """Download the content of a delivery. Called by the node's agent;
+    `Range: bytes=N-` resumes an interrupted download."""
     delivery = await _ready(call, node_id, delivery_id)
     reader = call.platform.services.get(Reader)
     file = await reader.opened(delivery.wanted, delivery.place, wait_s=WAIT_S)
@@ -76,7 +78,7 @@ async def fetch_delivery(call: Caller, node_id: str, delivery_id: str) -> Respon
 
 
 async def _ready(call: Call, node_id: str, delivery_id: str) -> deliveries.Ready:
-    """Check the delivery in a write transaction, because a refusal by policy is recorded."""
+    """Check that the node may fetch the delivery, in a write transaction, because a refusal by policy is recorded."""
     result: list[deliveries.Ready] = []
 
     def check(ctx: Context) -> None:

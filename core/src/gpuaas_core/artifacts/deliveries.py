@@ -1,8 +1,8 @@
-"""Deliveries of artifacts: an offer to one node for one task, valid for ten minutes. The node's agent fetches the
-content.
+"""Deliveries of artifacts. A delivery offers one artifact to one node for one task and expires after ten minutes; the
+node's agent downloads the content.
 
 The room that queues tasks calls `create`; the agent's requests come through `content_routes`. Every permission is
-checked again at the time of the fetch, so a source that was disabled in between delivers nothing.
+checked again at the time of the download, so a source that was disabled in between delivers nothing.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,8 @@ declare(
 
 @dataclass(frozen=True)
 class Ready:
-    """The content to deliver, and where to read it if the store does not have it yet."""
+    """A delivery that the node may fetch: the digest and size of the content, and the place at the source to read it
+    from. `place` is None if the content is in the core's own store."""
 
     view: schemas.DeliveryView
     wanted: Found
@@ -74,8 +75,9 @@ def create(
     task_id: str | None = None,
     app_slug: str | None = None,
 ) -> schemas.DeliveryView:
-    """Offer an artifact to a node for a task. `project_id=None`: by the platform itself, to any node, if its
-    tenant's policies allow it."""
+    """Offer an artifact to a node for a task. Raises an error if the project may not use the artifact or does not hold
+    the node. Without `project_id` the platform makes the offer, to any node whose tenant's policies allow the
+    artifact."""
     scope = _scope(ctx.tx, node_id, project_id)
     artifact = artifact_row(ctx.tx, scope, artifact_id)
     require_artifact(ctx.tx, overlays_for(ctx.tx, scope, app_slug), artifact)
@@ -100,8 +102,8 @@ def create(
 
 
 def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
-    """Check that the node may fetch the delivery. Called before the source is contacted, and again before the first
-    byte."""
+    """Return the content of the delivery, or raise an error if the node may not fetch it. Called before the source is
+    contacted, and again before the first byte is sent."""
     row = _row(ctx.tx, node_id, delivery_id)
     ctx.resource_id = row.id
     if row.state != OFFERED or ctx.now >= row.expires_at:
@@ -117,16 +119,17 @@ def ready(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> Ready:
 
 
 def begin(ctx: Context, vault: Vault, node_id: str, delivery_id: str) -> schemas.DeliveryView:
-    """Check the delivery again and record it: the audit trail shows which node received which artifact."""
+    """Check again that the node may fetch the delivery, and count the fetch.
+    The request is recorded in the audit trail."""
     delivery = ready(ctx, vault, node_id, delivery_id)
     ctx.tx.execute(_COUNT_FETCH, {"delivery": delivery_id})
     return delivery.view
 
 
 def end_of_task(ctx: Context, task_id: str, *, received: bool = False) -> int:
-    """Close the deliveries that were offered for an ended task.
+    """End the open deliveries of a task that has ended, and return their number.
 
-    `received`: the task succeeded, so the node has verified the digest.
+    `received`: the task succeeded, so the node has received the content and verified its digest.
     """
     rows = _OFFERED_FOR_TASK.all(ctx.tx, task=task_id)
     for row in rows:
@@ -147,7 +150,8 @@ def _scope(tx: Connection, node_id: str, project_id: str | None) -> Scope:
 
 
 def _check_held(tx: Connection, scope: Scope, node_id: str) -> None:
-    """Check that the node belongs to the tenant and, for a project, that one of its allocations holds the node now."""
+    """Raise NodeNotHeld unless the node belongs to the scope's tenant and, for a project,
+    is allocated to the project now."""
     foreign = node_row(tx, node_id).tenant_id != scope.tenant_id
     if foreign or (scope.project_id and holder_of(tx, node_id) != scope.project_id):
         raise NodeNotHeld("No allocation of the project holds this node.")

@@ -1,4 +1,5 @@
-"""Errors of artifacts. The status names the cause: 422 the request, 502 the source, 503 a temporary condition."""
+"""Errors of artifacts. Status 422 means that the request is wrong, 502 that the source failed,
+503 that a retry can help."""
 
 from ..kit.problems import Problem
 

@@ -1,8 +1,8 @@
-"""Reads content from sources, outside of every transaction. Each kind of source builds its own request; the content
-becomes available only after it was compared with the registered digest.
+"""Reads content from sources while no transaction is open. Content becomes available only after it was read completely
+and its digest was verified.
 
-`Reader` is the interface for routes: it reads in a few threads of its own, and concurrent requests for one artifact
-share one read.
+`Reader` is the interface for routes: it reads in a few threads of its own, and concurrent requests for the same
+artifact share one read.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Place:
-    """Address and credential of an object at a source, so that it can be read without the database."""
+    """What is needed to read an object without the database:
+    the source's address and credential, and the object's reference."""
 
     source_id: str
     kind: str
@@ -47,8 +48,8 @@ class Place:
 
     @property
     def shelf(self) -> str:
-        """The name of the source's own cache. Caches are separate, so that a digest never returns content of another
-        tenant."""
+        """The folder of the source's cache. Each source has its own,
+        so that a tenant cannot get another tenant's content by its digest."""
         return f"{CACHE}/{self.source_id}"
 
     @property
@@ -70,8 +71,8 @@ def content_at(place: Place) -> Address:
 
 
 def headers_for(place: Place) -> Callable[[Address], dict[str, str]]:
-    """Return a function that computes the request headers for each redirect, so that a signature fits only its
-    address."""
+    """Return a function that computes the authentication headers for an address. The function is called again after
+    each redirect, because an S3 signature is valid for one address only."""
     known = place.credential or {"kind": "none"}
     ways: dict[str, Callable[[Address], dict[str, str]]] = {
         "none": lambda _: {},
@@ -83,7 +84,8 @@ def headers_for(place: Place) -> Callable[[Address], dict[str, str]]:
 
 
 def into_cache(store: Store, place: Place, wanted: Found | None) -> Found:
-    """Read the content completely, verify it, then store it. `wanted=None`: the digest is computed from the content."""
+    """Read the whole content into the source's cache and return its digest and size. If `wanted` is given, content that
+    differs from it raises ContentWrong; with `wanted=None` any content is accepted."""
     with (
         getting(content_at(place), headers_for(place), private=place.private, patience_s=PATIENCE_S) as answer,
         store.receiving(wanted.size if wanted else store.bounds.largest) as incoming,
@@ -103,7 +105,8 @@ def into_cache(store: Store, place: Place, wanted: Found | None) -> Found:
 
 
 def layer_of(place: Place) -> tuple[Found, str]:
-    """Read an OCI manifest, verify its digest, and return digest and size of its layer."""
+    """Read an OCI manifest, verify the manifest's digest, and return its layer (digest, size, media type). Raises
+    SourceRefused unless the reference selects exactly one layer."""
     manifest = place.reference["manifest"]
     address = inside(place.base, f"v2/{place.reference['repository']}/manifests/{manifest}")
     secret = headers_for(place)
@@ -141,12 +144,13 @@ class Reader:
         self._under_way: dict[str, asyncio.Task[Found]] = {}
 
     async def ask(self, fn: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Run a blocking read in the reader's own threads, since sources may be slow."""
+        """Run a blocking function in the reader's own threads,
+        so that slow sources do not occupy the threads of other requests."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(fn, *arguments, **options))
 
     async def opened(self, wanted: Found, place: Place | None, *, wait_s: float) -> BufferedReader:
-        """Return the content from the store, or read it from the source now. `place=None`: it can only be in the
-        store."""
+        """Open the content; if the store does not have it, read it from its source first. Raises OnItsWay if this takes
+        longer than `wait_s`. With `place=None` there is no source, and missing content raises SourceRefused."""
         shelf = place.shelf if place else KEPT
         file = await asyncio.to_thread(self.store.opened, shelf, wanted.sha256, wanted.size)
         if file is None and place is not None:
@@ -157,7 +161,8 @@ class Reader:
         return file
 
     async def _read(self, wanted: Found, place: Place, wait_s: float) -> None:
-        """Read the content into the cache. The read continues if its caller stops waiting; a later request joins it."""
+        """Read the content into the cache, or join a read that is under way. Raises OnItsWay after `wait_s`, while the
+        read continues in the background."""
         what = f"{place.shelf}/{wanted.sha256}"
         task = self._under_way.get(what)
         if task is None:

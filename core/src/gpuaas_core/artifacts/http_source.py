@@ -1,8 +1,8 @@
-"""One GET request to a source, with the response read in chunks. Blocking; `fetch` calls it in a thread.
+"""Sends one GET request to a source and reads the response in chunks. The calls block; `fetch` makes them in a thread.
 
 The host is resolved once, every address is checked, and the connection uses one of the checked addresses, so a name
-that resolves differently a moment later (DNS rebinding) has no effect. No proxy, no cookies, no redirect to other
-hosts.
+that resolves differently a moment later (DNS rebinding) has no effect. Proxies and cookies are not used, and redirects
+to other hosts are not followed.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ class Answer:
         self.length = response.length  # None: not announced
         self.framed = response.length is not None or bool(
             response.chunked
-        )  # otherwise a cut connection looks like the end
+        )  # without framing an interrupted response looks complete
 
     def pieces(self) -> Iterator[bytes]:
         while True:
@@ -47,8 +47,8 @@ class Answer:
 
 @contextlib.contextmanager
 def getting(address: Address, headers: Headers, *, private: bool, patience_s: float) -> Generator[Answer, None, None]:
-    """Send the request and yield the response with status 200. Other statuses raise SourceRefused or (temporary)
-    SourceAway."""
+    """Send a GET request, follow redirects, and yield the response if its status is 200. Any other status raises
+    SourceAway if it is temporary (5xx, 408, 425, 429), otherwise SourceRefused."""
     deadline = time.monotonic() + patience_s
     here = address
     for _ in range(HOPS):
@@ -65,7 +65,7 @@ def getting(address: Address, headers: Headers, *, private: bool, patience_s: fl
 
 
 def resolved(address: Address, *, private: bool) -> list[str]:
-    """Resolve the host and return its IP addresses. One address that must not be contacted rejects the whole name."""
+    """Return the IP addresses of the host. Raises AddressRefused if the core must not connect to one of them."""
     try:
         records = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -78,7 +78,7 @@ def resolved(address: Address, *, private: bool) -> list[str]:
 
 
 class _Pinned(http.client.HTTPConnection):
-    """HTTP connection that connects only to checked addresses; TLS verifies the certificate against the host name."""
+    """An HTTP connection to one of the given IP addresses. TLS verifies the certificate against the host name."""
 
     def __init__(self, address: Address, ips: list[str]) -> None:
         super().__init__(address.host, address.port, timeout=SILENCE_S)

@@ -1,4 +1,5 @@
-"""Ownership of artifact rows: a tenant or the platform owns a row, and this decides which rows each may see."""
+"""Owners of artifact rows. Each row belongs to a tenant or to the platform;
+a tenant sees its own rows and the platform's."""
 
 from sqlalchemy import Column, ColumnElement
 
@@ -16,7 +17,7 @@ def tier_of(owner: str) -> str:
 
 
 def owners_seen(scope: Scope) -> list[str]:
-    """Return whose rows the scope sees: a tenant its own and the platform's, the platform its own."""
+    """Return the owners whose rows the scope may see: the scope's tenant, if it has one, and the platform."""
     return sorted({owner_of(scope), PLATFORM})
 
 

@@ -1,7 +1,7 @@
 """Registration of artifacts: a name and a version for immutable content. Called by the artifact routes.
 
-Unknown properties (the digest of a file, the layer of a manifest) are read from the source between two transactions:
-`prepare` checks the request, `read_content` reads, `register` writes the row.
+What the request leaves out (the digest of a file, the layer of a manifest) is read from the source between two
+transactions: `prepare` checks the request, `read_content` reads from the source, `register` writes the row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,11 +50,12 @@ declare(
 @dataclass(frozen=True)
 class Prepared:
     place: Place | None  # None: the core's own store
-    found: Found | None  # None: to be read
+    found: Found | None  # None: not known yet, read it from the source
 
 
 def prepare(ctx: Context, vault: Vault, body: schemas.Register) -> Prepared:
-    """Check that the request is allowed and complete before the source is contacted."""
+    """Check that the request is allowed and complete, without contacting the source. The result has the place to read
+    from and, if they are known already, the content's digest and size."""
     source = _usable(ctx, body.source_id)
     reference = _reference(source.kind, body)
     if source.kind == STORE:
@@ -68,7 +69,8 @@ def prepare(ctx: Context, vault: Vault, body: schemas.Register) -> Prepared:
 
 
 async def read_content(reader: Reader, prepared: Prepared) -> tuple[Found, Reference]:
-    """Read the content to register from its source; return it with its full reference."""
+    """Return the content's digest and size, and its full reference. Contacts the source if they are not known yet, and
+    raises Invalid if the content is too large."""
     found, reference = await _read(reader, prepared)
     largest = reader.store.bounds.largest
     if found.size > largest:
@@ -146,7 +148,8 @@ def view(row: ArtifactRow) -> schemas.ArtifactView:
 
 
 def project_view(ctx: Context, row: ArtifactRow, overlays: Sequence[Overlay]) -> schemas.ProjectArtifactView:
-    """Build the view of an artifact for a project. `overlays`: the project's policies, read once for a whole page."""
+    """Return the artifact with whether the project may use it.
+    `overlays`: the project's policies, read once for a whole page."""
     allowed, reason = judged(ctx.tx, overlays, row)
     return schemas.ProjectArtifactView.model_validate({**_columns(row), "allowed": allowed, "reason": reason})
 
@@ -164,7 +167,8 @@ def place_of(ctx: Context, vault: Vault, source: SourceRow, reference: Reference
 
 
 def _usable(ctx: Context, source_id: str) -> SourceRow:
-    """Return the source if the caller may register artifacts from it and the policies allow the source."""
+    """Return the source if the caller may register artifacts from it and the policies allow it;
+    otherwise raise an error."""
     source = source_row(ctx.tx, ctx.scope, source_id)
     foreign = source.owner == PLATFORM != owner_of(ctx.scope)
     if foreign and source.kind != STORE and not source.open_to_tenants:

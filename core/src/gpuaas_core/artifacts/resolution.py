@@ -1,8 +1,8 @@
-"""Decides whether a project may use an artifact now. Checked when a caller resolves it, when a delivery is created, and
-again when a node fetches it, so later changes count.
+"""Decides whether a project may use an artifact. The check runs when a caller resolves the artifact, when a delivery is
+created, and again when a node fetches it, so that changes in between take effect.
 
-A tenant source at the same host does not bypass decisions about the platform's sources: the policies of every platform
-source that covers the same path must allow it as well, and none of them may be disabled.
+A tenant cannot bypass a restriction on a platform source with a source of its own at the same address: every platform
+source at the same host with an overlapping path must be allowed by the policies as well, and not be disabled.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _OF_PLATFORM_AT_HOST = SOURCES.where(_s.owner == PLATFORM, _s.host == bindparam(
 
 
 def artifacts_seen(scope: Scope) -> Query[ArtifactRow]:
-    """Build the query for the artifacts of the tenant and of the platform, each with its source."""
+    """Return the query for the artifacts of the scope's tenant and of the platform, each with its source."""
     return _ARTIFACTS.where(seen_by(_a.owner, scope))
 
 
@@ -49,7 +49,8 @@ def artifact_row(tx: Connection, scope: Scope, artifact_id: str) -> ArtifactRow:
 
 
 def artifact_called(tx: Connection, scope: Scope, name: str, version: str) -> ArtifactRow:
-    """Return the artifact with this name and version. The tenant's own takes precedence over the platform's."""
+    """Return the artifact with this name and version, or raise NotFound.
+    The tenant's own artifact takes precedence over the platform's."""
     found = _BY_NAME.all(tx, name=name, version=version, owners=owners_seen(scope))
     rows = sorted(found, key=lambda row: row.owner == PLATFORM)
     if not rows:
@@ -76,7 +77,7 @@ def require_source(tx: Connection, overlays: Sequence[Overlay], source: SourceRo
 
 
 def judged(tx: Connection, overlays: Sequence[Overlay], row: ArtifactRow) -> tuple[bool, str]:
-    """Return whether the project may use the artifact, and the reason if not."""
+    """Return (True, reason) if the project may use the artifact, otherwise (False, reason)."""
     try:
         require_artifact(tx, overlays, row)
     except Problem as refusal:
@@ -85,8 +86,8 @@ def judged(tx: Connection, overlays: Sequence[Overlay], row: ArtifactRow) -> tup
 
 
 def _covering(tx: Connection, source: SourceRow) -> list[SourceRow]:
-    """Return the platform's sources (also removed ones) at the same host whose path contains this one or is inside
-    it."""
+    """Return the platform's sources, removed ones included, at the same host and with an overlapping path. The list is
+    empty if the source itself belongs to the platform."""
     if source.owner == PLATFORM:
         return []
     same_host = _OF_PLATFORM_AT_HOST.all(tx, host=source.host)

@@ -1,4 +1,4 @@
-"""Rows of artifact sources, artifacts and deliveries: frozen, with typed ids."""
+"""Dataclasses for the rows of artifact sources, artifacts and deliveries: immutable, with typed ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class ArtifactRow:
-    """The columns of `tables.artifacts`, in their order, and its source."""
+    """The columns of `tables.artifacts`, in their order, then name, state and owner of the artifact's source."""
 
     id: ArtifactId
     owner: str
@@ -50,14 +50,14 @@ class ArtifactRow:
     created_at: int
     withdrawn_at: int | None
     withdraw_reason: str | None
-    source: str  # its name in policies
+    source: str  # the source's name in policies
     source_state: str
     source_owner: str
 
 
 @dataclass(frozen=True)
 class DeliveryRow:
-    """The columns of `tables.artifact_deliveries`, in their order, and the content of the artifact."""
+    """The columns of `tables.artifact_deliveries`, in their order, then digest and size of the artifact."""
 
     id: DeliveryId
     artifact_id: ArtifactId

@@ -24,7 +24,8 @@ class KeyPair:
 
 
 def signed(address: Address, keys: KeyPair, now_s: int, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the headers of a GET with the Authorization that signs them. The path must be percent-encoded already."""
+    """Return the headers for a GET request, including `Authorization` with the signature.
+    The address's path must be percent-encoded already."""
     moment = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
     headers = {"host": address.authority, "x-amz-content-sha256": _EMPTY, "x-amz-date": moment, **(more or {})}
     names = ";".join(sorted(headers))

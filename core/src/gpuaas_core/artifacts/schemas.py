@@ -105,8 +105,9 @@ class SourceView(View):
 
 
 class Register(Input):
-    """An artifact to register. `blob`: `path`, with `sha256` and `size` or neither (then it is read now). `oci`:
-    `repository` and `manifest`, and `layer` if there are several. The core's own store: `sha256` of what was pushed."""
+    """An artifact to register. A `blob` source needs `path`, and both `sha256` and `size` or neither; with neither, the
+    content is read now. An `oci` source needs `repository` and `manifest`, and `layer` if the manifest has several
+    layers. The core's own store needs the `sha256` of the pushed content."""
 
     name: Slug
     version: Version
@@ -141,14 +142,16 @@ class ArtifactView(View):
 
 
 class ProjectArtifactView(ArtifactView):
-    """An artifact, and whether the project may use it according to policy, its source and its state."""
+    """An artifact, and whether the project may use it.
+    This depends on policies and on the states of source and artifact."""
 
     allowed: bool
     reason: str
 
 
 class Resolve(Input):
-    """An artifact by id, or by name and version. The tenant's own artifact takes precedence over the platform's."""
+    """The artifact to check, by id, or by name and version.
+    A tenant's own artifact takes precedence over the platform's."""
 
     artifact_id: Id | None = None
     name: Slug | None = None

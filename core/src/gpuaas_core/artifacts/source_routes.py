@@ -21,7 +21,8 @@ VIEW: Returns = {"response_model": schemas.SourceView}
 
 @router.post(HERE, status_code=201, **VIEW, **needs("artifacts.platform_source.create"))
 async def create_platform_artifact_source(call: Caller, body: schemas.CreatePlatformSource) -> Response:
-    """Create a source of the platform, for all tenants."""
+    """Create an artifact source of the platform.
+    Its artifacts are available to every tenant whose policies allow the source."""
     return await _create(call, body, f"/v1{HERE}")
 
 
@@ -44,7 +45,8 @@ async def enable_platform_artifact_source(call: Caller, source_id: str, body: sc
 
 @router.post(HERE + "/{source_id}/disable", **VIEW, **needs("artifacts.platform_source.update"))
 async def disable_platform_artifact_source(call: Caller, source_id: str, body: schemas.Decide) -> Response:
-    """Disable a source of the platform for every project at once. Deliveries offered before are not fulfilled."""
+    """Disable an artifact source of the platform.
+    Nothing is delivered from it any more, not even deliveries offered before."""
     return await _decide(call, source_id, "disable", body)
 
 
@@ -60,7 +62,7 @@ async def set_platform_artifact_credential(call: Caller, source_id: str, body: s
 
 @router.post(TENANTS, status_code=201, **VIEW, **needs("artifacts.tenant_source.create", "tenant"))
 async def create_tenant_artifact_source(call: Caller, tenant_id: str, body: schemas.CreateSource) -> Response:
-    """Create a source of the tenant. Policies name it `tenant.source`, and all policies still apply."""
+    """Create an artifact source of the tenant. Policies refer to it as `TENANT.NAME`, and all policies apply to it."""
     return await _create(call, body, f"/v1/tenants/{tenant_id}/artifact-sources")
 
 
@@ -68,7 +70,7 @@ async def create_tenant_artifact_source(call: Caller, tenant_id: str, body: sche
 async def list_tenant_artifact_sources(
     call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cursor = None
 ) -> Page[schemas.SourceView]:
-    """List the sources of the tenant and of the platform."""
+    """List the artifact sources of the tenant and of the platform."""
     return await _list(call, limit, cursor)
 
 
@@ -102,8 +104,8 @@ async def set_tenant_artifact_credential(
 
 
 async def _create(call: Call, body: schemas.CreateSource, where: str) -> Response:
-    """Check the host's addresses, then create the source. A name that does not resolve yet is checked at the first
-    use."""
+    """Check the IP addresses of the source's host, then create the source. A host name that cannot be resolved now is
+    accepted and checked at the first use."""
     private = isinstance(body, schemas.CreatePlatformSource) and body.private_addresses
     address = checked(body.base_url, private=private, port=body.port)
     with contextlib.suppress(SourceAway):

@@ -1,5 +1,5 @@
-"""Artifact sources: those of the platform, and those a tenant creates for itself. Called by the source routes;
-`resolution` decides about using them.
+"""Creates and changes artifact sources of the platform and of tenants. Called by the source routes; `resolution`
+decides whether a project may use a source.
 
 A credential is sealed for its source and that source's address: in another row, or after the address was changed in the
 database, it cannot be unsealed.
@@ -108,7 +108,8 @@ def set_credential(ctx: Context, vault: Vault, source_id: str, body: schemas.Set
 
 
 def opened_credential(tx: Connection, vault: Vault, row: SourceRow) -> dict[str, str] | None:
-    """Unseal the source's credential, right before the core contacts the source."""
+    """Return the source's credential, unsealed, or None if the source has none.
+    Called right before the core contacts the source."""
     if row.sealed_credential is None:
         return None
     return json.loads(vault.unseal(tx, row.owner, row.sealed_credential, _bound_to(row)))
@@ -126,7 +127,8 @@ def source_row(tx: Connection, scope: Scope, source_id: str) -> SourceRow:
 
 
 def own_row(ctx: Context, source_id: str) -> SourceRow:
-    """Lock and return the source for a change. A tenant sees the platform's sources but changes only its own."""
+    """Lock the source for a change and return it. Raises NotFound for a source of another owner: a tenant sees the
+    platform's sources but cannot change them."""
     row = _OWN_LOCKED.first(ctx.tx, source=source_id, owner=owner_of(ctx.scope))
     if row is None:
         raise NotFound("The tenant or platform has no such artifact source of its own.")
@@ -148,8 +150,8 @@ def _bound_to(row: SourceRow) -> str:
 
 
 def _policy_name(ctx: Context, name: str) -> str:
-    """Return the source's name in policies: a tenant's source is `tenant.source`, so it cannot use a name of the
-    platform."""
+    """Return the source's name in policies. For a tenant's source it is `tenant.source`, so that it never equals the
+    name of a platform source."""
     if ctx.scope.tenant_id is None:
         return name
     full = f"{tenant_slug(ctx.tx, ctx.scope.tenant_id)}.{name}"

@@ -1,8 +1,8 @@
-"""Content addressed by digest, in a folder beside the database: pushed content (`kept`) and content read from sources
-(`cache`, separate per source). A file appears under its digest only complete and verified.
+"""Files of artifact content, named by their digest: pushed content (`kept`) and content read from sources (`cache`,
+separate per source). A file appears under its digest only when it is complete and verified.
 
-Several cores may share the folder. The cache is bounded and evicts the least recently used files; pushed content
-is deleted when no row of the database refers to it (`sweep`).
+Several cores may share the folder. The cache is bounded and evicts the least recently used files; pushed content is
+deleted when no row of the database refers to it (`sweep`).
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from .errors import ContentDamaged, ContentWrong
 
 KEPT, CACHE = "kept", "cache"
-YOUNG_S = 3600  # a file this young may get its row in a moment
+YOUNG_S = 3600  # a younger file may not have its database row yet
 GIB = 1024**3
 
 
@@ -33,7 +33,7 @@ class Bounds:
 
 
 class Incoming:
-    """A file being written; its digest is computed while it is received."""
+    """A file that is being received. Its digest and size are computed while it is written."""
 
     def __init__(self, file: BufferedWriter, path: Path, largest: int) -> None:
         self._file, self.path, self._largest = file, path, largest
@@ -63,7 +63,7 @@ class Store:
 
     @contextlib.contextmanager
     def receiving(self, largest: int) -> Generator[Incoming, None, None]:
-        """Open a temporary file for content; it is deleted at the end unless it was moved into place."""
+        """Open a temporary file for received content. It is deleted at the end, unless `keep` has moved it."""
         folder = self.folder / "incoming"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / secrets.token_hex(16)
@@ -74,8 +74,8 @@ class Store:
             path.unlink(missing_ok=True)
 
     def keep(self, incoming: Incoming, shelf: str) -> str:
-        """Move the received file to its place, after syncing it to disk. An existing file is replaced by the same
-        content."""
+        """Sync the received file to disk, move it into the store under its digest, and return the digest. A file that
+        exists there already has the same content and is replaced."""
         incoming.settle()
         if shelf != KEPT:
             self._evict(incoming.size)
@@ -88,7 +88,8 @@ class Store:
         return incoming.sha256
 
     def opened(self, shelf: str, sha256: str, size: int) -> BufferedReader | None:
-        """Open the content, or return None if it is not stored. Each file is verified once per process."""
+        """Open the content, or return None if it is not stored. Each file is verified once per process: a corrupted
+        file of pushed content raises ContentDamaged; a corrupted cache file is deleted."""
         place = self._place(shelf, sha256)
         try:
             file = place.open("rb")
@@ -100,11 +101,12 @@ class Store:
         file.close()
         if shelf == KEPT:
             raise ContentDamaged(f"The stored file of sha256:{sha256} was modified.")
-        place.unlink(missing_ok=True)  # it can be read again
+        place.unlink(missing_ok=True)  # the content can be read from its source again
         return None
 
     def sweep(self, named: Callable[[str], bool]) -> int:
-        """Delete pushed content that no row refers to, and incomplete files."""
+        """Delete pushed content for whose digest `named` returns False, and unfinished uploads; return how many files.
+        Files younger than an hour are not deleted."""
         old = time.time() - YOUNG_S
         deleted = 0
         unfinished = self._files("incoming/*")
@@ -153,8 +155,8 @@ class Store:
 
 
 def _used_now(place: Path) -> None:
-    """Set the access time explicitly, since many file systems do not record it. The modification time does not
-    change."""
+    """Set the file's access time to now, because many file systems do not record it.
+    The modification time does not change."""
     with contextlib.suppress(OSError):
         os.utime(place, ns=(time.time_ns(), place.stat().st_mtime_ns))
 

@@ -1,4 +1,4 @@
-"""Tables of artifacts. `owner` is a tenant or `platform`: the tier a row belongs to, and whose data key seals it."""
+"""Tables of artifacts. `owner` is a tenant id or `platform`; the owner's data key seals the credential in the row."""
 
 from sqlalchemy import (
     JSON,
@@ -25,7 +25,7 @@ artifact_sources = Table(
     Column("name", String(40), nullable=False),
     Column(
         "policy_name", String(63), nullable=False
-    ),  # its name in policies, unique among sources that are not removed
+    ),  # the source's name in policies, unique among sources that are not removed
     Column("kind", String(10), nullable=False),  # oci, blob, store
     Column("base_url", Text, nullable=False),
     Column("host", String(255), nullable=False),

@@ -1,7 +1,7 @@
-"""Uploads into the core's own store, and the storage quota of a tenant. `store` handles the bytes.
+"""Uploads to the core's own store, and the storage quota of a tenant. `store` reads and writes the files.
 
-Only an owner that uploaded content may register it: knowing a digest does not prove having the content. Files are
-shared between owners, rows are not.
+Only an owner that uploaded content may register it: knowing a digest does not prove having the content. Owners of the
+same content share one file, but each has a row of its own.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ def used(tx: Connection, owner: str) -> int:
 
 
 def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -> None:
-    """Check the owner's storage quota. Content that is stored already needs no space; the platform itself has no
-    quota."""
+    """Raise StorageQuotaExceeded if the content does not fit into the owner's quota. Content that the owner stores
+    already needs no space, and the platform has no quota."""
     have = used(tx, owner)
     if owner != PLATFORM and have + size > quota and has(tx, owner, sha256) is None:
         figures = {"quota_bytes": quota, "used_bytes": have, "asked_bytes": size}
@@ -46,7 +46,8 @@ def check_room(tx: Connection, owner: str, sha256: str, size: int, quota: int) -
 
 
 def take(ctx: Context, sha256: str, size: int, quota: int) -> schemas.BlobView:
-    """Record the owner of a file that is already in place, if the quota allows it."""
+    """Record that the tenant or platform stores this uploaded file.
+    Raises StorageQuotaExceeded if the quota does not allow it."""
     owner = owner_of(ctx.scope)
     hold(ctx.tx, owner)
     row = {"owner": owner, "sha256": sha256, "size": size, "created_by": ctx.principal.id, "created_at": ctx.now}
@@ -65,14 +66,15 @@ def has(tx: Connection, owner: str, sha256: str) -> int | None:
 
 
 def release(tx: Connection, owner: str, sha256: str) -> None:
-    """Delete the owner's row of the content, unless an artifact still needs it. Called after an artifact was
-    withdrawn."""
+    """Delete the owner's row of the content, unless a registered artifact still uses the content.
+    Called after an artifact was withdrawn."""
     mine = (artifact_blobs.c.owner == owner) & (artifact_blobs.c.sha256 == sha256)
     tx.execute(delete(artifact_blobs).where(mine, ~_needed()))
 
 
 def forget_unused(tx: Connection, now: int) -> int:
-    """Delete rows of content that no artifact uses, owner by owner, until `AT_ONCE` are deleted; return how many."""
+    """Delete rows of content that was pushed a day ago or earlier and that no artifact uses,
+    about `AT_ONCE` rows per call; return how many."""
     b, deleted = artifact_blobs.c, 0
     unused = (b.created_at < now - UNUSED_MS) & ~_needed()
     for owner in tx.execute(select(b.owner).where(unused).distinct().order_by(b.owner).limit(AT_ONCE)).scalars().all():
@@ -84,7 +86,7 @@ def forget_unused(tx: Connection, now: int) -> int:
 
 
 async def sweep(platform: Platform) -> int:
-    """Delete the files that no row refers to any more, and unfinished uploads."""
+    """Delete stored files that no row refers to, and unfinished uploads; return how many."""
     reader = platform.services.find(Reader)
     if reader is None:
         return 0

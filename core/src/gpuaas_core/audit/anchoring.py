@@ -1,7 +1,8 @@
-"""Writes checkpoints of the audit chains, so that no row stays uncovered for more than five minutes or a thousand rows.
+"""Writes signed checkpoints of the audit chains: a tenant gets one when its oldest uncovered row is five minutes old,
+or when a thousand rows are uncovered.
 
-Before signing, it verifies the rows since the last checkpoint: a broken chain is reported, not signed. If the core dies
-between a commit and its checkpoint nothing is lost; the next round covers it.
+Before signing, the rows since the last checkpoint are verified: a broken chain is reported, not signed. If the core
+dies between a commit and its checkpoint, the next round writes the checkpoint.
 """
 
 from typing import Protocol
@@ -57,7 +58,8 @@ class Store(Protocol):
 
 
 def anchor_due(store: Store, *, everything: bool = False) -> list[str]:
-    """Write the checkpoints that are due; return the tenants that got one."""
+    """Write the checkpoints that are due, or with `everything` those of all uncovered rows;
+    return the tenants that got one."""
     now, checkpoints = store.clock(), store.checkpoints
     if checkpoints is None:
         return []
@@ -66,8 +68,8 @@ def anchor_due(store: Store, *, everything: bool = False) -> list[str]:
 
 
 def _waiting(tx: Connection, now: int, *, everything: bool) -> list[str]:
-    """Return the tenants whose rows after the newest checkpoint are too many, too old, or (by a wrong clock) in the
-    future."""
+    """Return the tenants whose rows after the newest checkpoint are too many, too old, or (because of a wrong clock)
+    dated in the future. `everything`: all tenants with rows after their newest checkpoint."""
     due: list[str] = []
     for tenant_id, rows, at in tx.execute(_WAITING):
         if everything or rows >= ROWS or at is None or abs(now - at) >= AGE_MS:
@@ -91,8 +93,8 @@ def _anchor(store: Store, checkpoints: Checkpoints, tenant_id: str, now: int) ->
 
 
 def _follow(tx: Connection, tenant_id: str, last: int, digest: str) -> tuple[int, str]:
-    """Verify the chain row by row from the last checkpoint and return its end, so that no rewritten row is ever
-    signed."""
+    """Verify the rows after the last checkpoint and return the sequence and hash of the last row. Raises BadCheckpoint
+    at a changed or missing row, so that a rewritten chain is never signed."""
     if last and tx.execute(_HASH, {"tenant": tenant_id, "at": last}).scalar() != digest:
         raise BadCheckpoint(f"Row {last} does not match the newest checkpoint.")
     for row in _AFTER.stream(tx, tenant=tenant_id, after=last):

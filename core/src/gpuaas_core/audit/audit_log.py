@@ -1,6 +1,7 @@
-"""Audit rows: actor, permission, resource, and whether it was allowed. Written in the transaction of the change.
+"""Audit rows: actor, permission, resource, and whether the request was allowed.
+A row is written in the transaction of the change that it records.
 
-Rows are append-only; each is linked to the previous one (`chain.py`).
+Rows are append-only; the hash of each row covers the hash of the previous row (`chain.py`).
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from .chain import link
 from .rows import AuditRow
 from .tables import audit
 
-# A change across a boundary: the caller got a 404, and is not shown this row either.
+# The reason of a denial that the caller saw as a 404; triage does not show the row to the caller.
 NOT_VISIBLE = "the resource is not visible to the caller"
 NO_SEQUENCE = 2**62  # above every sequence, and within the database's integer range
 
@@ -35,12 +36,12 @@ class Entry:
     project_id: str | None
     resource_id: str | None
     via: str | None = None  # id of the delegation or break-glass that granted the permission
-    on_behalf_of: str | None = None  # who granted it; the actor stays the actor
+    on_behalf_of: str | None = None  # the principal who granted it; `actor_id` is still the caller
 
 
 @dataclass
 class Filter:
-    """Conditions for audit rows; None matches anything. `permission` is the prefix of a key."""
+    """Conditions for audit rows; None matches anything. `permission` matches every key that starts with it."""
 
     actor: str | None = None
     permission: str | None = None
@@ -58,7 +59,8 @@ def append(
     now: int,
     moved: counters.Advanced | None = None,
 ) -> None:
-    """Append one row to the trail. `moved`: the counters, if they were advanced already for this row."""
+    """Append one row to the trail. `moved`: the tenant's counters,
+    if the caller has advanced them for this row already."""
     tenant_id = entry.tenant_id or PLATFORM
     # The head stays locked: two writers never link to the same row.
     moved = moved or counters.advance(tx, tenant_id, audits=1)
@@ -84,15 +86,15 @@ def append(
 
 
 def by_operator(tx: Connection, permission: str, reason: str, now: int, tenant_id: str | None = None) -> None:
-    """Append a row for a command of the operator on the platform's own host, not through the API."""
+    """Append a row for a command that the operator ran on the platform's own host, not through the API."""
     entry = Entry("operator", "operator", permission, "allowed", reason, tenant_id, None, None)
     seen = correlate(None, None)
     append(tx, entry, correlation_id=seen.correlation_id, trace_id=seen.trace_id, now=now)
 
 
 def begin_again(tx: Connection, tenant_id: str, reason: str, now: int) -> None:
-    """Reset the anchored position of a trail, and record the reason. Called by the operator's command on the
-    platform's host."""
+    """Record the reason in the tenant's trail, and reset the position up to which the trail counts as covered by
+    checkpoints. Called by the operator's command on the platform's host."""
     by_operator(tx, "ledger.audit.restart", reason, now, tenant_id)
     counters.reset_anchored(tx, tenant_id)
 
@@ -104,7 +106,7 @@ def after(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Fi
 
 
 def before(tx: Connection, tenant_id: str, sequence: int, *, limit: int, only: Filter) -> list[AuditRow]:
-    """Return rows before this sequence, newest first; sequence 0 starts at the end of the trail."""
+    """Return the rows before this sequence number, newest first; 0 starts at the end of the trail."""
     query = _ROWS.where(audit.c.tenant_id == tenant_id, *_matching(only))
     if sequence:
         query = query.where(audit.c.sequence < min(sequence, NO_SEQUENCE))

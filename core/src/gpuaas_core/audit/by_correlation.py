@@ -46,6 +46,6 @@ _NEWEST = (
 
 
 def decisions(tx: Connection, correlation_id: str, *, left_out: str, limit: int) -> list[RecordedDecision]:
-    """Return the most recent decisions in chronological order: all denials, and all grants except those of
-    `left_out`."""
+    """Return the last `limit` decisions in chronological order:
+    denials, and grants of every permission except `left_out`."""
     return _NEWEST.all(tx, correlation=correlation_id, left_out=left_out, most=limit)[::-1]

@@ -1,8 +1,8 @@
 """Signed checkpoints of the audit chains, outside the database: one append-only file per tenant, a line per checkpoint.
 
-A line contains a sequence and the chain's hash at it, the fingerprint of the previous line, and an Ed25519 signature
-of the vault. So an attacker who can write the database but lacks the master key can neither rewrite nor shorten what a
-checkpoint covers. Written by `anchoring.py`, read by `verify.py`.
+A line contains a row's sequence number, the chain's hash at that row, the fingerprint of the previous line, and the
+vault's Ed25519 signature. An attacker who can write to the database but does not have the master key can therefore
+neither rewrite nor remove rows that a checkpoint covers. Written by `anchoring.py`, read by `verify.py`.
 
 Because each line names the fingerprint of the previous one, the signature of the last line covers all lines before it.
 The writer relies on that (`newest`): it verifies the last signature only, and the lines that it verified before are not
@@ -41,7 +41,7 @@ class Checkpoint:
 
 
 class BadCheckpoint(Exception):
-    """A checkpoint line with a wrong signature, or not at the place where it was written."""
+    """A checkpoint has a wrong signature, is missing or out of order, or does not match the audit rows."""
 
 
 class Signer(Protocol):
@@ -58,7 +58,7 @@ class Hasher(Protocol):
 
 @dataclass(frozen=True)
 class _Verified:
-    """The complete lines at the start of a file that this process has verified."""
+    """The part of a checkpoint file that this process has verified: the complete lines at its start."""
 
     size: int = 0  # bytes
     lines: int = 0
@@ -74,7 +74,7 @@ class _Verified:
 
 
 class Checkpoints:
-    """A folder of checkpoint files, and the key that signs them."""
+    """The folder of the checkpoint files, and the public key that verifies their signatures."""
 
     def __init__(self, folder: Path, public_key: bytes) -> None:
         self.folder = folder
@@ -85,7 +85,8 @@ class Checkpoints:
         return {path.stem for path in self.folder.glob("*.jsonl")} if self.folder.is_dir() else set()
 
     def read(self, tenant_id: str) -> list[Checkpoint]:
-        """Read all checkpoints and verify each signature. An incomplete last line, of a crashed writer, is ignored."""
+        """Return all checkpoints of the tenant; raise BadCheckpoint if a line is not signed or out of order. An
+        incomplete last line, left by a crashed writer, is ignored."""
         path = self._path(tenant_id)
         lines = _complete_lines(path.read_bytes() if path.exists() else b"")
         for number, line in enumerate(lines, 1):
@@ -99,7 +100,8 @@ class Checkpoints:
         return checkpoints
 
     def newest(self, tenant_id: str) -> Checkpoint | None:
-        """Return the last checkpoint and verify its signature, which covers all lines before it."""
+        """Return the tenant's last checkpoint, or None if there is none.
+        Its signature, which covers all lines before it, is verified."""
         path = self._path(tenant_id)
         if not path.exists():
             return None
@@ -107,7 +109,8 @@ class Checkpoints:
             return self._verify(tenant_id, file).newest
 
     def append(self, vault: Signer, tenant_id: str, sequence: int, digest: str, at: int) -> bool:
-        """Append a checkpoint and sync it to disk. Return False if another process has written this or a later one."""
+        """Append a checkpoint, sync it to disk and return True;
+        return False if the file already has this or a later checkpoint."""
         with self._locked(self._path(tenant_id)) as file:
             known = self._verify(tenant_id, file)
             if known.newest and known.newest.sequence >= sequence:
@@ -123,7 +126,8 @@ class Checkpoints:
         return True
 
     def set_aside(self, tenant_id: str, now: int) -> Path | None:
-        """Rename the old file; the next checkpoint starts a new one."""
+        """Rename the tenant's checkpoint file and return the new path, or None if there is no file. The next checkpoint
+        is written to a new file."""
         path = self._path(tenant_id)
         if not path.exists():
             return None

@@ -45,7 +45,7 @@ class AuditList(View):
 
 
 class AuditBreak(View):
-    """The first break of the trail."""
+    """The first place where the audit trail is broken."""
 
     sequence: int = Field(description="0 if the checkpoints themselves are invalid")
     sentence: str
@@ -91,7 +91,7 @@ async def list_audit(
 async def verify_audit(call: Caller, tenant_id: str) -> AuditVerdict:
     """Verify every row against the hash chain, and the chain against the signed checkpoints outside the database.
 
-    A broken trail is reported in the answer (`ok` is false), not as an error.
+    A broken trail is not an error: the response then has `ok` false and describes the first break in `broken`.
     """
     db, checkpoints = call.platform.db, call.platform.checkpoints
     if checkpoints is None:

@@ -1,4 +1,4 @@
-"""The row of an audit entry, for other rooms."""
+"""The dataclass for a row of the audit trail."""
 
 from dataclasses import dataclass
 

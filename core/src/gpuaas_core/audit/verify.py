@@ -1,7 +1,7 @@
 """Verification of the audit trail: compares a tenant's hash chain with its signed checkpoints.
 
-The order of reads matters, since rows are added meanwhile: first the anchored position in the database, then the files,
-then the rows. Each is at least as new as the previous, so an intact database is never suspected.
+Rows and checkpoints are added during the verification, so the order of the reads matters: first the anchored position
+in the database, then the checkpoint files, then the rows. In this order an intact trail is never reported as broken.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,14 +28,16 @@ T = TypeVar("T")
 
 
 class Read(Protocol):
-    """A function that runs its argument with a connection, in one snapshot."""
+    """A function that calls its argument with a database connection and returns the result.
+    Each call reads one snapshot."""
 
     def __call__(self, fn: Callable[[Connection], T], /) -> T: ...
 
 
 @dataclass(frozen=True)
 class _TrailRow(AuditRow):
-    """An audit row joined with its tenant's counter. For a trail without rows `found` is None."""
+    """An audit row joined with its tenant's counter.
+    Where the trail ends, `found` and the columns of the audit row are None."""
 
     head_sequence: int
     head_hash: str
@@ -61,7 +63,8 @@ _OWNERS = select(audit.c.tenant_id).distinct()
 
 @dataclass(frozen=True)
 class Break:
-    """The first break of the trail."""
+    """The first place where a trail is broken:
+    the row's sequence number, or 0 if the checkpoints themselves are invalid."""
 
     sequence: int
     sentence: str
@@ -74,7 +77,7 @@ class Verdict:
     rows: int  # number of valid rows
     hash: str  # of the last valid row
     checkpoints: int  # that agree with the rows
-    anchored: int  # sequence of the newest one that agrees
+    anchored: int  # sequence of the newest checkpoint that agrees with the rows
     anchored_at: int | None
     broken: Break | None = None
 
@@ -94,7 +97,7 @@ class Verdict:
 
 
 class _Walk:
-    """One pass over the rows; ends at the first break."""
+    """One pass over a tenant's audit rows, which ends at the first break."""
 
     def __init__(self, tenant_id: str, checkpoints: Iterable[Checkpoint]) -> None:
         self.tenant_id = tenant_id
@@ -154,7 +157,8 @@ class _Walk:
 
 
 def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
-    """Verify the whole trail of a tenant. `read` is called once per page, so that no snapshot stays open for long."""
+    """Verify the whole trail of a tenant. A break is part of the result, not an exception. `read` is called once per
+    page, so that no snapshot stays open for long."""
     try:
         points = known_checkpoints(read, checkpoints, tenant_id)
     except BadCheckpoint as error:
@@ -169,8 +173,8 @@ def verify(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Verdict:
 
 
 def known_checkpoints(read: Read, checkpoints: Checkpoints, tenant_id: str) -> list[Checkpoint]:
-    """Read the anchored position, then all checkpoints. In this order, one written in between does not fail the
-    check."""
+    """Return all checkpoints of the tenant. Raises BadCheckpoint if the last one is before the anchored position in the
+    database. The position is read first, so that a checkpoint written in between does not fail the check."""
     marked = read(lambda tx: anchored(tx, tenant_id))
     points = checkpoints.read(tenant_id)
     _check_covered(marked, points[-1] if points else None)
@@ -178,7 +182,8 @@ def known_checkpoints(read: Read, checkpoints: Checkpoints, tenant_id: str) -> l
 
 
 def newest_checkpoint(read: Read, checkpoints: Checkpoints, tenant_id: str) -> Checkpoint | None:
-    """Return the newest checkpoint, for the writer of the next one."""
+    """Return the newest checkpoint of the tenant, or None.
+    Raises BadCheckpoint if it is before the anchored position in the database."""
     marked = read(lambda tx: anchored(tx, tenant_id))
     newest = checkpoints.newest(tenant_id)
     _check_covered(marked, newest)
@@ -201,8 +206,8 @@ def _owners(tx: Connection) -> set[str]:
 
 
 def _page(tx: Connection, walk: _Walk) -> bool:
-    """Verify one page of rows; return False at the end. One statement reads rows and counter, so they are one
-    snapshot."""
+    """Verify one page of rows; return False at the end of the trail or at a break. One statement reads rows and
+    counter, so both come from the same snapshot."""
     rows = _NEXT.all(tx, tenant=walk.tenant_id, after=walk.last if walk.last else BEFORE_ALL)
     if not rows:
         walk.end(0, GENESIS)

@@ -1,7 +1,7 @@
 """The context of one request: principal, scope, correlation id, time, and the open transaction.
 
-Built only for a verified caller. What a service emits and records is written by `flush`, at the end of the
-transaction, so a change never exists without its event and its audit row.
+A context is built only for a verified caller or for the platform itself. Services add events and audit rows to it;
+`flush` writes them at the end of the transaction, so a change never exists without its event and its audit row.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class TokenExpired(Problem):
 
 
 def _exit(key: str, decision: Decision) -> str:
-    """Return the way out of a refusal: remove a deny rule, ask a platform administrator, or ask for a role."""
+    """Return what a denied caller can do: have a deny rule removed, ask a platform administrator, or ask for a role."""
     if decision.decided_by == "deny":
         return "A deny rule overrides every role. Ask an administrator to remove it (`gpuaas deny-rule list`)."
     if key.startswith("platform."):
@@ -67,11 +67,11 @@ class Context:
     notes: list[audit_log.Entry] = field(default_factory=list[audit_log.Entry])
     durations: Durations = DEFAULTS
     keeps: str | None = None  # the requested operation or batch; the answer is kept as long as that exists
-    rights_end: bool = False  # streams of events check their caller before they deliver what is created after this
+    rights_end: bool = False  # event streams authorize their callers again before they deliver newer events
 
     def allow(self, key: str, scope: Scope | None = None, *, denies: Sequence[Deny] | None = None) -> None:
-        """Check a permission in a scope: raise 404 if the caller cannot see the scope, 403 if the permission is
-        missing.
+        """Check that the caller has the permission: raise NotFound if the caller cannot see the scope, otherwise Denied
+        if the permission is missing. Without `scope` the request's own scope is checked.
 
         `denies`: the deny rules of the scope, if this transaction has read them already.
         """
@@ -100,11 +100,12 @@ class Context:
         self.topics.add(f"events:{tenant_id}")
 
     def note(self, entry: audit_log.Entry) -> None:
-        """Add an audit row to the trail of the tenant that it concerns."""
+        """Add an audit row, which `flush` writes to the trail of the row's tenant."""
         self.notes.append(entry)
 
     def note_own(self, scope: Scope, resource_id: str, reason: str) -> None:
-        """Audit an action of the platform itself, which has no request, in the trail of the tenant that it concerns."""
+        """Add an audit row for an action of the platform itself, which has no request,
+        to the trail of the scope's tenant."""
         self.note(
             audit_log.Entry(
                 actor_id=self.principal.id,
@@ -122,8 +123,8 @@ class Context:
         self.topics.update(topics)
 
     def rights_changed(self, *ids: str) -> None:
-        """Mark the rights of these principals or scopes as changed: waiting requests there are authorized again at
-        once."""
+        """Record that the permissions of these principals or in these scopes changed:
+        their open requests are authorized again."""
         self.topics.update(rights_topic(id) for id in ids)
         self.rights_end |= any(not id.startswith(NODE_IDS) for id in ids)
 
@@ -135,7 +136,7 @@ class Context:
         if self.rights_end:
             rights.count_change(self.tx)
         streams = {event.tenant_id for event in self.pending}
-        if len(rows) == 1 and streams == set(trails):  # the usual request: one step of one counter
+        if len(rows) == 1 and streams == set(trails):  # the usual case: one update of one counter row
             moved = counters.advance(self.tx, trails[0], events=len(self.pending), audits=1)
             audit_log.append(self.tx, rows[0], now=self.now, moved=moved, **ids)
             event_log.append(self.tx, self.pending, now=self.now, moved=moved, **ids)

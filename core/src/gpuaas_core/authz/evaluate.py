@@ -2,7 +2,7 @@
 
 Order of checks: containment (a service account leaves its project only by a delegation), deny rules (platform, tenant,
 project), bindings, delegations and break-glass, permissions that every caller has, default deny. A deny rule that
-cannot be parsed denies. A delegation ends when its grantor loses the permission.
+cannot be parsed denies everything. A delegation ends when its grantor loses the permission.
 """
 
 import re
@@ -36,7 +36,7 @@ class Binding:
 class Deny:
     id: str
     place: Place
-    keys: JsonValue  # as stored: keys and families; unreadable ones deny
+    keys: JsonValue  # as stored: permission keys and patterns; an invalid pattern denies
     reason: str = ""
 
 
@@ -45,7 +45,7 @@ class Grant:
     """Permission keys that a delegation or a break-glass gives a principal in one scope for a limited time."""
 
     id: str
-    kind: str  # delegation: of keys the grantor holds; break_glass: a platform administrator's own, announced
+    kind: str  # delegation (of keys that the grantor holds) or break_glass (of a platform administrator)
     place: Place
     keys: frozenset[str]
     lender: "Principal"
@@ -65,14 +65,14 @@ class Principal:
     email: str | None = None
     bindings: tuple[Binding, ...] = field(default=())
     grants: tuple[Grant, ...] = field(default=())
-    borrows: bool = False  # something may be lent to it, also where `grants` does not say what
+    borrows: bool = False  # delegations or a break-glass may exist that `grants` does not contain yet
     key_id: str | None = None  # the key it signed in with, if it uses keys
     session_ends_at: int | None = None  # when its session expires
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The scope of a resource: the chain from the resource itself up to the platform."""
+    """Where a resource belongs: the chain from the resource itself (project, tenant or node) up to the platform."""
 
     chain: tuple[Place, ...] = (PLATFORM,)
     tenant_id: TenantId | None = None
@@ -125,7 +125,8 @@ def _lending(lent: list[Grant], key: str, scope: Scope) -> Grant | None:
 
 
 def _still_lends(grant: Grant, key: str, scope: Scope) -> bool:
-    """Whether the grantor still has the delegated permission. Deny rules were checked before, for every caller."""
+    """Return whether the grant is still valid for this key: the grantor of a delegation must hold the key, and the
+    administrator of a break-glass must still be allowed to open one. Deny rules were checked before."""
     if grant.kind == BREAK_GLASS:
         return evaluate(grant.lender, BREAK_THE_GLASS, Scope()).allowed
     appoints = key not in OPERATOR_KEYS or evaluate(grant.lender, APPOINT_OPERATOR, scope).allowed
@@ -146,7 +147,7 @@ def _lacking(lent: list[Grant], key: str, scope: Scope) -> str:
 
 
 def covers(rule: Deny, key: str) -> bool:
-    """Whether a deny rule denies this key. An invalid rule denies everything except the keys needed to repair it."""
+    """Return whether a deny rule denies this key. An invalid rule denies every key except those needed to repair it."""
     if key in UNDENIABLE:
         return False
     if not isinstance(rule.keys, list | tuple) or not rule.keys:
@@ -161,8 +162,7 @@ def _matches(pattern: JsonValue, key: str) -> bool:
 
 
 def _visible(held: list[Binding], scope: Scope) -> bool:
-    """Whether the caller can see the scope: a binding that covers it includes reading it. Every caller sees the
-    platform."""
+    """Return whether one of these bindings includes reading the scope. Every caller can see the platform scope."""
     if scope.chain[0] == PLATFORM:
         return True
     reading = READING[scope.chain[0][0]]

@@ -76,14 +76,15 @@ DENY_RULES = Query(select(deny_rules), DenyRuleRow)
 
 
 def at_places(*places: PlaceColumns) -> ColumnElement[bool]:
-    """SQL condition: the deny rule is in one of these scopes, each given as its kind and an expression for its id."""
+    """Return the SQL condition that a deny rule belongs to one of these
+    scopes (each given as kind and expression of its id)."""
     kind, where = deny_rules.c.scope_kind, deny_rules.c.scope_id
     return or_(*(and_(kind == place, where == at) for place, at in places))
 
 
 def with_rules_at(table: Table, tenant_id: ColumnElement[str], *places: PlaceColumns) -> Query[RuledRow]:
-    """Build the query for a scope by its id (parameter `place`), joined with the deny rules of these scopes and the
-    platform."""
+    """Return the query for a scope by its id (parameter `place`),
+    joined with the deny rules of these scopes and of the platform."""
     d = deny_rules.c
     rules = at_places(*places, (PLATFORM[0], literal(PLATFORM[1], String)))
     columns = (tenant_id.label("tenant_id"), d.id.label("rule_id"), d.scope_kind, d.scope_id, d.permissions, d.reason)
@@ -101,8 +102,8 @@ def rules_in(rows: Sequence[RuledRow]) -> list[Deny]:
 
 @functools.cache
 def _rules_at(kinds: tuple[str, ...]) -> Query[DenyRuleRow]:
-    """Build the query for the deny rules of a scope chain. Cached per combination of scope kinds, since every
-    request runs it."""
+    """Return the query for the deny rules of a chain of scopes of these kinds.
+    It is cached, because every request runs it."""
     places = ((kind, bindparam(f"place_{number}", type_=String)) for number, kind in enumerate(kinds))
     return DENY_RULES.where(at_places(*places)).order_by(deny_rules.c.id)
 
@@ -113,7 +114,7 @@ def rules_at(tx: Connection, places: Sequence[Place]) -> list[Deny]:
 
 
 def with_rules(scope_of: Callable[[Connection, str], Scope]) -> Callable[[Connection, str], ScopeAndRules]:
-    """Extend a scope reader so that it also reads the deny rules of the scope, with a second query."""
+    """Return a function that reads a scope with `scope_of`, and the deny rules of the scope with a second query."""
 
     def read(tx: Connection, place_id: str) -> ScopeAndRules:
         scope = scope_of(tx, place_id)

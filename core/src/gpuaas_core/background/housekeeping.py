@@ -1,5 +1,5 @@
-"""Housekeeping. Every few seconds: mark silent nodes as unknown, mark stuck operations, end what has expired. Every
-minute: delete old rows.
+"""Runs the periodic duties of the core. Every few seconds it marks silent nodes as unknown, marks stuck operations and
+ends what has expired; every minute it deletes old rows.
 
 Each duty is one transaction under a lock of its own, so that a slow or failing duty does not undo or delay the others.
 A duty that deletes handles at most `AT_ONCE` rows per transaction and repeats while there are more.
@@ -39,7 +39,7 @@ log = structlog.get_logger("gpuaas.housekeeping")
 EVERY_S = 5.0
 CLEANUP_EVERY_S = 60.0
 MOST_REPEATS = 20  # transactions of one duty in one round
-BREAK_MS = 15_000  # between two rounds, if the process or its database stood still meanwhile
+BREAK_MS = 15_000  # a longer time between two rounds counts as an interruption
 ITSELF = Principal(PrincipalId("platform"), "platform", "platform housekeeping")
 
 SILENT_NODES = "silent nodes"
@@ -55,7 +55,7 @@ DUTIES: dict[str, Duty] = {
     "entitlements": expire_entitlements,
     "credential overlaps": key_pairs.end_overlaps,
 }
-FULL = {SILENT_NODES: silence.AT_ONCE, "expired tasks": tasks.AT_ONCE}  # where it is not `AT_ONCE`
+FULL = {SILENT_NODES: silence.AT_ONCE, "expired tasks": tasks.AT_ONCE}  # duties whose limit is not `AT_ONCE`
 DELETIONS: dict[str, Callable[[Connection, int], int]] = {
     "deliveries of secrets": forget_old_answers,
     "access grants": grants.delete_ended,
@@ -73,15 +73,16 @@ DELETIONS: dict[str, Callable[[Connection, int], int]] = {
 
 
 class Served:
-    """Since when this process has reached the database without interruption. During an interruption no node can be
-    heard."""
+    """Records since when this process has reached the database without interruption. During an interruption no node can
+    report, so that time does not count as silence of the node."""
 
     def __init__(self) -> None:
         self.since: int | None = None
         self._last = 0
 
     def round(self, now: int) -> int:
-        """Note that a round begins, so the database answers; return since when there was no interruption."""
+        """Record that a round begins and that the database responds;
+        return the time since which there was no interruption."""
         if self.since is None or now - self._last > BREAK_MS:
             self.since = now
         self._last = now
@@ -130,7 +131,8 @@ def delete_old(platform: Platform, now: int) -> set[str]:
 
 
 def _repeat(platform: Platform, name: str, once: Callable[[Connection], tuple[int, set[str]]], full: int) -> set[str]:
-    """Run the duty, and repeat it while it changed as many rows as one transaction may."""
+    """Run a duty, and repeat it as long as it handles `full` rows, the most in one transaction. Return the topics to
+    wake. A failure is logged, not raised."""
     topics: set[str] = set()
     try:
         for _ in range(MOST_REPEATS):

@@ -1,4 +1,4 @@
-"""Starts the background loops beside the API. The work itself is implemented in the rooms."""
+"""The background loops that write audit checkpoints and clean up the artifact store. Their rooms implement the work."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""Every second, writes the contact times of all nodes that were heard since the last round, in one transaction."""
+"""Every second, writes the contact times of all nodes that polled since the last round, in one transaction."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -23,7 +23,7 @@ async def _round(platform: Platform) -> None:
 
 
 def write_contacts(platform: Platform) -> None:
-    """Write the noted contact times now. Also called before silent nodes are searched, so that no poll is
-    overlooked."""
+    """Write the noted contact times now. Called before housekeeping looks for silent nodes,
+    so that it overlooks no poll."""
     if seen := platform.contacts.take():
         platform.db.write_now(lambda tx: contacts.write(tx, seen))

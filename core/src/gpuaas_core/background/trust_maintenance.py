@@ -1,6 +1,7 @@
-"""Every second, revokes grants whose reason has ended, continues rotations of authorities and renews host certificates.
+"""Every second, revokes access grants whose reason has ended,
+continues rotations of SSH authorities and renews host certificates.
 
-It is a separate loop, so that a key provider that does not answer cannot stop housekeeping.
+This is a separate loop, so that a key provider that does not respond cannot stop housekeeping.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ async def _round(platform: Platform) -> None:
 def keep(platform: Platform) -> set[str]:
     """Run one round and return the topics to wake.
 
-    Each step with work to do has its own transaction; steps that need the vault come last.
+    Each step that has work to do runs in a transaction of its own; the steps that need the vault come last.
     """
     now, vault = platform.clock(), platform.vault
     parts: list[tuple[Callable[[Connection], object], Callable[[Context], object]]] = [

@@ -1,5 +1,5 @@
-"""The commands `gpuaas-core backup`, `restore` and `restored`, for the platform's operator on the platform's own
-host."""
+"""The commands `gpuaas-core backup`, `restore` and `restored`,
+for the platform's operator on the platform's own host."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ _DATA_KEY = TypeAdapter(DataKeyRow)
 
 
 def backup(folder: Path) -> None:
-    """Copy the database, while it serves, into a new folder: everything except the master key.
+    """Copy the database of a running core to a new folder. The copy has everything except the master key.
 
     Example: `gpuaas-core backup /backups/gpuaas-monday`
 
@@ -52,7 +52,7 @@ def backup(folder: Path) -> None:
 
 
 def restore(folder: Path) -> None:
-    """Restore a backup into an empty database, and fence what happened since. Needs the master key in place.
+    """Restore a backup into an empty database, and fence all newer state. The master key must be in place.
 
     Example: `GPUAAS_CORE_DATA=/srv/new gpuaas-core restore /backups/gpuaas-monday`
 
@@ -78,7 +78,7 @@ def restore(folder: Path) -> None:
 
 
 def restored() -> None:
-    """After a restore with other tools (pg_restore, a snapshot): fence what happened since.
+    """Fence all newer state after the database was restored with other tools (pg_restore, a snapshot).
 
     Example: `gpuaas-core restored`
     """
@@ -105,7 +105,8 @@ def _load(settings: Settings, folder: Path, manifest: copies.Manifest) -> None:
 
 
 def _check_key(settings: Settings, folder: Path, manifest: copies.Manifest) -> None:
-    """Check that the master key is that of the backup, before anything is written. A key is never created here."""
+    """Raise NotPossible unless the master key can decrypt the backup.
+    Runs before anything is written; never creates a key."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
         raise NotPossible(f"No master key at {path}. Put the master key of the backed-up platform there.")
@@ -143,7 +144,8 @@ def _check_schema(tx: sa.Connection, wanted: str) -> None:
 
 
 def _bring_checkpoints(settings: Settings, folder: Path) -> str:
-    """Copy the checkpoints of the backup, unless the folder has some: those are newer, or of another platform."""
+    """Copy the audit checkpoints of the backup, unless the platform's folder already has some, which are newer or of
+    another platform. Return a message for the operator."""
     if settings.checkpoints.is_dir() and any(settings.checkpoints.iterdir()):
         return (
             f"The audit checkpoints in {settings.checkpoints} are kept: rows they cover that the backup lacks are lost."

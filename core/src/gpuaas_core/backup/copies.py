@@ -1,8 +1,8 @@
 """Backups: a folder with a manifest and a file per table, from one snapshot of a database in use.
 
-Rows are JSON lines, so a backup of SQLite can be restored into PostgreSQL and the other way round. Secrets are
-contained sealed, as in the database; the master key is not included. A backup is written atomically, and verified
-completely before a row of it is used.
+Rows are JSON lines, so a backup of SQLite can be restored into PostgreSQL and the other way round. Secrets stay sealed,
+as in the database; the master key is not included. A backup is written atomically, and verified completely before any
+of its rows is loaded.
 """
 
 import base64
@@ -47,11 +47,12 @@ class Manifest(Contents):
 
 
 class NotPossible(Exception):
-    """Backup or restore is not possible; the text says why and what to do."""
+    """The backup or restore is not possible. The message states the reason and what to do."""
 
 
 def write(db: Database, checkpoints: Path, folder: Path, now: int) -> Manifest:
-    """Write a backup. Checkpoints are copied first, so that they do not cover rows that the copy lacks."""
+    """Write a backup to `folder`, or raise NotPossible if the folder exists. The audit checkpoints are copied before
+    the rows, so that they cover no row that the backup lacks."""
     partial = folder.with_name(f"{folder.name}.partial")
     if folder.exists():
         raise NotPossible(f"{folder} exists already. Choose a new folder.")
@@ -115,7 +116,8 @@ def rows_of(folder: Path, manifest: Manifest, table: str) -> Iterator[dict[str, 
 
 
 def load(tx: sa.Connection, folder: Path, manifest: Manifest) -> None:
-    """Load the rows into the schema of the backup, by column names, since it may be older than the current tables."""
+    """Replace the rows of all tables by those of the backup. The database has the backup's schema, which may be older
+    than the current one, so the columns are those of the backup."""
     for table in reversed(manifest["tables"]):
         tx.execute(sa.delete(sa.table(table)))
     for table, about in manifest["tables"].items():

@@ -1,9 +1,9 @@
-"""Fencing after a restore, since nodes, controllers, event readers and people may have seen newer state than the
-backup.
+"""Fences stale state after a restore, because nodes, controllers,
+event readers and people may have seen newer state than the backup has.
 
-Event cursors become invalid. Controllers lose their claims; new epochs are higher than any a host has seen. Nodes are
-untrusted until they have applied their full trust again. People sign in again, and no enrolment token works twice. New
-ids sort after all ids issued since the backup.
+Event cursors become invalid. Controllers lose their claims, and new claim epochs are higher than any that a host has
+seen. Nodes are not trusted until they have applied their full trust configuration again. People must sign in again, and
+open enrolment tokens become invalid. New ids sort after all ids issued since the backup.
 """
 
 from sqlalchemy import Connection
@@ -25,7 +25,7 @@ OPERATOR = Principal(PrincipalId("operator"), "operator", "the platform's operat
 
 
 def fence(tx: Connection, reason: str, now: int) -> dict[str, int]:
-    """Fence all stale state, and return how many rows of each kind were fenced. Idempotent."""
+    """Fence all stale state, and return the number of fenced rows of each kind. Idempotent."""
     raise_number(tx, first_number(now))
     ctx = Context(tx, OPERATOR, Scope(), "platform.store.restore", correlate(None, None), now)
     renew_store_epoch(tx)

@@ -1,1 +1,1 @@
-"""Nodes, their trust configuration, and their allocation to projects."""
+"""Capacity: the nodes of tenants, their trust configuration, and their allocation to projects."""

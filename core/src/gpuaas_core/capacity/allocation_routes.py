@@ -1,4 +1,4 @@
-"""HTTP routes for the allocations of a project, and of all projects of a tenant."""
+"""HTTP routes for the allocations of a project, and the list of the allocations of all projects of a tenant."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from .rows import PlacedAllocationRow
 from .tables import allocations
 
 router = APIRouter(prefix="/v1/projects/{project_id}/allocations", tags=["capacity"])
-wide = APIRouter(prefix="/v1", tags=["capacity"])  # beside the allocations of one project
+wide = APIRouter(prefix="/v1", tags=["capacity"])  # routes outside the path of one project's allocations
 Word = Annotated[str | None, Query(max_length=63)]
 
 
@@ -22,7 +22,8 @@ Word = Annotated[str | None, Query(max_length=63)]
     "", status_code=201, response_model=schemas.AllocationView, **needs("capacity.allocation.create", "project")
 )
 async def create_allocation(call: Caller, project_id: str, body: schemas.CreateAllocation) -> Response:
-    """Allocate a machine to the project. The allocation is `active` once the machine has applied its trust."""
+    """Allocate a node to the project. The allocation becomes `active` when
+    the node has applied its new trust configuration."""
     return await call.write(
         lambda ctx: reads.allocation_view(ctx.tx, allocation_service.create_allocation(ctx, project_id, body)),
         status=201,
@@ -71,7 +72,8 @@ async def release_allocation(call: Caller, project_id: str, allocation_id: str) 
 async def extend_allocation(
     call: Caller, project_id: str, allocation_id: str, body: schemas.ExtendAllocation
 ) -> Response:
-    """Move the end of the lease, also of an overdue allocation."""
+    """Change the end of an allocation's lease.
+    This is possible even after the lease has ended, while the allocation is in use."""
     return await call.write(
         lambda ctx: reads.allocation_view(
             ctx.tx, allocation_service.extend_allocation(ctx, project_id, allocation_id, body.expires_in_s)
@@ -86,7 +88,8 @@ async def extend_allocation(
     **needs("capacity.allocation.create", "project"),
 )
 async def request_allocations(call: Caller, project_id: str, body: schemas.RequestAllocations) -> Response:
-    """Allocate machines of a kind, chosen by the platform: as many as requested, or none."""
+    """Allocate the requested number of nodes of one kind, chosen by the platform.
+    If too few are free, none is allocated."""
 
     def request(ctx: Context) -> schemas.AllocationsView:
         rows = allocation_service.request_allocations(ctx, project_id, body)
@@ -114,7 +117,7 @@ async def list_tenant_allocations(
 def _page(
     ctx: Context, query: RowQuery[PlacedAllocationRow], limit: int, cursor: str | None
 ) -> Page[schemas.AllocationView]:
-    """Build a page of allocations; the instances that use them are read once for the whole page."""
+    """Return a page of allocations. The instances that use them are read once for the whole page."""
     found = page(ctx, query, allocations.c.id, limit, cursor, lambda row: row)
     views = reads.allocation_views(ctx.tx, found.items)
     return Page(items=views, next_cursor=found.next_cursor, event_sequence=found.event_sequence)

@@ -1,4 +1,5 @@
-"""Allocates nodes to projects and releases them. The node's own report makes an allocation active or released."""
+"""Allocates nodes to projects and releases them.
+An allocation becomes active or released when the node reports that it has applied the change."""
 
 from collections.abc import Callable, Mapping
 
@@ -81,7 +82,8 @@ def create_allocation(ctx: Context, project_id: str, body: schemas.CreateAllocat
 
 
 def request_allocations(ctx: Context, project_id: str, body: schemas.RequestAllocations) -> list[PlacedAllocationRow]:
-    """Allocate as many nodes of a kind as requested, or none."""
+    """Allocate the requested number of nodes of one kind, and return the allocations.
+    Raises CapacityShort if too few are free."""
     picked = pick(ctx, body.want)
     ids = [_hold(ctx, project_id, node, _name(body.name, number, node), body) for number, node in enumerate(picked, 1)]
     ctx.resource_id = ids[0]
@@ -95,7 +97,8 @@ def _name(name: str | None, number: int, node: NodeRow) -> str:
 
 
 def _hold(ctx: Context, project_id: str, node: NodeRow, name: str, terms: schemas.Terms) -> str:
-    """Create the allocation of one node. The caller counts it against the project's quota."""
+    """Create the allocation of one node and return its id. Raises NodeTaken if the node has an allocation already. The
+    caller counts the allocation against the project's quota."""
     _check_scheduler_type(ctx.tx, terms.scheduler_type)
     allocation_id = new_id("alloc")
     row: dict[str, object] = {
@@ -148,14 +151,15 @@ def _gpus(tx: Connection, node: NodeRow) -> int:
 
 
 def _check_policy(ctx: Context, node: NodeRow) -> None:
-    """Check that policy lets the project use this node, by its region and SKU."""
+    """Raise an error unless policy lets the project use the node's region and SKU."""
     overlays, cannot = overlays_for(ctx.tx, ctx.scope), f"The node {node.name!r} cannot be held"
     require(overlays, "regions", node.region, of=cannot)
     require(overlays, "skus", node.sku, of=cannot)
 
 
 def release_allocation(ctx: Context, project_id: str, allocation_id: str) -> PlacedAllocationRow:
-    """Release the allocation. The caller has locked it (`lock_allocation`) and checked that nothing uses it."""
+    """Start the release of an allocation. The caller has locked the allocation
+    (`lock_allocation`) and checked that nothing uses it."""
     row = lock_allocation(ctx.tx, project_id, allocation_id)
     ctx.resource_id = allocation_id
     ALLOCATION.after(row.state, "release")
@@ -182,23 +186,24 @@ def extend_allocation(
 
 
 def mark_overdue(ctx: Context, row: PlacedAllocationRow) -> None:
-    """Mark the lease as overdue, with one event. The allocation is released once it is unused, unless it is
-    extended."""
+    """Mark an allocation in use as overdue, because its lease has ended.
+    It is released once it is unused, unless the lease is extended."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == row.id).values(overdue_since=ctx.now))
     facts = {"allocation_id": row.id, "node_id": row.node_id, "expires_at": row.expires_at}
     ctx.emit("capacity.allocation.overdue", row.id, facts, scope=_scope(row, row.tenant_id))
 
 
 def lock_allocation(tx: Connection, project_id: str, allocation_id: str) -> PlacedAllocationRow:
-    """Lock the allocation and its node: until the transaction ends, nothing is placed on it and no report is
-    applied."""
+    """Lock the allocation and its node, and return the allocation. Until the transaction ends, nothing is placed on the
+    allocation and no report of the node is applied."""
     row = allocation_row(tx, project_id, allocation_id)
     node_row(tx, row.node_id, lock=True)
     return allocation_row(tx, project_id, allocation_id, lock=True)
 
 
 def settle(ctx: Context, node: NodeRow, applied: int) -> None:
-    """Advance the allocations that waited for the node to apply trust up to this generation."""
+    """Complete the changes that waited for the node to apply this trust generation: requested allocations become
+    active, and releasing ones released, unless their node must be wiped first."""
     for row in _WAITING.all(ctx.tx, node=node.id, applied=applied):
         if row.state == "requested":
             _move(ctx, row, "realize", node.tenant_id)
@@ -207,14 +212,14 @@ def settle(ctx: Context, node: NodeRow, applied: int) -> None:
 
 
 def await_wipe(ctx: Context, allocation_id: str) -> None:
-    """Mark a releasing allocation as waiting for a wipe: its node becomes free only when it reports that it was
-    wiped."""
+    """Mark a releasing allocation as waiting for a wipe.
+    Its node becomes free only when the node reports that it was wiped."""
     ctx.tx.execute(update(allocations).where(allocations.c.id == allocation_id).values(wipe="pending"))
 
 
 def wiped(ctx: Context, node: NodeRow, row: AllocationRow, *, clean: bool, reason: str) -> None:
-    """Finish the release after a wipe. A node that is not clean stays held. The caller has locked node and
-    allocation."""
+    """Record the result of a wipe and, if the node is clean, finish the release; otherwise the node stays held. The
+    caller has locked the node and the allocation."""
     if row.state != "releasing" or row.wipe in CLEAN:
         return
     change = {"wipe": "done" if clean else "failed", "updated_at": ctx.now}
@@ -245,7 +250,8 @@ def _scope(row: AllocationRow, tenant_id: TenantId) -> Scope:
 
 
 def end_leases(ctx: Context) -> int:
-    """Release the allocations whose lease has ended; those in use are marked as overdue. Called by housekeeping."""
+    """Release the allocations whose lease has ended, or mark them as overdue if they are in use; return how many.
+    Called by housekeeping."""
     rows = _DUE.all(ctx.tx, now=ctx.now)
     for row in rows:
         _end_lease(ctx, row)

@@ -1,8 +1,8 @@
-"""Contact times of nodes: when each was last heard, and when its next poll is due.
+"""Contact times of nodes: when each node last polled, and when its next poll is due.
 
-A separate table with three narrow columns, because each node writes it every few seconds; the wide row of a node is
-written only when something about the node changes. A poll is noted in memory (`Platform.contacts`) and written about a
-second later, together with those of other nodes.
+They have a separate table with three narrow columns, because each node writes it every few seconds; the wide row of a
+node is written only when something about the node changes. A poll is noted in memory (`Platform.contacts`) and written
+about a second later, together with those of other nodes.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SEEN = (
 
 
 def add(tx: Connection, node_id: str, now: int) -> None:
-    """Add the row of a newly enrolled node; its first poll is due at once."""
+    """Add the contact times of a newly enrolled node, whose first poll is due at once."""
     tx.execute(insert(node_contacts).values(node_id=node_id, last_seen_at=now, due_at=now))
 
 
@@ -28,7 +28,7 @@ def renew(tx: Connection, node_id: str, now: int) -> None:
 
 
 def write(tx: Connection, seen: Mapping[str, tuple[int, int]]) -> None:
-    """Write last contact and due time of these nodes, in the order of their ids to avoid deadlocks with other
-    processes."""
+    """Write the last contact and the due time of these nodes.
+    `seen` is sorted by node id, to avoid deadlocks with other processes."""
     if seen:
         tx.execute(_SEEN, [{"node": node, "seen": at, "due": due} for node, (at, due) in seen.items()])

@@ -1,4 +1,4 @@
-"""Errors of capacity."""
+"""Errors of nodes, allocations, quotas, regions, SKUs and pools."""
 
 from ..kit.problems import Problem
 

@@ -1,6 +1,6 @@
 """Holds: one row per allocation in use, with its holder (e.g. an instance). The primary key prevents a second holder.
 
-Holders belong to rooms above this one. Each such room registers a reader that returns how its holders are shown.
+Holders belong to rooms above this one. Each of these rooms registers a reader that returns the views of its holders.
 """
 
 from collections.abc import Callable, Collection
@@ -24,7 +24,7 @@ _HOLDS = Query(
 
 
 def register(kind: str, reader: HolderReader) -> None:
-    """Register the reader of a kind of holder: it maps the ids of holders to their views."""
+    """Register the reader of a kind of holder. A reader maps the ids of holders to their views."""
     _READERS[kind] = reader
 
 
@@ -36,8 +36,8 @@ def _add(dialect: str) -> Command:
 
 
 def hold(tx: Connection, allocation_ids: Collection[str], holder: Holder) -> bool:
-    """Let the holder use all these allocations, or return False if one is in use; the caller then rolls back. The
-    caller has locked the allocations."""
+    """Record that the holder uses all these allocations, and return True; return False if one of them is in use: the
+    caller then rolls back. The caller has locked the allocations."""
     rows = [
         {"allocation_id": allocation, "holder_kind": holder.kind, "holder_id": holder.id}
         for allocation in sorted(allocation_ids)
@@ -57,7 +57,7 @@ def holders_of(tx: Connection, allocation_ids: Collection[str]) -> dict[Allocati
 
 
 def used_by(tx: Connection, allocation_ids: Collection[str]) -> dict[AllocationId, UsedBy]:
-    """Return the view of the holder of each allocation that is in use."""
+    """Return the view of the holder of each allocation that is in use; unused allocations are left out."""
     holders = holders_of(tx, allocation_ids)
     shown = {
         (kind, holder_id): view
@@ -74,10 +74,10 @@ def check_unused(tx: Connection, allocation_id: AllocationId) -> None:
 
 
 def held(allocation_id: ColumnElement[AllocationId] | ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: the allocation has a holder."""
+    """Return the SQL condition that the allocation has a holder."""
     return exists().where(_h.allocation_id == allocation_id)
 
 
 def held_by(allocation_id: ColumnElement[str], kind: str, holder_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: this holder uses the allocation."""
+    """Return the SQL condition that this holder uses the allocation."""
     return exists().where(_h.allocation_id == allocation_id, _h.holder_kind == kind, _h.holder_id == holder_id)

@@ -1,5 +1,5 @@
-"""Adds nodes and applies decisions of administrators. Called by the node routes and by enrolment; transitions are in
-`states`."""
+"""Adds nodes and applies decisions of administrators (cordon, uncordon, drain, retire). Called by the node routes and
+by enrolment; the transitions are in `states`."""
 
 from collections.abc import Mapping
 
@@ -41,7 +41,7 @@ _WITH_HOST_KEY = NODES.where(
 
 
 def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
-    """Cordon, uncordon or drain a node: at once if it reports, otherwise as soon as it reports again."""
+    """Cordon, uncordon or drain a node: at once if the node reports, otherwise as soon as it reports again."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, action):
         raise problem
@@ -54,7 +54,7 @@ def decide(ctx: Context, node_id: str, action: str, reason: str) -> None:
 
 
 def retire(ctx: Context, node_id: str, reason: str) -> None:
-    """Retire a node without an allocation. A pending release of a silent node counts as completed."""
+    """Retire a node, or raise NodeHeld if an allocation holds it. On a silent node a pending release counts as done."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := refusal(ctx.tx, node, "retire"):
         raise problem
@@ -70,7 +70,8 @@ def retire(ctx: Context, node_id: str, reason: str) -> None:
 
 
 def refusal(tx: Connection, node: NodeRow, action: str) -> Problem | None:
-    """Return the error that forbids the action, or None. Called before acting, and to list the available actions."""
+    """Return the error that forbids the action, or None if the action is allowed.
+    Called before the action, and to list the available actions."""
     try:
         NODE.after(node.state, action)
         if action not in ("retire", "readmit"):
@@ -92,7 +93,7 @@ def actions(tx: Connection, node: NodeRow) -> list[ActionView]:
 def replace(ctx: Context, node: NodeRow, by: str) -> None:
     """Retire the former node of a machine that enrolled again under another name.
 
-    A held node must be readmitted instead.
+    Raises MachineHeld if an allocation holds the former node, which must then be readmitted instead.
     """
     if held := _held(ctx.tx, node.id):
         raise MachineHeld(
@@ -116,7 +117,7 @@ def name_taken(tx: Connection, tenant_id: str, name: str) -> bool:
 
 
 def add_node(tx: Connection, node: NodeRow) -> bool:
-    """Insert the node, or return False if the tenant has a node of this name that is not retired."""
+    """Insert the node and return True, or return False if the tenant has a node of this name that is not retired."""
     try:
         with tx.begin_nested():
             tx.execute(insert(nodes).values(**vars(node)))
@@ -136,7 +137,7 @@ def suspend_node(tx: Connection, node: NodeRow, reason: str) -> None:
 
 
 def rejoin_node(tx: Connection, node: NodeRow, change: Mapping[str, str | int | Json]) -> str:
-    """Update a node that enrolled again, with its new facts and host certificate; return its state."""
+    """Write `change` (new facts and host certificate) to a node that enrolled again, and return its new state."""
     state = NODE.after(node.state, "rejoin")
     standing_reason = None if node.state == "suspended" else node.standing_reason
     trust = {"trust_generation": node.trust_generation + 1, "trust_applied": 0}

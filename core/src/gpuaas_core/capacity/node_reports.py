@@ -1,4 +1,4 @@
-"""Reports of nodes in their polls: the trust generation they applied, and their facts.
+"""Records what nodes report in their polls: the trust generation that they applied, and their facts.
 
 Most polls report nothing new, and then nothing is written here (`contacts` has the contact times).
 """
@@ -20,7 +20,7 @@ from .trust import HasTrust, believable, knows_more, tell_anew
 
 @dataclass(frozen=True)
 class PolledNode:
-    """The columns of a node that decide whether a poll has news for the node, or from it."""
+    """The columns of a node that decide whether a poll brings a change, for the node or for the platform."""
 
     id: str
     name: str
@@ -33,8 +33,8 @@ class PolledNode:
 
 @dataclass(frozen=True)
 class Report:
-    """A node's report. `applied`: the trust generation on the host. `acknowledged`: the last one whose report was
-    answered."""
+    """A node's report. `applied`: the trust generation applied on the host. `acknowledged`: the last generation that
+    the node reported as applied and received a response for."""
 
     applied: int
     acknowledged: int
@@ -49,7 +49,7 @@ _FACTS = select(nodes.c.facts).where(nodes.c.id == bindparam("node"))
 
 
 def origin(machine_id: str, boot_id: str) -> str:
-    """Return the origin of a node key: the machine that created it, and the boot."""
+    """Return the origin of a node key: the id of the machine that created the key, and the id of its boot."""
     return f"{machine_id}/{boot_id}"
 
 
@@ -61,7 +61,7 @@ def polled_node(tx: Connection, node_id: str) -> PolledNode:
 
 
 def is_news(tx: Connection, node: PolledNode, report: Report) -> bool:
-    """Whether `record` would change anything for this report."""
+    """Return whether `record` would change anything for this report."""
     return (
         node.state not in STANDINGS
         or report.applied > node.trust_applied
@@ -72,7 +72,7 @@ def is_news(tx: Connection, node: PolledNode, report: Report) -> bool:
 
 
 def is_ahead(node: HasTrust, report: Report) -> bool:
-    """Whether the node has a trust generation that this database never issued, or never recorded as applied."""
+    """Return whether the node reports a trust generation that was never issued here, or never recorded as applied."""
     return report.applied > node.trust_generation or knows_more(node, report.acknowledged)
 
 
@@ -98,8 +98,8 @@ def record(ctx: Context, node_id: str, report: Report) -> None:
 
 
 def _heard(ctx: Context, node: PolledNode) -> None:
-    """Return a new or formerly silent node to its standing (ready, cordoned or draining) once it has applied its
-    current trust."""
+    """Once a new or formerly silent node has applied its current trust, set its state to its standing (ready,
+    cordoned or draining)."""
     action = "report" if node.state in STANDINGS else f"back_to_{node.standing}"
     behind = node.trust_applied < node.trust_generation
     waits = {"enrolling": node.trust_applied == 0} | dict.fromkeys(SILENT, behind)

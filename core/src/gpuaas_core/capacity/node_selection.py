@@ -1,7 +1,8 @@
-"""Selects nodes for a project that requested a kind instead of names: free, ready, allowed by policy, in name order.
+"""Selects nodes for a project that requested a kind of node instead of certain nodes: they are free, ready and allowed
+by policy, in the order of their names.
 
-All or nothing. Nodes locked by other requests are skipped; if too few remain, the query is repeated and waits for
-locks.
+Either all requested nodes are selected, or none. Nodes locked by other requests are skipped; if too few remain, the
+query is repeated and waits for the locks.
 """
 
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ _POOLS = {False: Query(_POOL, PoolRow), True: Query(_POOL.with_for_update(read=T
 
 
 def pick(ctx: Context, want: Want) -> Sequence[NodeRow]:
-    """Select and lock free nodes. They stay free while locked, because every allocation locks its node's row."""
+    """Lock and return the wanted number of free nodes, or raise CapacityShort. Locked nodes stay free, because every
+    allocation locks its node's row."""
     kinds = _allowed_kinds(ctx, want)
     with ctx.tx.begin_nested() as quick:
         picked = _locked(ctx, want, kinds, limit=want.count, skip_locked=True)
@@ -60,8 +62,8 @@ def _wanted(ctx: Context, want: Want) -> list[ColumnElement[bool]]:
 
 
 def _allowed_kinds(ctx: Context, want: Want) -> list[Kind]:
-    """Return the kinds of nodes to consider. A requested value must be allowed; otherwise all allowed values are
-    considered."""
+    """Return the regions and SKUs of free nodes that policy allows. Raises an error if the requested region or SKU is
+    not allowed, or the requested pool does not exist."""
     overlays = overlays_for(ctx.tx, ctx.scope)
     for field, value in (("regions", want.region), ("skus", want.sku)):
         if value is not None:
@@ -74,7 +76,7 @@ def _allowed_kinds(ctx: Context, want: Want) -> list[Kind]:
 
 
 def pool_row(tx: Connection, tenant_id: str, name: str, *, lock: bool = False) -> PoolRow:
-    """Return the pool. `lock`: it cannot be deleted until the transaction that adds a node to it ends."""
+    """Return the pool, or raise NotFound. `lock`: the pool cannot be deleted until the transaction ends."""
     row = _POOLS[lock].first(tx, tenant=tenant_id, name=name)
     if row is None:
         raise NotFound(f"The tenant has no pool named {name!r}.")

@@ -18,7 +18,8 @@ from .rows import PoolRow, RegionRow, SkuRow
 from .tables import nodes, pools, regions, skus
 
 R = TypeVar("R", bound=Dataclass)
-# The name of a node that is invited and will use a region, SKU or pool: noun, tenant (of a pool), name and time.
+# Returns the name of an invited node that will use a region, SKU or pool, or None. Arguments: connection, noun,
+# tenant (of a pool), name and time.
 ExpectedNode = Callable[[Connection, str, str | None, str, int], str | None]
 _EXPECTED: list[ExpectedNode] = []
 REGIONS = Query(select(regions), RegionRow)
@@ -39,7 +40,8 @@ declare(
 
 
 def register(expected: ExpectedNode) -> None:
-    """Register the reader of pending enrolments, which belong to a room above this one."""
+    """Register the function that finds a pending enrolment for a region, SKU or pool.
+    Enrolments belong to a room above this one."""
     _EXPECTED[:] = [expected]
 
 
@@ -90,7 +92,7 @@ def _remove(
     used: ColumnElement[bool],
     tenant_id: str | None = None,
 ) -> R:
-    """Delete a region, SKU or pool, unless a node or a pending enrolment uses it."""
+    """Delete a region, SKU or pool and return its row. Raises StillUsed if a node or a pending enrolment uses it."""
     matches = [table.c.name == name] + ([] if tenant_id is None else [table.c.tenant_id == tenant_id])
     row = query.where(*matches).locked().first(ctx.tx)
     if row is None:

@@ -13,7 +13,7 @@ from .tables import allocations, nodes, skus
 class HourlyPrice:
     allocation_id: str
     sku: str | None
-    price_micros_per_hour: int | None  # none: the SKU has no record
+    price_micros_per_hour: int | None  # None: the node's SKU does not exist
     currency: str | None
 
 

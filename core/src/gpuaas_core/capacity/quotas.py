@@ -1,6 +1,6 @@
-"""Quotas of projects. The row counts allocations and GPUs in the transaction that allocates them; each addition
-locks the row until the end, so concurrent requests cannot exceed the quota together. Lock order: node, allocation,
-quota."""
+"""Quotas of projects. A project's row counts its allocations and GPUs. The row is updated in the transaction that
+allocates and stays locked until the end, so concurrent requests cannot exceed the quota together. Lock order: node,
+allocation, quota."""
 
 from sqlalchemy import Connection, bindparam, select, update
 
@@ -20,7 +20,8 @@ _QUOTA = Query(select(quotas), QuotaRow).where(quotas.c.project_id == bindparam(
 
 
 def take(ctx: Context, project_id: str, *, allocations: int, gpus: int) -> None:
-    """Add to the project's usage, then compare with the quota: an excess rolls back the whole request."""
+    """Add to the project's usage. Raises QuotaExceeded if the quota is exceeded then,
+    which rolls back the whole request."""
     row = _add(ctx.tx, project_id, allocations, gpus, ctx.now)
     bounds = (
         ("allocations", "allocation", allocations, row.used_allocations, row.max_allocations),
@@ -40,7 +41,7 @@ def give_back(tx: Connection, project_id: str, gpus: int, now: int) -> None:
 
 
 def set_quota(ctx: Context, project_id: str, body: schemas.SetQuota) -> schemas.QuotaView:
-    """Set the quota. A quota below the current usage releases nothing; it only prevents additions."""
+    """Set the quota. A quota below the current usage releases nothing; it only prevents new allocations."""
     _add(ctx.tx, project_id, 0, 0, ctx.now)
     bounds = body.model_dump()
     ctx.tx.execute(update(quotas).where(quotas.c.project_id == project_id).values(**bounds, updated_at=ctx.now))

@@ -1,4 +1,4 @@
-"""Queries for nodes and allocations, also for other rooms."""
+"""Queries for nodes and allocations, used by this room and by others."""
 
 from collections.abc import Collection
 
@@ -19,7 +19,8 @@ _TENANT = select(_n.tenant_id).where(_n.id == bindparam("node"))
 
 
 def joined_with_node(table: Table, node_id: ColumnElement[str]) -> Statement:
-    """Build a query for resources on a node, joined with the node's name, region and other columns for views."""
+    """Return a query for the rows of `table`,
+    joined with the columns of their node that views show (name, region and others)."""
     of_node = (
         _n.name.label("node_name"),
         _n.state.label("node_state"),
@@ -63,8 +64,8 @@ _HOLDING_PROJECT = select(_a.project_id).where(
 
 
 def node_row(tx: Connection, node_id: str, *, lock: bool = False) -> NodeRow:
-    """Return the node, or raise 404. `lock`: to change the node or its allocations. Lock order: node, allocation,
-    instance."""
+    """Return the node, or raise NotFound. `lock` is for changes of the node or its allocations.
+    Lock order: node, allocation, instance."""
     row = (_NODE_LOCKED if lock else _NODE).first(tx, node=node_id)
     if row is None:
         raise NotFound(UNSEEN)
@@ -83,7 +84,7 @@ def scope_of(node_id: str, tenant_id: TenantId) -> Scope:
 
 
 def holder_of(tx: Connection, node_id: str) -> str | None:
-    """Return the project whose allocation holds the node now; a releasing allocation does not count."""
+    """Return the project whose allocation holds the node, or None. A releasing allocation does not count."""
     return tx.execute(_HOLDING_PROJECT, {"node": node_id}).scalar()
 
 
@@ -92,7 +93,7 @@ def nodes_of(tenant_id: str) -> Query[SeenNodeRow]:
 
 
 def seen_node(tx: Connection, node_id: str) -> SeenNodeRow:
-    """Return a node with the time of its last contact."""
+    """Return the node with the time of its last contact, or raise NotFound."""
     row = _SEEN_NODE.first(tx, node=node_id)
     if row is None:
         raise NotFound(UNSEEN)
@@ -108,17 +109,17 @@ def allocation_row(tx: Connection, project_id: str, allocation_id: str, *, lock:
 
 
 def find_allocation(tx: Connection, allocation_id: str) -> PlacedAllocationRow | None:
-    """Return the allocation of any project. The caller has to check that its use is allowed."""
+    """Return the allocation of any project, or None. The caller must check that the allocation may be used."""
     return _ALLOCATION.first(tx, allocation=allocation_id)
 
 
 def lock_allocation(tx: Connection, allocation_id: str) -> PlacedAllocationRow | None:
-    """Lock and return the allocation of any project: it cannot be released until the transaction ends."""
+    """Lock and return the allocation of any project, or None. It cannot be released until the transaction ends."""
     return _ALLOCATION_LOCKED.first(tx, allocation=allocation_id)
 
 
 def hold_leaving(tx: Connection, node_id: str) -> AllocationRow | None:
-    """Lock and return the node's releasing allocation with a pending wipe. The caller has locked the node."""
+    """Lock and return the node's releasing allocation that needs a wipe, or None. The caller has locked the node."""
     return _LEAVING.first(tx, node=node_id)
 
 
@@ -129,7 +130,8 @@ def allocations_of(project_id: str, state: str | None) -> Query[PlacedAllocation
 def allocations_in(
     tenant_id: str, *, project_id: str | None, region: str | None, sku: str | None, state: str | None
 ) -> Query[PlacedAllocationRow]:
-    """Build the query for the allocations of all projects of a tenant, with filters."""
+    """Return the query for the allocations of all projects of a tenant. A filter that is None matches everything, but
+    `state=None` leaves out released allocations."""
     named = ((_a.project_id, project_id), (_n.region, region), (_n.sku, sku))
     wanted = [column == value for column, value in named if value is not None]
     return PLACED.where(_n.tenant_id == tenant_id, _in_state(state), *wanted)
@@ -138,14 +140,14 @@ def allocations_in(
 def allocations_by_id(
     tx: Connection, project_id: str, ids: Collection[str], *, lock: bool = False
 ) -> dict[str, PlacedAllocationRow]:
-    """Return the project's allocations with these ids. `lock`: they cannot be released while something is placed on
-    them."""
+    """Return the project's allocations with these ids; unknown ids are left out.
+    `lock`: they cannot be released until the transaction ends."""
     rows = (_SEVERAL_LOCKED if lock else _SEVERAL).all(tx, project=project_id, ids=list(ids))
     return {row.id: row for row in rows}
 
 
 def allocation_views(tx: Connection, rows: Collection[PlacedAllocationRow]) -> list[AllocationView]:
-    """Build the views of allocations; the instances that use them are read once for all."""
+    """Return the views of these allocations. The instances that use them are read once for all."""
     users = used_by(tx, [row.id for row in rows])
     return [AllocationView.model_validate(vars(row) | {"in_use_by": users.get(row.id)}) for row in rows]
 
@@ -155,19 +157,20 @@ def allocation_view(tx: Connection, row: PlacedAllocationRow) -> AllocationView:
 
 
 def on_node(node_id: str, *states: str) -> Statement:
-    """SQL: the ids of the allocations of a node, optionally only those in these states."""
+    """Return the SQL query for the ids of a node's allocations, optionally only of those in these states."""
     here = select(_a.id).where(_a.node_id == node_id)
     return here.where(_a.state.in_(states)) if states else here
 
 
 def nodes_under(tx: Connection, allocation_ids: Collection[str]) -> dict[AllocationId, str]:
-    """Return the node of each allocation."""
+    """Return the node id of each allocation."""
     found = tx.execute(select(_a.id, _a.node_id).where(_a.id.in_(allocation_ids)))
     return {AllocationId(allocation): node for allocation, node in found}
 
 
 def trusts_allocation(allocation_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """SQL condition: the node of the allocation has not yet applied the trust generation that removes it."""
+    """Return the SQL condition that the allocation's node has not yet applied
+    the trust generation that removes the allocation."""
     return exists().where(_a.id == allocation_id, _n.id == _a.node_id, _n.trust_applied < _a.trust_generation)
 
 
@@ -175,7 +178,8 @@ _RULED_NODE = with_rules_at(nodes, nodes.c.tenant_id, ("node", nodes.c.id), ("te
 
 
 def node_with_rules(tx: Connection, node_id: str) -> ScopeAndRules:
-    """Read the scope of a node with its deny rules in one query, since every request of the node's agent needs both."""
+    """Return the scope of a node and its deny rules, or raise NotFound. One query reads both, because every request of
+    the node's agent needs both."""
     rows = _RULED_NODE.all(tx, place=node_id)
     if not rows:
         raise NotFound(UNSEEN)

@@ -28,7 +28,7 @@ async def get_node(call: Caller, node_id: str) -> schemas.NodeView:
 
 @router.post("/nodes/{node_id}/cordon", response_model=schemas.NodeView, **needs("capacity.node.cordon", "node"))
 async def cordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """Block new allocations of the node; existing ones are not affected."""
+    """Block new allocations of the node. Existing allocations are not affected."""
     return await _decide(call, node_id, lambda ctx: node_admin.decide(ctx, node_id, "cordon", body.reason))
 
 
@@ -39,13 +39,14 @@ async def uncordon_node(call: Caller, node_id: str, body: schemas.Decide) -> Res
 
 @router.post("/nodes/{node_id}/drain", response_model=schemas.NodeView, **needs("capacity.node.drain", "node"))
 async def drain_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """Block new allocations of the node. Existing ones have to be released before the node can be retired."""
+    """Block new allocations of the node. Existing allocations must be released before the node can be retired."""
     return await _decide(call, node_id, lambda ctx: node_admin.decide(ctx, node_id, "drain", body.reason))
 
 
 @router.post("/nodes/{node_id}/retire", response_model=schemas.NodeView, **needs("capacity.node.retire", "node"))
 async def retire_node(call: Caller, node_id: str, body: schemas.Decide) -> Response:
-    """Retire the node permanently: its tokens and keys stop working at once, and its name is free."""
+    """Retire the node permanently: its tokens and keys stop working at once,
+    and its name can be used for another node."""
     return await _decide(call, node_id, lambda ctx: node_admin.retire(ctx, node_id, body.reason))
 
 
@@ -61,7 +62,7 @@ async def create_region(call: Caller, body: schemas.CreateRegion) -> Response:
 
 @router.post("/regions/delete", response_model=schemas.RegionView, **needs("capacity.region.delete"))
 async def delete_region(call: Caller, body: schemas.NameOffer) -> Response:
-    """Delete a region. It must have no nodes."""
+    """Delete a region that has no nodes."""
     return await call.write(lambda ctx: offers.delete_region(ctx, body.name))
 
 
@@ -73,13 +74,13 @@ async def list_regions(call: Caller, limit: Limit = 50, cursor: Cursor = None) -
 
 @router.post("/skus", status_code=201, response_model=schemas.SkuView, **needs("capacity.sku.create"))
 async def create_sku(call: Caller, body: schemas.CreateSku) -> Response:
-    """Create a kind of node with its price. Allocations created from now on count its GPUs."""
+    """Create a SKU: a kind of node with its price. New allocations of its nodes count the number of GPUs of the SKU."""
     return await call.write(lambda ctx: offers.create_sku(ctx, body), status=201)
 
 
 @router.post("/skus/delete", response_model=schemas.SkuView, **needs("capacity.sku.delete"))
 async def delete_sku(call: Caller, body: schemas.NameOffer) -> Response:
-    """Delete a SKU. It must have no nodes; existing allocations keep their counted GPUs."""
+    """Delete a SKU that has no nodes. Allocations keep the number of GPUs that was counted for them."""
     return await call.write(lambda ctx: offers.delete_sku(ctx, body.name))
 
 
@@ -103,7 +104,7 @@ async def create_pool(call: Caller, tenant_id: str, body: schemas.CreatePool) ->
     "/tenants/{tenant_id}/pools/delete", response_model=schemas.PoolView, **needs("capacity.pool.delete", "tenant")
 )
 async def delete_pool(call: Caller, tenant_id: str, body: schemas.NameOffer) -> Response:
-    """Delete a pool. It must be empty."""
+    """Delete a pool that has no nodes."""
     return await call.write(lambda ctx: offers.delete_pool(ctx, tenant_id, body.name))
 
 
@@ -115,7 +116,7 @@ async def list_pools(call: Caller, tenant_id: str, limit: Limit = 50, cursor: Cu
 
 @router.get("/projects/{project_id}/quota", **needs("capacity.quota.read", "project"))
 async def get_quota(call: Caller, project_id: str) -> schemas.QuotaView:
-    """Get the quota of the project and its current usage."""
+    """Get the quota of the project and the current usage."""
     return await call.read(lambda ctx: quotas.quota_view(ctx.tx, project_id))
 
 

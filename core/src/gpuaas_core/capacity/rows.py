@@ -1,4 +1,4 @@
-"""Rows of capacity for other rooms: frozen, with typed ids."""
+"""Dataclasses for the rows of nodes, allocations, regions, SKUs, pools and quotas: immutable, with typed ids."""
 
 from dataclasses import dataclass
 from typing import NewType
@@ -121,7 +121,7 @@ class QuotaRow:
 
 @dataclass(frozen=True)
 class Holder:
-    """The user of an allocation, for example an instance: its kind and id."""
+    """What uses an allocation, for example an instance: the kind of the holder and its id."""
 
     kind: str
     id: str

@@ -1,4 +1,4 @@
-"""Requests and responses of capacity."""
+"""Requests and responses for nodes, allocations, quotas, regions, SKUs and pools."""
 
 from typing import Annotated, Any
 
@@ -86,7 +86,7 @@ class CreateAllocation(Terms):
 
 
 class Want(Input):
-    """A kind of node; omitted fields match everything that policy allows."""
+    """The kind and number of nodes to allocate. An omitted field matches everything that policy allows."""
 
     sku: Name | None = None
     region: Name | None = None

@@ -1,7 +1,7 @@
 """Detects silent nodes. Called by housekeeping, and once after a restore.
 
-A node is silent when its poll is overdue: it becomes unknown, and lost after the time its allocation allows. Time in
-which no core served does not count, because no node could be heard then.
+A node whose poll is overdue becomes `unknown`. It becomes `lost` after ten minutes without contact, or after the time
+that its allocation sets. Time in which no core served does not count, because no node could report then.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ declare(
 
 OVERDUE_MS = 15_000  # a node is silent when its poll is this much overdue
 FIRST_MINUTE_MS = 60_000  # nodes that waited for a core to serve again have this time to poll
-AT_ONCE = 200  # nodes of which one transaction says that they are silent
+AT_ONCE = 200  # nodes marked in one transaction
 GENERATIONS_LOST = 1_000_000  # a generation issued after the backup must never be reused
 LOST_AFTER_S = 600  # default; an allocation may set another value
 
@@ -70,8 +70,8 @@ _SET_STATE = update(nodes).where(nodes.c.id == bindparam("node")).values(state=b
 
 
 def lose_silent_nodes(ctx: Context, served_since: int = 0) -> int:
-    """Mark at most `AT_ONCE` silent nodes as unknown and as many as lost; return the larger count, so the caller can
-    repeat."""
+    """Mark up to `AT_ONCE` silent nodes as unknown, and up to as many as lost. Return the larger number, so that the
+    caller can repeat a full round."""
     if ctx.now - served_since < FIRST_MINUTE_MS:
         return 0
     unknown = _OVERDUE.all(ctx.tx, due_before=ctx.now - OVERDUE_MS)
@@ -82,7 +82,8 @@ def lose_silent_nodes(ctx: Context, served_since: int = 0) -> int:
 
 
 def doubt_all(ctx: Context) -> int:
-    """Distrust the reported trust of all nodes after a restore: each must apply its full trust again."""
+    """After a restore, issue every node a new trust generation, and mark all reporting nodes as unknown until they have
+    applied it. Return the number of nodes."""
     ids = list(ctx.tx.execute(select(nodes.c.id).where(nodes.c.state != "retired").order_by(nodes.c.id)).scalars())
     for node in (node_row(ctx.tx, node_id) for node_id in ids):
         ctx.scope = scope_of(node.id, node.tenant_id)

@@ -1,9 +1,11 @@
 """The lifecycles of a node and of an allocation.
 
-An administrator's decision about a node (its standing: ready, cordoned or draining) survives its silence: a node that
-was cordoned, fell silent and reports again is cordoned. It can be decided while the node is silent; its state stays.
+An administrator's decision about a node (its standing: ready, cordoned or draining) is kept while the node is silent: a
+node that was cordoned, became silent and reports again is cordoned. A decision about a silent node changes only the
+standing, not the state.
+
 A node whose identity was copied is suspended: the platform cannot tell the two machines apart, so neither is accepted
-until an administrator readmits it with a new identity or retires it.
+until an administrator readmits the node with a new identity or retires it.
 """
 
 from ..kit.lifecycle import Lifecycle
@@ -21,7 +23,7 @@ def _silent(state: str) -> dict[str, str]:
 
 
 def _living(state: str) -> dict[str, str]:
-    """Return the transitions that every state of a living node has: readmit, rejoin, replace and suspend."""
+    """Return the transitions that every state except `retired` has: readmit, rejoin, replace and suspend."""
     return {"readmit": state, "rejoin": "enrolling", "replace": "retired", "suspend": "suspended"}
 
 

@@ -1,4 +1,4 @@
-"""Tables of capacity. A database constraint guarantees one live allocation per node."""
+"""Tables of nodes, allocations, quotas, regions, SKUs and pools. A unique index allows one live allocation per node."""
 
 from sqlalchemy import JSON, BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, text
 
@@ -43,7 +43,7 @@ nodes = Table(
     ),
 )
 
-# Without an index on a column that changes, PostgreSQL updates a row in place of its page; so there is none.
+# No index on the times: PostgreSQL can then update a row within its page (HOT update).
 node_contacts = Table(
     "node_contacts",
     metadata,
@@ -56,7 +56,7 @@ allocations = Table(
     "allocations",
     metadata,
     Column("id", String(40), primary_key=True),
-    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # that uses it
+    Column("project_id", String(40), ForeignKey("projects.id"), nullable=False),  # the project that uses the node
     Column("owner_kind", String(20), nullable=False),  # project
     Column("owner_id", String(40), nullable=False),
     Column("node_id", String(40), ForeignKey("nodes.id"), nullable=False),

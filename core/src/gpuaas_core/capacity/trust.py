@@ -1,8 +1,8 @@
 """The trust generation of a node: a number that rises with each change of what its host must trust (`machine_access`).
 
-The agent reports the generation it applied; allocations become usable (or free) then. A node may report a newer
-generation than the database has, for example after a restore. Then its full trust is re-sent under a new number, and
-its earlier reports do not count until it has applied that.
+The agent reports the generation that it applied; allocations that waited for it become active or released then. A node
+may report a newer generation than the database has, for example after a restore. Then its full trust is sent again
+under a new number, and its reports of earlier numbers do not count.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,7 +30,7 @@ _BEHIND = (
     .order_by(_n.name, _n.id)
 )
 Change = Mapping[str, str | int | ColumnElement[int]]
-HOLDING = ("requested", "active")  # the states in which an allocation may log in
+HOLDING = ("requested", "active")  # the states in which an allocation has access to its node
 LAST_GENERATION = 2_000_000_000  # the largest a node may report; the column holds more
 
 
@@ -42,7 +42,7 @@ class HasTrust(Protocol):
 
 
 def lock_nodes(tx: Connection, node_ids: Collection[str]) -> list[NodeId]:
-    """Lock these nodes in the order that all code uses to lock several nodes."""
+    """Lock these nodes and return their ids. All code locks several nodes in this order, to avoid deadlocks."""
     query = select(nodes.c.id).where(nodes.c.id.in_(node_ids)).order_by(nodes.c.name, nodes.c.id)
     return list(tx.execute(query.with_for_update(key_share=True)).scalars())
 
@@ -55,7 +55,8 @@ def lock_living(tx: Connection, tenant_id: str) -> list[NodeRow]:
 def lock_certified(
     tx: Connection, *, tenant_id: str | None = None, ends_before: int | None = None, most: int | None = None
 ) -> list[NodeRow]:
-    """Lock and return the nodes whose host certificate must be renewed."""
+    """Lock and return the nodes that are not retired: of one tenant, with a host certificate that ends before a time,
+    and at most so many. An argument that is None does not restrict the nodes."""
     query = NODES.where(nodes.c.state != "retired")
     query = query if tenant_id is None else query.where(nodes.c.tenant_id == tenant_id)
     query = query if ends_before is None else query.where(nodes.c.host_certified_until < ends_before)
@@ -68,24 +69,27 @@ def certificates_end(tx: Connection, before: int) -> bool:
 
 
 def behind(tx: Connection, tenant_id: str, most: int) -> list[str]:
-    """Return the names of nodes that have not applied the last change of an authority, except lost and retired ones."""
+    """Return the names of the tenant's nodes that have not applied the last change of an SSH authority,
+    except lost and retired nodes."""
     return list(tx.execute(_BEHIND.limit(most), {"tenant": tenant_id}).scalars())
 
 
 def next_generation(tx: Connection, node_id: str, change: Change | None = None) -> int:
-    """Raise the node's trust generation and return it. `change`: other columns of the node to write."""
+    """Increase the node's trust generation and return the new number. `change`: other columns of the node to write."""
     bump = update(nodes).where(nodes.c.id == node_id)
     bump = bump.values(trust_generation=nodes.c.trust_generation + 1, **(change or {}))
     return tx.execute(bump.returning(nodes.c.trust_generation)).scalar_one()
 
 
 def next_authority_generation(tx: Connection, node_id: str, change: Change | None = None) -> int:
-    """Raise the node's trust generation for a change of an authority, which the host uses only after applying it."""
+    """Increase the node's trust generation because an SSH authority changed, and store the new number also as the
+    node's `authority_generation`. Return the number."""
     return next_generation(tx, node_id, {"authority_generation": nodes.c.trust_generation + 1} | dict(change or {}))
 
 
 def knows_more(node: HasTrust, generation: int) -> bool:
-    """Whether the node reports trust that the database never issued, or never recorded as applied."""
+    """Return whether the node reports a trust generation that the database never issued,
+    or issued but never recorded as applied."""
     return generation > node.trust_generation or generation >= node.trust_generation > node.trust_applied
 
 

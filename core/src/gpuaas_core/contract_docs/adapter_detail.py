@@ -1,8 +1,8 @@
 """The well-known parts of `adapter_detail`, published as contracts/adapter-detail.schema.json.
 
-Apps may put anything into `adapter_detail`. These parts mean the same for every app, and the console and the CLI show
-them. All are optional and everything else is opaque. The platform checks none of it: a part of another shape is kept
-and not shown.
+Apps may put anything into `adapter_detail`. The parts below have the same meaning in every app, and the console and the
+CLI show them. All are optional, and everything else is opaque. The platform validates none of them: a part of another
+shape is stored but not shown.
 """
 
 from typing import Any

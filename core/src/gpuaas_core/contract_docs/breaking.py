@@ -1,8 +1,8 @@
-"""Detects changes of the contract that break callers of the last release: the contract only grows.
+"""Detects changes of the contract that break callers of the last release.
 
-The released and the current document are compared. A caller may keep sending what was accepted (nothing newly
-required, no accepted value rejected) and keep reading what was there (no field removed, none newly optional).
-An intended break is announced in `contracts/released/breaks.json` with its reason.
+The released and the current document are compared. A caller may keep sending what was accepted (nothing newly required,
+no accepted value rejected) and keep reading what was there (no field removed, none newly optional). An intended break
+is announced in `contracts/released/breaks.json` with its reason.
 """
 
 import json
@@ -17,8 +17,8 @@ Document = dict[str, Any]
 
 
 def breaks(folder: Path, fresh: dict[str, str]) -> list[str]:
-    """Return the breaking changes as sentences, without the announced ones. Announcements without a break are
-    reported too."""
+    """Return a sentence for each breaking change that is not announced in `breaks.json`, and for each announcement
+    without a breaking change."""
     released = folder / RELEASED
     noted = json.loads(_read(released / BREAKS) or "{}")
     breaks: list[str] = []
@@ -31,7 +31,7 @@ def breaks(folder: Path, fresh: dict[str, str]) -> list[str]:
 
 
 def write_release(folder: Path) -> None:
-    """Store the current contract as the baseline, and clear the announced breaks."""
+    """Store the current contract as the released one, for later comparisons, and clear the announced breaks."""
     (folder / RELEASED).mkdir(exist_ok=True)
     for name in DOCUMENTS:
         (folder / RELEASED / name).write_text((folder / name).read_text())
@@ -110,18 +110,18 @@ def _body(where: str, before: Document | None, after: Document | None, schemas: 
 
 
 class Schemas:
-    """Compares two schemas, following references, each pair once."""
+    """Compares two schemas and the schemas that they refer to. Each pair of references is compared once."""
 
     def __init__(self, before: Document, after: Document) -> None:
         self._before, self._after = before, after
         self._seen: set[tuple[str, str, str]] = set()
 
     def sent(self, where: str, before: Document, after: Document) -> Iterator[str]:
-        """Compare what callers send: everything accepted before must still be accepted."""
+        """Yield the breaking changes of what callers send: everything accepted before must still be accepted."""
         yield from self._walk("sent", where, before, after)
 
     def read(self, where: str, before: Document, after: Document) -> Iterator[str]:
-        """Compare what callers read: everything present before must still be present."""
+        """Yield the breaking changes of what callers read: everything present before must still be present."""
         yield from self._walk("read", where, before, after)
 
     def _walk(self, way: str, where: str, before: Document, after: Document) -> Iterator[str]:
@@ -151,7 +151,8 @@ class Schemas:
 
 
 def _followed(document: Document, schema: Document) -> Document:
-    """Resolve references and `or null`: whether null is possible is compared as a type."""
+    """Return the schema that a reference points to. A choice of one schema or null becomes that schema with the type
+    null added, so that nullability is compared as a type."""
     while "$ref" in schema:
         target: Any = document
         for part in schema["$ref"].removeprefix("#/").split("/"):
@@ -170,7 +171,8 @@ def _types(schema: Document) -> list[str]:
 
 
 def _values(way: str, where: str, before: Document, after: Document) -> Iterator[str]:
-    """Compare the types of values: accepting fewer types or returning more types than before breaks callers."""
+    """Yield the changes of types, enum values and limits that break callers:
+    accepting fewer values than before, or returning more types."""
     was, now = set(_types(before)), set(_types(after))
     changed: set[str] = (was - now if now else set()) if way == "sent" else (now - was if was else set())
     if changed:

@@ -1,6 +1,6 @@
-"""The contracts, generated from the code and committed: the input of app teams, the SDK and the console.
+"""Generates the contracts from the code. They are committed, and used by app teams, the SDK and the console.
 
-`contracts/` is machine-readable, `docs/reference/` has the same for people.
+`contracts/` is machine-readable, `docs/reference/` has the same content for people.
 """
 
 import json
@@ -63,7 +63,8 @@ _NO_KEY = {"/v1/sign-in", "/v1/token", "/v1/enrol", "/v1/invitations/accept", "/
 
 
 def write_contracts(folder: Path, docs: Path, *, check: bool) -> list[str]:
-    """Write the files; with `check` only compare, and return the names of those that differ."""
+    """Write the files that are not up to date and return an empty list;
+    with `check` write nothing and return their names."""
     app = _routes_only()
     wanted = {folder / name: text for name, text in all_contracts(app).items()}
     wanted |= {docs / name: text for name, text in pages(app).items()}
@@ -148,7 +149,7 @@ def asyncapi() -> Json:
 
 
 def _payload(name: str) -> Json:
-    """Return the schema of an event: the common `Event`, with the data fields of its type."""
+    """Return the schema of an event: the common `Event`, with the data fields of the event's type."""
     data = {"$ref": f"#/components/schemas/{_family_name(family(name))}"}
     own = {"properties": {"type": {"const": name}, "data": data}}
     return {"allOf": [{"$ref": "#/components/schemas/Event"}, own]}

@@ -1,8 +1,7 @@
-"""Facts that clients need and should not copy: the actions of a resource and the states that allow them, final states,
-and which resources an event makes outdated.
+"""Generates the documents for the console and the SDK: the actions of each resource and the states that allow them, the
+lifecycles with their final states, and the resources that each event makes outdated.
 
-The console and the SDK are generated from these three documents. They are derived from the tables of the rooms and from
-the routes; this module is the only part of the generator that imports those tables.
+The documents are derived from the tables of the rooms and from the routes, so that clients need no copies of them.
 """
 
 from collections.abc import Mapping
@@ -46,8 +45,8 @@ class Life(TypedDict):
 def actions(app: FastAPI) -> dict[str, dict[str, Action]]:
     """Return the actions of each kind of resource, with the permission, the route, and the states that allow them.
 
-    An app's manifest may offer fewer, and an operation under way may block one: `available_actions` of a resource lists
-    those possible now.
+    An app's manifest may offer fewer actions, and an operation under way may block some: `available_actions` of a
+    resource lists the actions that are possible now.
     """
     posts = _posts(app)
     return {
@@ -61,7 +60,7 @@ def actions(app: FastAPI) -> dict[str, dict[str, Action]]:
     }
 
 
-Posts = Mapping[str, str]  # path → the permission it asks for
+Posts = Mapping[str, str]  # path → the permission that the route requires
 
 
 def _posts(app: FastAPI) -> Posts:
@@ -101,7 +100,7 @@ def _member_actions(posts: Posts) -> dict[str, Action]:
 
 def _operation_actions(posts: Posts) -> dict[str, Action]:
     live = list(OPERATION.live_states)
-    # The operator's controller gives a claim back itself, on a route of its own; this is the one for people.
+    # A controller releases its claim on another route; this is the route for people.
     release = next(path for path, key in posts.items() if key == "apps.operation.release")
     return {
         "retry": _action(posts, f"{OPERATION_URL}/retry", list(RETRYABLE)),
@@ -201,7 +200,8 @@ COLLECTIONS: dict[str, tuple[str, ...]] = {
     "triage": ("/v1/triage",),
 }
 
-# How an event type begins, and the kinds it makes out of date besides the list of events; the longest beginning counts.
+# Prefixes of event types, and the kinds of resources that these events make outdated, besides the list of events.
+# The longest matching prefix counts.
 TOUCHED: dict[str, tuple[str, ...]] = {
     "apps.operation.": ("operation", "instance", "member"),
     "apps.instance.": ("instance", "member", "allocation"),
@@ -265,5 +265,6 @@ def _reads(app: FastAPI, collections: tuple[str, ...]) -> list[str]:
 
 
 def collection_of(path: str) -> str:
-    """Return the collection of a path: the path itself, or without the id at its end."""
+    """Return the collection that a path belongs to:
+    the path without the id at its end, or the path itself if it has none."""
     return path.rsplit("/", 1)[0] if path.endswith("}") else path

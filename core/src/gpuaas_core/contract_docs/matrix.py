@@ -1,8 +1,8 @@
-"""The access matrix: every route × every kind of caller, and the expected answer. Source of
+"""The access matrix: for every route and every kind of caller, the expected response. It is published as
 `contracts/access-matrix.json`.
 
-Computed from the permission tables alone, without the evaluator that the API uses, so that the two check each other;
-core/tests/properties/test_access_matrix.py then requests every cell of the running API.
+The matrix is computed from the permission tables alone, without the evaluator that the API uses, so that the two check
+each other; core/tests/properties/test_access_matrix.py then requests every cell of the running API.
 """
 
 from collections import Counter
@@ -24,7 +24,8 @@ READING = {"tenant": "tenancy.tenant.read", "project": "tenancy.project.read", "
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of caller: its role, and the scope of that role relative to the resource (None: another scope)."""
+    """A kind of caller: its role, and the scope at which the role is bound.
+    `at` is None if that scope does not contain the requested resource."""
 
     says: str
     role: str | None = None
@@ -99,9 +100,9 @@ def expected(kind: Kind, key: str, scope: str, method: str) -> str:
         return NO_ONE
     if kind.forged and method != "GET":
         return FORGED
-    if scope == REACHABLE:  # every caller gets what it may have, some nothing
+    if scope == REACHABLE:  # the response has only what the caller may see, possibly nothing
         return ALLOWED
-    scope = "project" if scope == "operation" else scope  # the operation asked for is one of the project
+    scope = "project" if scope == "operation" else scope  # the requested operation belongs to the project
     covers = kind.at in PLACES[scope]
     held: frozenset[str] = ROLES[kind.role] if kind.role and covers else frozenset()
     if scope == "platform":

@@ -31,7 +31,7 @@ def all_counters(tx: Connection) -> list[CounterRow]:
 
 
 def head(tx: Connection, tenant_id: str) -> int:
-    """Return the newest event sequence of the tenant; 0 before the first event."""
+    """Return the sequence number of the tenant's newest event; 0 before the first event."""
     return _HEAD.first(tx, tenant=tenant_id) or 0
 
 

@@ -1,7 +1,7 @@
-"""A counter of changes of rights. An event stream that reads it with its events, in one snapshot, detects that a right
-may have ended before an event was created.
+"""A counter of permission changes. An event stream reads the counter and its events in one snapshot: a changed counter
+means that a permission may have ended before an event was created.
 
-It is stored in the database, so that a lost wake-up cannot hide a change. Only changes of rights wait for this lock.
+The counter is stored in the database, so that a lost wake-up cannot hide a change. Only permission changes lock it.
 """
 
 from sqlalchemy import Connection, select, text
@@ -17,7 +17,7 @@ _READ = select(store_facts.c.value).where(store_facts.c.name == _NAME)
 
 
 def count_change(tx: Connection) -> None:
-    """Increment the counter. Must be called before the counters of tenants are locked: that is the lock order."""
+    """Increment the counter. Must be called before the counters of tenants are locked, to keep the lock order."""
     tx.execute(_CHANGE)
 
 

@@ -1,6 +1,7 @@
-"""Advances the counter row of a tenant: the last lock of a transaction, so numbers are dense and visible in order.
+"""Advances the counter row of a tenant, which numbers the tenant's events and audit rows. A transaction locks this row
+last, so the numbers have no gaps and become visible in order.
 
-Events and audit rows are numbered here, and each audit row is linked to the previous while the row is locked.
+Each audit row is linked to the previous one while the counter row is locked.
 """
 
 import functools
@@ -22,7 +23,7 @@ _LINK = Changes(event_heads, "tenant_id")
 
 @dataclass(frozen=True)
 class Advanced:
-    """The counters after this transaction's rows, and the hash of the newest audit row before them."""
+    """The counters including the rows of this transaction, and the hash of the last audit row before them."""
 
     sequence: int
     audit_sequence: int
@@ -30,14 +31,14 @@ class Advanced:
 
 
 def advance(tx: Connection, tenant_id: str, *, events: int = 0, audits: int = 0) -> Advanced:
-    """Advance the tenant's counters and keep the row locked until the transaction ends. The first call creates the
-    row."""
+    """Advance the tenant's counters and return them.
+    The row stays locked until the transaction ends; the first call creates it."""
     return _moving(tx.dialect.name).one(tx, tenant_id=tenant_id, sequence=events, audit_sequence=audits)
 
 
 @functools.cache
 def _moving(dialect: str) -> WriteQuery[Advanced]:
-    """Build the statement that advances the counters, once per database dialect."""
+    """Return the statement that advances the counters. It is built once per database dialect."""
     t = event_heads.c
     first = insert_of(dialect, event_heads)
     new = first.excluded
@@ -47,7 +48,7 @@ def _moving(dialect: str) -> WriteQuery[Advanced]:
 
 
 def link(tx: Connection, tenant_id: str, audit_hash: str) -> None:
-    """Store the hash of the newest audit row. Only while the row is locked by `advance`."""
+    """Store the hash of the newest audit row. The caller has locked the counter row with `advance`."""
     _LINK.run(tx, tenant_id, {"audit_hash": audit_hash})
 
 
@@ -60,7 +61,8 @@ def hold(tx: Connection, tenant_ids: Iterable[str]) -> None:
 
 
 def mark_anchored(tx: Connection, tenant_id: str, sequence: int) -> None:
-    """Raise the anchored sequence, after the file with the checkpoint was synced to disk. Never lowers it."""
+    """Record that checkpoints cover the audit rows up to this sequence, unless a higher sequence is recorded. Called
+    after the checkpoint file was synced to disk."""
     behind = (event_heads.c.tenant_id == tenant_id) & (event_heads.c.audit_anchored < sequence)
     tx.execute(update(event_heads).where(behind).values(audit_anchored=sequence))
 

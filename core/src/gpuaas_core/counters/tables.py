@@ -13,5 +13,5 @@ event_heads = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("audit_sequence", BigInteger, nullable=False, server_default="0"),
     Column("audit_hash", String(64), nullable=False, server_default=GENESIS),
-    Column("audit_anchored", BigInteger, nullable=False, server_default="0"),  # of the newest checkpoint
+    Column("audit_anchored", BigInteger, nullable=False, server_default="0"),  # covered by checkpoints
 )

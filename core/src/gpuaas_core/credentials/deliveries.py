@@ -1,7 +1,7 @@
 """Bindings of credentials to instances, and the records of deliveries: one per claim and version.
 
-The sealed answer is stored for as long as the request may be repeated: a caller that lost it sends the request again
-with the same Idempotency-Key. Any other second request is rejected.
+The encrypted response of a delivery is stored for a few minutes: a caller that lost the response sends the request
+again with the same Idempotency-Key. Any other second request is rejected.
 """
 
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, select, update
@@ -39,7 +39,7 @@ class AlreadyDelivered(Problem):
 
 
 def bind(ctx: Context, credential_id: str, instance_id: str) -> bool:
-    """Bind the credential to the instance; return False if it was bound already."""
+    """Bind the credential to the instance and return True; return False if it was bound already."""
     values = {"credential_id": credential_id, "instance_id": instance_id}
     return insert_new(ctx.tx, credential_bindings, **values, bound_by=ctx.principal.id, bound_at=ctx.now)
 
@@ -56,7 +56,7 @@ def bindings_of(tx: Connection, credential_id: str) -> set[str]:
 
 
 def bound_credential(tx: Connection, instance_id: str, name: str) -> str | None:
-    """Return the id of the credential with this name that is bound to the instance.
+    """Return the id of the credential with this name that is bound to the instance, or None.
 
     A name can be reused after a revocation; the credential that is not revoked takes precedence.
     """
@@ -73,7 +73,8 @@ def deliver_once(ctx: Context, version: VersionRow, instance_id: str, operation_
 
 
 def deliver_secret_once(ctx: Context, secret: SecretRow, operation_id: str, epoch: int) -> None:
-    """Record the delivery of this version of a runtime secret, or raise an error if this claim got it already."""
+    """Record the delivery of this version of a runtime secret.
+    Raises AlreadyDelivered if the claim has received it before."""
     if not _first(ctx, secret_deliveries, {"secret_id": secret.id}, secret.instance_id, operation_id, epoch):
         detail = f"Version {secret.version} of {secret.name!r} was delivered to claim epoch {epoch} of {operation_id}."
         raise AlreadyDelivered(detail)
@@ -82,8 +83,8 @@ def deliver_secret_once(ctx: Context, secret: SecretRow, operation_id: str, epoc
 def _first(
     ctx: Context, book: Table, what: dict[str, str | int], instance_id: str, operation_id: str, epoch: int
 ) -> bool:
-    """Insert the delivery record and return whether it is the first; the table's key decides between concurrent
-    requests."""
+    """Insert the delivery record and return True; return False if this claim has one already. The table's primary key
+    decides between concurrent requests."""
     delivery_id = ctx.keeps = new_id("dlv")
     return insert_new(
         ctx.tx,
@@ -100,12 +101,12 @@ def _first(
 
 
 def uses_of(tx: Connection, credential_id: str) -> list[UseRow]:
-    """Return the time of the last delivery per instance and version, latest first."""
+    """Return the time of the credential's last delivery for each instance and version, latest first."""
     return _USES.all(tx, credential=credential_id)
 
 
 def forget_instance(tx: Connection, instance_id: str) -> None:
-    """Delete the bindings, delivery records and stored answers of a deleted instance."""
+    """Delete the bindings, delivery records and stored responses of a deleted instance."""
     for book in BOOKS:
         _forget_answers(tx, book, book.c.instance_id == instance_id)
     for table in (credential_bindings, *BOOKS):
@@ -113,7 +114,7 @@ def forget_instance(tx: Connection, instance_id: str) -> None:
 
 
 def forget_old_answers(tx: Connection, now: int) -> int:
-    """Delete some of the sealed answers that can no longer be asked for again; return how many."""
+    """Delete stored responses that are too old to be repeated, up to `AT_ONCE` per table; return the larger number."""
     return max(_forget_some(tx, book, book.c.delivered_at <= now - LIVES_S * 1000) for book in BOOKS)
 
 
@@ -126,13 +127,13 @@ def forget_secrets(tx: Connection, secret_ids: list[str]) -> None:
 
 
 def _forget_answers(tx: Connection, book: Table, which: ColumnElement[bool]) -> None:
-    """Delete the sealed answers stored for repeated requests; the delivery records stay."""
+    """Delete the responses that are stored for repeated requests; the delivery records stay."""
     while _forget_some(tx, book, which):
         pass
 
 
 def _forget_some(tx: Connection, book: Table, which: ColumnElement[bool]) -> int:
-    """Delete at most `AT_ONCE` of them; return how many."""
+    """Delete at most `AT_ONCE` of the responses that are stored for repeated requests; return how many."""
     d = book.c
     ids = list(tx.execute(select(d.id).where(d.repeatable == 1, which).limit(AT_ONCE)).scalars())
     if ids:

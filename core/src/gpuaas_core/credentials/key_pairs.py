@@ -1,8 +1,8 @@
 """Access credentials of a project: key pairs. Only the controller that a private key is delivered to can read it.
 
 A private key is sealed for its tenant, project, credential and version: in another row it cannot be unsealed. A
-rotation adds a new version and keeps the old one for an overlap; retiring a version or revoking the credential deletes
-the private key in the same transaction.
+rotation adds a new version and keeps the old version for an overlap period; retiring a version or revoking the
+credential deletes the private key in the same transaction.
 """
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, insert, select, update
@@ -98,8 +98,8 @@ def create(ctx: Context, vault: Vault, project_id: str, name: str, key: SshKey) 
 
 
 def rotate(ctx: Context, vault: Vault, row: CredentialRow, key: SshKey, overlap_s: int) -> None:
-    """Add a new version, delivered from now on. During the overlap the old version can still be requested by its
-    number."""
+    """Add a new version of the credential, which is delivered from now on. During the overlap period the old version
+    can still be requested by its number. Raises CredentialKeyNotNew if the credential has had this key before."""
     state = CREDENTIAL.after(row.state, ROTATE)
     if any(version.fingerprint == key.fingerprint for version in versions_of(ctx.tx, row.id)):
         raise CredentialKeyNotNew(f"{key.fingerprint} was already a key of {row.name!r}.")
@@ -117,7 +117,8 @@ def complete_rotation(ctx: Context, row: CredentialRow, scope: Scope | None = No
 
 
 def revoke(ctx: Context, row: CredentialRow, reason: str) -> None:
-    """Revoke the credential permanently. Sealed answers stored for repeated requests are deleted with the keys."""
+    """Revoke the credential permanently. Deletes its private keys and the
+    responses that are stored for repeated requests."""
     state = CREDENTIAL.after(row.state, REVOKE)
     _retire(ctx, row.id)
     deliveries.forget_credential(ctx.tx, row.id)
@@ -126,7 +127,8 @@ def revoke(ctx: Context, row: CredentialRow, reason: str) -> None:
 
 
 def end_overlaps(ctx: Context) -> None:
-    """Retire old versions whose overlap has ended, and emit the event. Called by housekeeping."""
+    """Complete the rotations whose overlap period has ended, with an event and an audit row each.
+    Called by housekeeping."""
     c = credentials.c
     over = _CREDENTIALS.where(c.state == ROTATING, c.overlap_ends_at <= ctx.now).order_by(c.created_at, c.id)
     for row in over.locked().all(ctx.tx):
@@ -137,7 +139,8 @@ def end_overlaps(ctx: Context) -> None:
 
 
 def held(ctx: Context, project_id: str, credential_id: str) -> CredentialRow:
-    """Lock and return the credential, to change or deliver it. An overlap that is over is ended first."""
+    """Lock the credential for a change or a delivery, and return it.
+    If its overlap period has ended, the rotation is completed first."""
     row = credential_row(ctx.tx, project_id, credential_id, lock=True)
     ctx.resource_id = credential_id
     if row.state == ROTATING and row.overlap_ends_at is not None and row.overlap_ends_at <= ctx.now:
@@ -147,7 +150,8 @@ def held(ctx: Context, project_id: str, credential_id: str) -> CredentialRow:
 
 
 def credentials_of(project_id: str, *, revoked: bool) -> Query[ShownCredential]:
-    """Build the query for the project's credentials, each with its newest version."""
+    """Return the query for the project's credentials, each with its newest version.
+    `revoked`: include revoked credentials."""
     query = _WITH_NEWEST.where(credentials.c.project_id == project_id)
     return query if revoked else query.where(credentials.c.state.in_(CREDENTIAL.live_states))
 

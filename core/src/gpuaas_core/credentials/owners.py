@@ -1,4 +1,5 @@
-"""Finds the instance that owns a secret or uses a credential: by its id, or as the target of a claimed operation."""
+"""Finds the instance that owns a secret or uses a credential:
+by the instance's id, or as the target of a claimed operation."""
 
 from sqlalchemy import Connection
 
@@ -10,13 +11,14 @@ from ..operations.targets import Subject, find_subject
 
 
 def owner(ctx: Context, project_id: str, instance_id: str) -> Subject:
-    """Lock and return the instance, so that its secrets and bindings do not change concurrently."""
+    """Lock and return the instance, or raise NotFound.
+    The lock prevents concurrent changes of its secrets and bindings."""
     return read_owner(ctx.tx, project_id, instance_id, lock=True)
 
 
 def claimed(ctx: Context, project_id: str, operation_id: str, epoch: int) -> tuple[OperationRow, Subject]:
-    """Lock and return the operation and its instance if the caller holds the claim with this epoch; otherwise raise
-    409."""
+    """Lock the operation, and return it with its instance, if the caller holds the claim with this epoch;
+    otherwise raise an error."""
     operation, _, _ = held_with_target(ctx, project_id, operation_id, epoch)
     return operation, read_owner(ctx.tx, project_id, operation.lock_key)
 

@@ -1,4 +1,4 @@
-"""Rows of credentials and runtime secrets, for services and views."""
+"""Dataclasses for the rows of credentials and runtime secrets."""
 
 from dataclasses import dataclass
 from typing import NewType
@@ -51,7 +51,7 @@ class VersionRow:
 
 @dataclass(frozen=True)
 class UseRow:
-    """The last delivery of a version to an instance."""
+    """The time of the last delivery of a credential's version to an instance."""
 
     instance_id: str
     version: int

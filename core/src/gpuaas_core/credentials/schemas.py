@@ -56,7 +56,8 @@ class UsedVersion(View):
 
 
 class CredentialUse(View):
-    """An instance, whether it may request the credential, and the version that was delivered to it."""
+    """An instance that may request the credential (`bound`) or has received it,
+    and the versions delivered to the instance."""
 
     instance_id: str
     instance_name: str

@@ -1,8 +1,7 @@
-"""Encryption of delivered secrets: signed by the platform, then encrypted to the caller's registered key, for one
-claim.
+"""Encryption of secrets for delivery: the platform signs a secret, then encrypts it to the caller's registered key.
 
-The JWE is ECDH-ES with A256GCM around a JWS of the platform. Only the recipient can read it, and it can verify the
-sender, the recipient, the operation and the epoch.
+The JWE is ECDH-ES with A256GCM around a JWS of the platform. Only the recipient can decrypt it, and the recipient can
+verify the sender, the addressee, the operation and the claim epoch.
 """
 
 import base64
@@ -32,7 +31,8 @@ class NoKeyToSealTo(Problem):
 
 
 def sealed_to_caller(ctx: Context, vault: Vault, claims: Mapping[str, JsonValue]) -> str:
-    """Sign the claims and encrypt them to the caller's key. `claims`: the secret, with its operation and epoch."""
+    """Sign the claims and encrypt them to the caller's registered key; raise NoKeyToSealTo if the caller has none.
+    `claims`: the secret, with its operation and claim epoch."""
     jwk = key_in_use(ctx.tx, ctx.principal.id)
     if jwk is None:
         raise NoKeyToSealTo(f"{ctx.principal.name} has no public key.")

@@ -45,7 +45,8 @@ def generated(length: int, alphabet: str) -> str:
 
 
 def keep(ctx: Context, vault: Vault, subject: Subject, name: str, value: str, origin: str) -> SecretRow:
-    """Store the next version of the secret. The caller has locked the instance's row, so versions are unique."""
+    """Store the next version of the secret and return its row. The caller has locked the instance's row, so that
+    version numbers are unique."""
     newest = ctx.tx.execute(_NEWEST_VERSION, {"instance": subject.id, "name": name}).scalar()
     version = (newest or 0) + 1
     place = _bound_to(subject.tenant_id, subject.id, name, version)
@@ -70,7 +71,8 @@ def secrets_of(instance_id: str) -> Query[SecretRow]:
 
 
 def forget(tx: Connection, instance_id: str, name: str | None = None) -> int:
-    """Delete all versions of a secret or, without a name, all secrets of the instance."""
+    """Delete all versions of a secret or, without a name, all secrets of the instance;
+    return the number of versions."""
     s = runtime_secrets.c
     mine = [s.instance_id == instance_id, *([s.name == name] if name else [])]
     deliveries.forget_secrets(tx, list(tx.execute(select(s.id).where(*mine)).scalars()))
@@ -78,7 +80,8 @@ def forget(tx: Connection, instance_id: str, name: str | None = None) -> int:
 
 
 def wanted(tx: Connection, instance_id: str, name: str, version: int | None) -> SecretRow:
-    """Return the requested version of the secret; the newest if the request names none."""
+    """Return the requested version of the secret, or the newest if `version` is None;
+    raise NotFound if there is none."""
     s = runtime_secrets.c
     query = secrets_of(instance_id).where(s.name == name)
     row = (query.where(s.version == version) if version else query).order_by(s.version.desc()).first(tx)
@@ -88,7 +91,8 @@ def wanted(tx: Connection, instance_id: str, name: str, version: int | None) -> 
 
 
 def delivered(ctx: Context, vault: Vault, row: SecretRow, *, operation_id: str, epoch: int) -> str:
-    """Return the value encrypted to this caller, and record the delivery; once per claim."""
+    """Record the delivery and return the value, encrypted to the caller. Raises AlreadyDelivered if this claim has
+    received the version before."""
     deliveries.deliver_secret_once(ctx, row, operation_id, epoch)
     place = _bound_to(row.tenant_id, row.instance_id, row.name, row.version)
     value = vault.unseal(ctx.tx, row.tenant_id, row.sealed, place)

@@ -1,4 +1,5 @@
-"""Runtime secrets of an instance: issued by its controller or an administrator, delivered only to its controller."""
+"""Runtime secrets of an instance: created by the instance's controller or an administrator,
+delivered only to the controller."""
 
 from ..authz.context import Context
 from ..custody.vault import Vault
@@ -28,14 +29,14 @@ declare(
 def issue(
     ctx: Context, vault: Vault, project_id: str, instance_id: str, body: schemas.IssueSecret
 ) -> schemas.SecretView:
-    """Issue a secret for an administrator: generated, or with the value in the request."""
+    """Create a secret for an administrator. Its value is generated, or provided in the request."""
     return _issued(ctx, vault, owner(ctx, project_id, instance_id), body, body.value)
 
 
 def issue_for_claim(
     ctx: Context, vault: Vault, project_id: str, operation_id: str, body: schemas.ClaimSecret
 ) -> schemas.SecretView:
-    """Issue a secret for the controller of the instance: always generated, so that no plaintext is sent."""
+    """Create a secret for the instance's controller. Its value is always generated, so that no plaintext is sent."""
     _, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
     return _issued(ctx, vault, instance, body, None)
 
@@ -66,7 +67,8 @@ def deliver(
 
 
 def note_redelivery(ctx: Context, project_id: str, operation_id: str, body: schemas.AskSecret) -> None:
-    """Emit an event for a refused second delivery, in a transaction of its own: that of the refusal is rolled back."""
+    """Emit an event and add an audit row for a refused second delivery. This needs a transaction of its own, because
+    the transaction of the refused request is rolled back."""
     operation, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
     row = secret_store.wanted(ctx.tx, instance.id, body.name, body.version)
     _emit(ctx, "redelivery_refused", row, instance, operation)

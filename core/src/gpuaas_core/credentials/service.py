@@ -1,5 +1,5 @@
-"""Access credentials and the instances that use them: administrators bind them, the holder of a claim redeems them
-once."""
+"""Access credentials and the instances that use them: administrators bind a credential to an instance, and the holder
+of a claim receives its private key once."""
 
 from collections.abc import Mapping
 
@@ -88,7 +88,8 @@ def bind(ctx: Context, project_id: str, credential_id: str, body: schemas.NameIn
 
 
 def unbind(ctx: Context, project_id: str, credential_id: str, body: schemas.NameInstance) -> schemas.CredentialDetail:
-    """Unbind the credential from an instance. Possible in every state, also after the credential was revoked."""
+    """Unbind the credential from an instance, or raise NotFound if it is not bound. This is possible in every state,
+    even after the credential was revoked."""
     instance = owner(ctx, project_id, body.instance_id)
     key_pairs.held(ctx, project_id, credential_id)
     if not deliveries.unbind(ctx.tx, credential_id, instance.id):
@@ -128,7 +129,8 @@ def redeem(
 
 
 def note_redelivery(ctx: Context, project_id: str, operation_id: str, body: schemas.RedeemCredential) -> None:
-    """Emit an event for a refused second delivery, in a transaction of its own: that of the refusal is rolled back."""
+    """Emit an event and add an audit row for a refused second delivery. This needs a transaction of its own, because
+    the transaction of the refused request is rolled back."""
     operation, instance = claimed(ctx, project_id, operation_id, body.claim_epoch)
     row, version = _wanted(ctx, project_id, instance, body)
     claim: dict[str, JsonValue] = {"operation_id": operation.id, "claim_epoch": operation.claim_epoch}
@@ -148,8 +150,8 @@ def view(row: ShownCredential) -> schemas.CredentialView:
 
 
 def used_by(tx: Connection, credential: CredentialRow) -> list[schemas.CredentialUse]:
-    """Return the instances that may request the credential or once received it, with the version and time of
-    delivery."""
+    """Return the instances that may request the credential or have received it,
+    with the versions and times of the deliveries."""
     bound, uses = deliveries.bindings_of(tx, credential.id), deliveries.uses_of(tx, credential.id)
     given: dict[str, list[UseRow]] = {instance_id: [] for instance_id in bound}
     for one in uses:

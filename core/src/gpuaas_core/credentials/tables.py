@@ -93,11 +93,11 @@ credential_deliveries = Table(
     Column("claim_epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("credential_id", String(40), ForeignKey("credentials.id"), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("id", String(40), nullable=False),  # the id under which the sealed answer is kept
+    Column("id", String(40), nullable=False),  # the id under which the encrypted response is stored
     Column("instance_id", String(40), nullable=False),
     Column("principal_id", String(40), nullable=False),
     Column("delivered_at", BigInteger, nullable=False),
-    Column("repeatable", Integer, nullable=False),  # the sealed answer can still be repeated
+    Column("repeatable", Integer, nullable=False),  # the encrypted response is still stored
     Index("ix_credential_deliveries_credential", "credential_id", "instance_id"),
     Index("ix_credential_deliveries_instance", "instance_id"),
     Index("ix_credential_deliveries_repeatable", "repeatable", "delivered_at"),

@@ -1,5 +1,5 @@
-"""The command `gpuaas-core custody`: shows the master key's holder, and rotates or moves keys while the platform
-runs."""
+"""The command `gpuaas-core custody`: shows the holder of the master key,
+and rotates or moves keys of a running platform."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ def rotate(*, add_only: Annotated[bool, Parameter(negative=())] = False) -> None
     Parameters
     ----------
     add_only
-        Only create it. For several cores with a key file each: copy the file to all of them, then run `rewrap`.
+        Only create the key. For several cores with a key file each: copy the file to all of them, then run `rewrap`.
     """
     _, db, holder = _here()
     version = holder.rotate()
@@ -69,7 +69,7 @@ def retire() -> None:
 
 @custody.command(name="renew-data-keys")
 def renew_data_keys(tenant: str | None = None) -> None:
-    """Create a new data key for one tenant or all, reseal every value with it, and delete the old keys.
+    """Create a new data key for one tenant or for all, reseal every value with it, and delete the old keys.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def renew_data_keys(tenant: str | None = None) -> None:
 
 @custody.command
 def move(to: str) -> None:
-    """Move the data keys to another holder. Afterwards set GPUAAS_CORE_CUSTODY to it and restart the cores.
+    """Move the data keys to another holder. Then set GPUAAS_CORE_CUSTODY to that holder and restart the cores.
 
     Parameters
     ----------

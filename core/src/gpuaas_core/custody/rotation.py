@@ -18,7 +18,8 @@ from .vault import ROOT, DataKeyVault, add_key, unwrap, wrapped_for
 
 
 def rewrap(db: Database, old: Holder, new: Holder) -> int:
-    """Rewrap every data key with the newest master key of `new`; `old` is the same or the former holder."""
+    """Rewrap every data key with the newest master key of `new`, and return how many were rewrapped. `old` is the
+    holder that wrapped them, which may be the same holder."""
     now, done = new.current(), 0
     for row in db.read_now(all_keys):
         if (row.holder, row.holder_version) == (new.kind, now):
@@ -45,12 +46,13 @@ def rotate_data_key(tx: Connection, vault: DataKeyVault, tenant_id: str) -> int:
 
 
 def reseal(db: Database, vault: DataKeyVault) -> int:
-    """Reseal every value of every room under its tenant's newest data key; then the older data keys can be deleted."""
+    """Reseal every sealed value of every room under its tenant's newest data key, and return how many values.
+    Afterwards the older data keys can be deleted."""
     return sum(_reseal_column(db, vault, place) for place in SEALED)
 
 
 def forget_data_keys(db: Database) -> int:
-    """Delete the data keys that seal no value any more."""
+    """Delete the old data keys that no longer seal a value; return how many."""
 
     def drop(tx: Connection) -> int:
         in_use = _sealing(tx)

@@ -1,8 +1,8 @@
 """The keys that sign tasks for nodes. Nodes have the public keys and reject tasks with other signatures.
 
-The keys are derived from the vault's root key, so a task cannot be forged by replacing a row of the database. The last
-purpose signs, and nodes get all public keys. To rotate: add a purpose, wait until every node has applied newer trust,
-then drop the old purpose.
+The keys are derived from the vault's root key, so a task cannot be forged by replacing a row of the database. The key
+of the last purpose in `PURPOSES` signs, and nodes get all public keys. To rotate: add a purpose, wait until every node
+has applied newer trust, then drop the old purpose.
 """
 
 import base64
@@ -26,7 +26,8 @@ def public_keys(vault: Signer) -> list[dict[str, str]]:
 
 
 def sign(vault: Signer, payload: str) -> dict[str, str]:
-    """Sign the payload; return it with its signature. The verifier checks exactly these bytes, not a canonical form."""
+    """Return the payload with its signature and the id of the key. The verifier checks exactly the bytes of the
+    payload, not a canonical form."""
     signature = vault.sign(PURPOSES[-1], CONTEXT + payload.encode())
     key = key_id(vault.public_key(PURPOSES[-1]))
     return {"payload": payload, "key_id": key, "signature": base64.b64encode(signature).decode()}

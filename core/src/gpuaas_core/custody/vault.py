@@ -1,8 +1,8 @@
 """The vault: seals secrets in the database with a data key per tenant, which is wrapped by the holder's master key.
 
 A sealed value is bound to its tenant, its data key's version and its purpose: anywhere else it cannot be unsealed. The
-platform's own root key (for signatures, and for tokens that are verified without being stored) is one more wrapped row.
-The holder unwraps each data key once per cache period, not per secret.
+platform's own root key (for signatures, and for tokens that are verified without being stored) is stored like a data
+key, wrapped. The holder unwraps each data key once per cache period, not per secret.
 """
 
 import base64
@@ -76,7 +76,7 @@ class DataKeyVault:
         return int.from_bytes(sealed[4:8], "big") if sealed.startswith(_FORMAT) else 0
 
     def mac(self, message: str) -> str:
-        """Compute a keyed fingerprint, for tokens that are verified without being stored."""
+        """Return a keyed hash of the message, for tokens that are verified without being stored."""
         digest = hmac.new(self._root, b"mac:" + message.encode(), sha256).digest()
         return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -93,8 +93,8 @@ class DataKeyVault:
             self._opened.clear()
 
     def _signing_key(self, purpose: str) -> Ed25519PrivateKey:
-        """Derive the signing key of a purpose from the root key, so that no row of the database can be replaced to
-        forge it."""
+        """Derive the signing key of a purpose from the root key.
+        The key is not stored, so it cannot be replaced in the database."""
         derive = HKDF(SHA256(), 32, salt=None, info=f"gpuaas/sign/{purpose}".encode())
         return Ed25519PrivateKey.from_private_bytes(derive.derive(self._root))
 
@@ -115,12 +115,14 @@ class DataKeyVault:
 
 
 def open_vault(write: Write, holder: Holder, *, cache_s: float = CACHE_S) -> DataKeyVault:
-    """Open the vault. The first core that starts on a database creates the root key."""
+    """Open the vault with the root key of the database.
+    The first core that starts on a database creates the root key."""
     return DataKeyVault(holder, unwrap(holder, write(lambda tx: _root_row(tx, holder))), cache_s=cache_s)
 
 
 def read_vault(tx: Connection, holder: Holder) -> DataKeyVault:
-    """Open the vault for read-only commands. A database that was never served has no root key, and none is created."""
+    """Open the vault for read-only commands. Raises RuntimeError if the
+    database has no root key yet; none is created here."""
     row = newest_key(tx, ROOT)
     if row is None:
         raise RuntimeError("this database has no root key yet: start a core on it once with `gpuaas-core serve`")
@@ -146,8 +148,8 @@ def _root_row(tx: Connection, holder: Holder) -> DataKeyRow:
 
 
 def _first_root(tx: Connection, holder: Holder) -> bytes:
-    """Create the root key. A database of the first release keeps its key, so that its tokens and signatures stay
-    valid."""
+    """Return the root key for a database that has none: a random key or, for a database of the first release, the key
+    that it used, so that its tokens and signatures stay valid."""
     of_first_release = tx.execute(select(store_facts.c.value).where(store_facts.c.name == "master_key")).first()
     if of_first_release and not isinstance(holder, Embedded):
         raise RuntimeError("start once with the embedded custody of this database, then run `gpuaas-core custody move`")

@@ -1,4 +1,5 @@
-"""Checks of certificates and their authorities: none lives too long, lacks its claim, or is of a retired authority."""
+"""Checks of SSH certificates and authorities: no certificate is valid for too long or was issued without a claim, and
+no retired authority keeps its private key or is still in use."""
 
 from sqlalchemy import and_, case, exists, or_, select
 

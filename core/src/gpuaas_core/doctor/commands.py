@@ -47,7 +47,7 @@ def doctor(*, output: Output = "text") -> None:
 
 @audit.command(name="verify")
 def verify_audit(*, tenant: str | None = None, public_key: str | None = None, output: Output = "text") -> None:
-    """Verify the audit chains against their checkpoints, using only the database and the files. Exits with 1 if broken.
+    """Verify the audit trail against its checkpoints, using only the database and files. Exits with 1 if it is broken.
 
     Example: `gpuaas-core audit verify --tenant platform`
 
@@ -71,9 +71,9 @@ def verify_audit(*, tenant: str | None = None, public_key: str | None = None, ou
 
 @audit.command
 def restart(tenant: str, *, reason: str) -> None:
-    """Start new checkpoints for a tenant after a backup was restored on purpose; the old file is kept.
+    """Start new checkpoints for a tenant after a backup was restored on purpose. The old checkpoint file is kept.
 
-    It does not repair a broken chain, and it records the reason in the tenant's trail.
+    This does not repair a broken chain. The reason is recorded in the tenant's audit trail.
 
     Example: `gpuaas-core audit restart ten_… --reason "restored the backup of Sunday"`
 
@@ -97,7 +97,7 @@ def restart(tenant: str, *, reason: str) -> None:
 
 @audit.command
 def key() -> None:
-    """Print the public key of the checkpoints. Store it where the platform cannot change it."""
+    """Print the public key that verifies the checkpoints. Store the key where the platform cannot change it."""
     settings = Settings.read()
     print(base64.b64encode(_read(settings, lambda read: _key(settings, read))).decode())
 
@@ -107,8 +107,8 @@ def _checkpoints(settings: Settings, read: Read, public_key: str | None = None) 
 
 
 def _key(settings: Settings, read: Read) -> bytes:
-    """Return the public key of the checkpoints. Never creates a master key, since every check with a new key would
-    fail."""
+    """Return the public key that verifies the checkpoints. Stops the command if there is no master key: a key created
+    here could not verify any checkpoint."""
     path = settings.data_dir / "master.key"
     if settings.custody == "embedded" and not (path.exists() or INLINE in os.environ or FILE in os.environ):
         _stop(f"No master key at {path}. Set GPUAAS_CORE_DATA, or pass --public-key.")

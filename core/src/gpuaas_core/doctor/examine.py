@@ -1,4 +1,5 @@
-"""The list of invariants, and the run over them. The first twelve are the platform's published guarantees."""
+"""The list of invariants, and the function that checks them all.
+The first twelve are the platform's published guarantees."""
 
 from . import certificates, holdings, operations
 from .findings import Finding, Invariant, Patient

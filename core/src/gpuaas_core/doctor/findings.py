@@ -1,4 +1,4 @@
-"""Findings of the doctor, and helpers for its checks."""
+"""The types of the doctor's invariants and findings, and helpers for the checks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

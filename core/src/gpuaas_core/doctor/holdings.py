@@ -1,4 +1,4 @@
-"""Checks of sequences without gaps, audit chains, owners of nodes, trust, and consistent states."""
+"""Checks of event sequences, audit chains, owners of allocations, quotas, trust of nodes, and consistent states."""
 
 from sqlalchemy import Connection, Join, Table, and_, exists, func, or_, select
 
@@ -28,7 +28,7 @@ LIVES: list[tuple[Table, str, Lifecycle]] = [
 
 
 def event_sequences(patient: Patient) -> list[Violation]:
-    """Check that there is no gap from the oldest stored event to the tenant's counter."""
+    """Check that no sequence number is missing from the tenant's oldest stored event up to the tenant's counter."""
     e, h = events.c, COUNTERS.c
     ranges = select(
         e.tenant_id, func.count().label("kept"), func.min(e.sequence).label("first"), func.max(e.sequence).label("last")
@@ -109,7 +109,7 @@ def _foreign_holds(tx: Connection) -> list[Violation]:
 
 
 def _unheld_members(tx: Connection) -> list[Violation]:
-    """Find members whose allocation their instance does not hold: a second instance could be placed there."""
+    """Find members on an allocation that their instance does not hold: a second instance could be placed on it."""
     m, h = members.c, allocation_holds.c
     held = exists().where(
         h.allocation_id == m.allocation_id, h.holder_kind == OF_INSTANCE, h.holder_id == m.instance_id
@@ -168,7 +168,8 @@ def _unknown(tx: Connection, table: Table, column: str, life: Lifecycle) -> list
 
 
 def _disagreeing(tx: Connection) -> list[Violation]:
-    """Find instances whose state does not fit their live operation: a deploy while not starting, for example."""
+    """Find instances whose state does not fit their operation in progress,
+    for example a running instance during a deploy."""
     fitting = {DEPLOY: ("requested", "provisioning"), DECOMMISSION: ("deleting",)} | {
         kind: (INSTANCE.moves["running" if known.ask != "start" else "stopped"][str(known.ask)],)
         for kind, known in KINDS.items()

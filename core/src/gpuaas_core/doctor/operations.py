@@ -1,4 +1,5 @@
-"""Checks of operations: accepted ones exist, ended ones stay ended, epochs rise, every transition was recorded."""
+"""Checks of operations: acknowledged operations exist, ended operations stay ended, claim epochs rise, every transition
+has its event and audit row, and every waiting operation can be continued."""
 
 import json
 from collections import Counter, defaultdict
@@ -18,7 +19,7 @@ from ..operations.tables import operations
 from .findings import REPORT, Patient, Violation, each
 
 ENDS = [status for status in OPERATION.moves if OPERATION.terminal(status)]
-# states that follow from heartbeats, without a request
+# Event types without an audit row.
 UNAUDITED = (  # no request behind them: a node reported or was silent, a lease or a phase timed out
     *(f"capacity.node.{state}" for state in ("ready", "cordoned", "draining", "unknown", "lost", "trust_reset")),
     "capacity.allocation.overdue",
@@ -37,7 +38,8 @@ def acknowledged(patient: Patient) -> list[Violation]:
 
 
 def _lost(tx: Connection) -> list[tuple[str, str]]:
-    """Find stored answers whose operation does not exist. Answers may be many and large, so they are read in pages."""
+    """Return the request key and the operation id of each stored response whose operation does not exist. Responses may
+    be many and large, so they are read in pages."""
     known: set[str] = set(tx.execute(select(operations.c.id)).scalars())
     return [
         (answer.key, operation)
@@ -128,7 +130,8 @@ def recorded(patient: Patient) -> list[Violation]:
 
 
 def _unrecorded(tx: Connection) -> list[Violation]:
-    """Find operations that, according to their events, were not queued once or ended more than once.
+    """Find operations whose events do not show that they were queued exactly
+    once and ended at most once, as their status says.
 
     Operations older than the stored events are skipped.
     """
@@ -157,8 +160,8 @@ def _unaudited(tx: Connection) -> list[Violation]:
 
 
 def waiting(patient: Patient) -> list[Violation]:
-    """Check that every late operation is marked as stuck, and that a controller or a person can move every resource
-    on."""
+    """Check that every late operation is marked as stuck,
+    and that a controller or a person can continue every operation and instance."""
     return _silently_stuck(patient) + patient.read(_without_lease) + patient.read(_left_alone)
 
 
@@ -182,7 +185,8 @@ def _without_lease(tx: Connection) -> list[Violation]:
 
 
 def _left_alone(tx: Connection) -> list[Violation]:
-    """Find instances in a transient state without an operation in progress or a last one that can be retried."""
+    """Find instances in a transient state that have no operation in
+    progress and no failed teardown that can be retried."""
     on_its_way = [state for state, moves in INSTANCE.moves.items() if "claim" in moves]
     o = operations.alias()
     live = exists().where(o.c.lock_key == instances.c.id, o.c.status.in_(LIVE))

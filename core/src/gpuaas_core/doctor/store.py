@@ -1,4 +1,4 @@
-"""Opens the database read-only: no migration, no new file, every transaction one snapshot."""
+"""Opens the database read-only: without migration, without creating a file, and with one snapshot per transaction."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class NotReadable(Exception):
-    """The database cannot be read; the text says what to do."""
+    """The database cannot be read. The message states what to do."""
 
 
 @contextmanager

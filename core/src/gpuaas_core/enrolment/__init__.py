@@ -1,1 +1,2 @@
-"""Enrolment of machines as nodes: invitations, the first key and host certificate, and a new identity later."""
+"""Enrolment of machines as nodes: invitations, the node's first key and host certificate,
+and readmission with a new identity."""

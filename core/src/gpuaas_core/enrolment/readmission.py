@@ -1,7 +1,7 @@
 """Changes of a node's identity: a renewed key, a suspected copy, a readmission with a new identity.
 
-The succession of keys is in identity/node_keys.py; this module changes the node. Called by the node routes and, through
-`Platform.suspicion`, wherever a former key was presented.
+Which keys are valid is decided in identity/node_keys.py; this module changes the node. Called by the node routes and,
+through `Platform.suspicion`, wherever a former key was presented.
 """
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -56,9 +56,10 @@ def renew(ctx: Context, vault: Vault, body: schemas.RenewIdentity) -> schemas.Id
 
 
 def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
-    """Record that a former key of the node was presented.
+    """Record that a former key of the node was presented. Other problems are ignored.
 
-    If its user also answered the challenge, it is a copy of the node, and the node is suspended.
+    If the caller also answered the challenge with that key, a second machine has the node's identity: the node is
+    suspended.
     """
     if not isinstance(shown, (IdentitySuperseded, IdentityCloned)):
         return
@@ -81,7 +82,8 @@ def suspect(ctx: Context, shown: Problem, seen_address: str) -> None:
 def rejoin(
     ctx: Context, vault: Vault, invitation: EnrolmentRow, body: schemas.Enrol, jwk: Json, seen_address: str
 ) -> NodeId:
-    """Enrol the machine again as the same node: id, name and allocations stay; former keys and tokens stop working."""
+    """Enrol the machine again as the same node, and return the node's id. Its name and allocations stay; its former
+    keys and tokens stop working."""
     if invitation.node_id is None:
         raise NotFound(UNSEEN)
     node = node_row(ctx.tx, invitation.node_id, lock=True)
@@ -96,7 +98,7 @@ def rejoin(
     state = rejoin_node(ctx.tx, node, said | made)
     contacts.renew(ctx.tx, node.id, ctx.now)
     others = [enrolments.c.node_id == node.id, enrolments.c.id != invitation.id, enrolments.c.used_by_node.is_(None)]
-    ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # one invitation, one rejoin
+    ctx.tx.execute(update(enrolments).where(*others).values(expires_at=ctx.now))  # closes the node's other invitations
     node_principals.reopen_node_principal(
         ctx.tx,
         node.id,
@@ -113,8 +115,8 @@ def rejoin(
 
 
 def same_machine(tx: Connection, tenant_id: str, body: schemas.Enrol) -> list[NodeRow]:
-    """Return the nodes with the same machine id and SSH host key. If only one of the two matches, it may be a copied
-    image."""
+    """Lock and return the tenant's nodes with both the same machine id and the same SSH host key. A node with only one
+    of them may come from a copied image and is left out."""
     if not body.facts.machine_id:
         return []
     rows = with_host_key(tx, tenant_id, body.ssh_host_public_key)
@@ -122,7 +124,7 @@ def same_machine(tx: Connection, tenant_id: str, body: schemas.Enrol) -> list[No
 
 
 def emit_reuse(ctx: Context, refused: EnrolmentTokenInvalid, seen_address: str) -> None:
-    """Emit an event to the tenant that created the token: a second machine tried to use it."""
+    """Emit an event to the tenant that created the token: a second machine tried to use the token."""
     row = _ENROLMENT.one(ctx.tx, enrolment=refused.reused)
     ctx.scope = Scope((("tenant", row.tenant_id), PLATFORM), tenant_id=row.tenant_id)
     ctx.resource_id = row.id

@@ -1,4 +1,4 @@
-"""HTTP routes to invite a machine, enrol it, renew its identity and readmit it."""
+"""HTTP routes to invite a machine, enrol it as a node, renew the node's identity and readmit the node."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1", tags=["capacity"])
     **needs("capacity.enrolment.create", "tenant"),
 )
 async def create_enrolment(call: Caller, tenant_id: str, body: schemas.CreateEnrolment) -> Response:
-    """Invite a node. The token is computed for this answer and stored nowhere."""
+    """Invite a machine to become a node. The one-time token is part of this response only; it is not stored."""
 
     return await _invite(call, lambda ctx: service.create_enrolment(ctx, call.vault, tenant_id, body))
 
@@ -37,7 +37,7 @@ async def _invite(call: Caller, invite: Callable[[Context], schemas.Invited]) ->
 
 @router.post("/enrol", response_model=schemas.EnrolledView, **public())
 async def enrol(call: Caller, body: schemas.Enrol) -> Response:
-    """Enrol a machine with its one-time token and the public key it generated."""
+    """Enrol a machine as a node, with a one-time token and the public key that the machine generated."""
     address = call.request.client.host if call.request.client else "0.0.0.0"  # noqa: S104 - only a fallback text
 
     def join(ctx: Context) -> schemas.EnrolledView:
@@ -55,9 +55,9 @@ async def enrol(call: Caller, body: schemas.Enrol) -> Response:
 
 @router.post("/renew-identity", response_model=schemas.IdentityView, **public())
 async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
-    """Register the node's next key, in a request signed with the current one.
+    """Register the node's next key, in a request signed with the current key.
 
-    The first use of the next key retires the current one.
+    The first use of the next key retires the current key.
     """
     return await detect_clones(call, call.write(lambda ctx: readmission.renew(ctx, call.vault, body), repeats=False))
 
@@ -69,5 +69,5 @@ async def renew_identity(call: Caller, body: schemas.RenewIdentity) -> Response:
     **needs("capacity.node.readmit", "node"),
 )
 async def readmit_node(call: Caller, node_id: str, body: schemas.Readmit) -> Response:
-    """Create a one-time token with which the machine rejoins as the same node, with a new identity."""
+    """Create a one-time token with which the machine can rejoin as the same node, with a new identity."""
     return await _invite(call, lambda ctx: service.readmit(ctx, node_id, body.reason))

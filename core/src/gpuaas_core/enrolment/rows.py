@@ -1,4 +1,4 @@
-"""Rows of enrolment."""
+"""The dataclass for a row of the enrolments."""
 
 from dataclasses import dataclass
 from typing import NewType

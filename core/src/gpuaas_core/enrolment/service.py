@@ -1,4 +1,4 @@
-"""Invites machines, and enrols them as nodes with their own identity and host certificate."""
+"""Invites machines, and enrols them as nodes, each with its own identity and host certificate."""
 
 import hmac
 
@@ -52,8 +52,8 @@ def create_enrolment(ctx: Context, vault: Vault, tenant_id: str, body: schemas.C
 
 
 def readmit(ctx: Context, node_id: str, reason: str) -> schemas.Invited:
-    """Create a token with which the machine rejoins as the same node with a new identity, which ends the current
-    one."""
+    """Create an invitation with which the machine rejoins as the same node, with a new identity. The current identity
+    ends when the machine rejoins."""
     node = node_row(ctx.tx, node_id, lock=True)
     if problem := node_admin.refusal(ctx.tx, node, "readmit"):
         raise problem
@@ -75,7 +75,7 @@ def _invite(ctx: Context, row: dict[str, str | Json | None]) -> schemas.Invited:
 
 
 def enrolment_token(vault: Vault, enrolment_id: str) -> str:
-    """Compute the token: a keyed fingerprint of the enrolment's id. It is never stored."""
+    """Return the token of an enrolment: its id and a keyed hash of the id. The token is never stored."""
     return f"{enrolment_id}.{vault.mac(enrolment_id)}"
 
 
@@ -89,14 +89,15 @@ def check_token(tx: Connection, vault: Vault, token: str, now: int) -> Enrolment
 
 
 def close_enrolments(tx: Connection, now: int) -> int:
-    """Close open enrolments after a restore: a token that was used since the backup must not work again."""
+    """Close open enrolments after a restore, and return how many:
+    a token that was used since the backup must not work again."""
     open_ones = enrolments.c.used_by_node.is_(None) & (enrolments.c.expires_at > now)
     return tx.execute(update(enrolments).where(open_ones).values(expires_at=now)).rowcount
 
 
 def enrol(ctx: Context, vault: Vault, body: schemas.Enrol, seen_address: str) -> NodeRow:
-    """Enrol a machine, once per token. The same machine with the same key may repeat the request if the answer was
-    lost."""
+    """Enrol a machine and return its node. A token works for one machine, which may repeat the request with the same
+    key if the response was lost; any other use raises EnrolmentTokenInvalid."""
     invitation = check_token(ctx.tx, vault, body.token, ctx.now)
     jwk = assertions.check_public_jwk(body.public_jwk)
     fingerprint = requests.fingerprint("enrol", body.facts.machine_id, canonical(jwk))
@@ -161,7 +162,8 @@ def _add_node(
 
 
 def expected_node(tx: Connection, noun: str, tenant_id: str | None, name: str, now: int) -> str | None:
-    """Return the name of an invited node that will use this region, SKU or pool. Registered with capacity."""
+    """Return the name of an invited node that will use this region, SKU or pool, or None.
+    Registered with `capacity.offers`."""
     column = {"region": _e.region, "sku": _e.sku, "pool": _e.pool}[noun]
     query = select(_e.node_name).where(column == name, _e.used_by_node.is_(None), _e.expires_at > now)
     query = query if tenant_id is None else query.where(_e.tenant_id == tenant_id)

@@ -1,2 +1,2 @@
-"""Events: one dense sequence per tenant, written with the change. Read as lists, as streams with resume, or through
-NATS."""
+"""Events: one sequence without gaps per tenant, written in the transaction of the change. Clients read them as lists,
+as streams that can be resumed, or through NATS."""

@@ -39,7 +39,8 @@ _ABOUT = _NEWEST.where(_e.tenant_id == bindparam("tenant"), _e.subject.in_(bindp
 def newest(
     tx: Connection, correlation_id: str, subjects: Collection[tuple[str, str]], *, limit: int
 ) -> list[RecordedEvent]:
-    """Return the newest events, oldest first. `subjects`: pairs of tenant and subject whose events are included too."""
+    """Return the last `limit` events with this correlation id, in chronological order. `subjects`: pairs of tenant and
+    subject whose events are included as well."""
     rows = _WITH_CORRELATION.all(tx, correlation=correlation_id, most=limit)
     for tenant_id in sorted({tenant_id for tenant_id, _ in subjects}):
         named = [subject for tenant, subject in subjects if tenant == tenant_id]

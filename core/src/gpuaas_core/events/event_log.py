@@ -1,4 +1,5 @@
-"""The event log. The sequence is dense per tenant, taken under the lock of the tenant's counter row as the last write.
+"""The event log. Sequence numbers have no gaps within a tenant, because they are assigned under the lock of the
+tenant's counter row, as the last write of the transaction.
 
 Events are only emitted this way: `Context.emit` collects, `append` writes, both inside the caller's transaction.
 `contracts/asyncapi.json` is generated from the table of types below.
@@ -20,7 +21,7 @@ from ..kit.store_facts import store_facts
 from .rows import CloudEvent, EventId, EventRow
 from .tables import events
 
-__all__ = ["PLATFORM", "head"]  # of the counters, for the readers of events
+__all__ = ["PLATFORM", "head"]  # re-exported from the counters
 
 TYPES: dict[str, str] = {}
 
@@ -59,7 +60,7 @@ _EPOCH = select(store_facts.c.value).where(store_facts.c.name == "epoch")
 
 
 def declare(types: dict[str, str]) -> None:
-    """Declare event types of a room, at import. An undeclared type cannot be emitted."""
+    """Declare the event types of a room, when the room is imported. An undeclared type cannot be emitted."""
     TYPES.update(types)
 
 
@@ -96,7 +97,8 @@ def append(
     now: int,
     moved: Advanced | None = None,
 ) -> None:
-    """Write the pending events. `moved`: the counters, if they were advanced already for these events of one tenant."""
+    """Write the pending events. `moved`: the tenant's counters, if the caller has advanced them for these events
+    already; then all events must belong to that tenant."""
     by_tenant: dict[str, list[Pending]] = {}
     for event in pending:
         if event.type not in TYPES:
@@ -127,7 +129,7 @@ def store_epoch(tx: Connection) -> str:
 
 
 def renew_store_epoch(tx: Connection) -> None:
-    """Renew the epoch of the database after a restore, so that cursors issued before it become invalid."""
+    """Renew the epoch of the database after a restore, so that cursors issued before the restore become invalid."""
     tx.execute(update(store_facts).where(store_facts.c.name == "epoch").values(value=secrets.token_hex(4)))
 
 
@@ -137,7 +139,8 @@ def ensure_store_epoch(tx: Connection) -> None:
 
 
 def read_cursor(tx: Connection, tenant_id: str, after: str | None) -> int:
-    """Parse a cursor (a sequence number or `epoch.sequence`); reject it if it cannot be continued without a gap."""
+    """Return the sequence number in a cursor (`sequence` or `epoch.sequence`), or 0 without a cursor. Raises an error
+    if the cursor is malformed or cannot be continued without a gap."""
     if not after:
         return 0
     epoch, _, number = after.rpartition(".")

@@ -1,5 +1,5 @@
-"""Position and lease of event forwarding, stored as rows, so that they survive the process and one replica forwards
-at a time."""
+"""The position and the lease of event forwarding. They are stored in the database, so that they survive a restart and
+only one replica forwards at a time."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class Waiting:
 
 
 def take_lease(tx: Connection, holder: str, now: int) -> bool:
-    """Take the lease if it is free, expired or held by this replica."""
+    """Take or extend the lease and return True; return False if another replica holds it."""
     values = {"name": _THE_ONE, "holder": holder, "expires_at": now + LEASE_MS}
     lease = fanout_lease.c
     free = (lease.holder == holder) | (lease.expires_at < now)
@@ -40,7 +40,7 @@ def waiting(tx: Connection) -> list[Waiting]:
 
 
 def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) -> bool:
-    """Store the position, only forward. Return False if another replica has the lease."""
+    """Store the position of a tenant, unless a higher one is stored. Return False if another replica has the lease."""
     if not take_lease(tx, holder, now):
         return False
     known = insert_into(tx, fanout_positions).values(tenant_id=tenant_id, sequence=sequence)
@@ -51,6 +51,6 @@ def moved(tx: Connection, holder: str, tenant_id: str, sequence: int, now: int) 
 
 
 def lag(tx: Connection, now: int) -> int:
-    """Return how many events wait for the broker; 0 while forwarding is off."""
+    """Return the number of events that were not forwarded yet; 0 while no replica forwards."""
     alive = select(fanout_lease.c.name).where(fanout_lease.c.expires_at >= now)
     return sum(stream.head - stream.position for stream in waiting(tx)) if tx.execute(alive).first() else 0

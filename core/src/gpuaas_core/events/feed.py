@@ -1,8 +1,8 @@
-"""The newest events of a tenant, read once per process and shared by all its open streams.
+"""The newest events of a tenant, read once per process and shared by all open streams of the tenant.
 
 A feed reads when its tenant's events were notified, or after `SAFETY_MS`; the first stream that needs events reads, the
-others wait for it. With the events it reads the counter of rights changes: a stream delivers them only if its caller
-was authorized at that count or later. A feed exists while streams follow it.
+others wait for that read. Together with the events the feed reads the counter of permission changes: a stream delivers
+the events only if its caller was authorized at that count or later. A feed exists while streams follow it.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def event_topic(tenant_id: str) -> str:
 class SharedEvent:
     sequence: int
     project_id: str | None
-    text: str  # of the stream, after its `id:`
+    text: str  # the event as server-sent event, without its `id:` line
 
     @classmethod
     def of(cls, row: EventRow) -> "SharedEvent":
@@ -50,11 +50,11 @@ class Feed:
         self._kept: deque[SharedEvent] = deque(maxlen=KEPT)
         self._heard = self._read_at = 0
         self.position: int | None = None  # the sequence up to which events were read; None before the first read
-        self.rights = 0  # changes of rights up to then
+        self.rights = 0  # the number of permission changes at that read
         self.followers = 0
 
     async def refresh(self) -> None:
-        """Read new events, unless none were notified since the last read."""
+        """Read new events, unless none were notified since the last read and that read is recent."""
         async with self._reading:
             due = self._is_due()
             while due:

@@ -1,4 +1,5 @@
-"""Forwards events to NATS JetStream (GPUAAS_CORE_NATS). Optional for readers; the events table stays the record.
+"""Forwards events to NATS JetStream (GPUAAS_CORE_NATS).
+This is optional; the events table stays the authoritative record.
 
 The position is stored after the broker's acknowledgement, so an event may be sent twice, with the same id, but is never
 lost. An event is acknowledged before the next one of its tenant is sent, so they stay in order. While the broker is
@@ -72,7 +73,8 @@ class Fanout:
         return await self._db.write(lambda tx: fanout.take_lease(tx, self._me, now))
 
     async def _hand_on(self) -> None:
-        """Forward events until the connection to the broker is lost (an exception) or another replica has the lease."""
+        """Forward events until another replica has the lease.
+        Raises an exception if the connection to the broker is lost."""
         broker = Client()
         await broker.connect(self._url, connect_timeout=3, allow_reconnect=False, error_cb=_quiet)
         try:
@@ -89,8 +91,8 @@ class Fanout:
             await broker.close()
 
     async def _some(self, stream: JetStreamContext, waiting: fanout.Waiting) -> bool:
-        """Forward one batch of one tenant, so that tenants do not wait for each other. Return False if the lease was
-        lost."""
+        """Forward one batch of one tenant, so that tenants do not wait for each other.
+        Return False if another replica has the lease."""
         tenant_id, last = waiting.tenant_id, waiting.position
         batch = await self._db.read(lambda tx: event_log.after(tx, tenant_id, last, project_id=None, limit=BATCH))
         if batch and batch[0]["sequence"] > last + 1:
@@ -118,7 +120,8 @@ def _headers(event: CloudEvent) -> dict[str, str]:
 
 
 class _Streams(Protocol):
-    """The methods of JetStream that `_ensure` uses; the library leaves its keyword arguments untyped."""
+    """The methods of JetStream that `_ensure` uses.
+    They are declared here because the library does not type their arguments."""
 
     async def stream_info(self, name: str) -> object: ...
 
@@ -135,4 +138,4 @@ async def _ensure(stream: _Streams) -> None:
 
 
 async def _quiet(_error: Exception) -> None:
-    """Ignore errors of the client, since the loop logs them."""
+    """Ignore errors of the NATS client, because the forwarding loop logs them."""

@@ -22,7 +22,7 @@ Subject = Annotated[
 
 
 class EventView(BaseModel):
-    """A CloudEvent. `sequence` is dense per tenant."""
+    """A CloudEvent. `sequence` has no gaps within a tenant."""
 
     specversion: str
     id: str
@@ -54,7 +54,7 @@ async def list_tenant_events(
 async def list_project_events(
     call: Caller, project_id: str, after: After = None, limit: Most = 200, wait_s: Wait = 0, subject: Subject = None
 ) -> EventList:
-    """List the events of this project only. The sequence numbers are those of the tenant, so they have gaps."""
+    """List the events of the project. Their sequence numbers are those of the tenant, so they have gaps."""
     return await _list(call, after, limit, wait_s, subject)
 
 

@@ -1,4 +1,4 @@
-"""The row of an event, for other rooms."""
+"""The row of an event, and the event as it is sent to clients."""
 
 from dataclasses import dataclass
 from typing import NewType, TypedDict
@@ -25,7 +25,7 @@ class EventRow:
 
 
 class CloudEvent(TypedDict):
-    """An event on the wire, with the attribute names of CloudEvents 1.0."""
+    """An event as it is sent to clients, with the attribute names of CloudEvents 1.0."""
 
     specversion: str
     id: str

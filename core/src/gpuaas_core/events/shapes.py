@@ -1,7 +1,7 @@
 """The `data` fields of each event type, as tables for the AsyncAPI document, the reference page and a test.
 
-A family is a prefix of types; the longest match counts. A field with a question mark is optional. A family lists what
-readers may rely on: fields may be added, none of these is removed.
+A family is a prefix of event types; the longest matching prefix counts. A field with a question mark is optional. A
+family lists the fields that readers may rely on: fields may be added, but none of these is removed.
 """
 
 from ..kit.json_types import Json
@@ -176,12 +176,12 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "instance_name operation_id allocation_id grant_id claim_epoch member_id component_key",
     ),
 }
-# All seven fields are set here, so that an investigation needs no join.
+# In these events no identifier is null, so that an investigation needs no join.
 ABOUT_AN_APP = "apps."
 
 
 class Undescribed(Exception):
-    """An event type that belongs to no family. Describe it in events/shapes.py."""
+    """The event type belongs to no family. Add the type to `FAMILIES` in events/shapes.py."""
 
 
 def family(type: str) -> str:
@@ -192,7 +192,7 @@ def family(type: str) -> str:
 
 
 def fields(start: str) -> dict[str, bool]:
-    """Return the fields of a family, and whether each is required."""
+    """Return the fields of a family, each with True if it is required and False if it is optional."""
     return {word.rstrip("?"): not word.endswith("?") for word in FAMILIES[start][1].split()}
 
 
@@ -205,5 +205,5 @@ def data_schema(start: str) -> Json:
 
 
 def _always(start: str, name: str) -> bool:
-    """Whether the field is an identifier that is never null in this family."""
+    """Return whether this identifier is never null in the events of the family."""
     return name == "correlation_id" or start.startswith(ABOUT_AN_APP)

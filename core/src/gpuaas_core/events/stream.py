@@ -1,10 +1,11 @@
-"""The event stream: all events after a sequence, in order and without gaps, until the reader disconnects or loses
-access.
+"""The event stream: all events after a sequence, in order and without gaps,
+until the reader disconnects or loses access.
 
-The rows are the record; wake-ups only make a stream fast. All streams of a tenant in this process share one reader
+Events come from the database; wake-ups only reduce the delay. All streams of a tenant in this process share one reader
 (`feed.py`), and each filters by its caller's permissions. Events created after a session, key or role ended are not
-delivered: the feed returns the counter of rights changes with its events, and a stream whose caller was authorized
-before that count authorizes it again first. The loss of a right also sends a notification, and the stream closes.
+delivered: the feed returns the counter of permission changes with its events, and a stream whose caller was authorized
+at a lower count authorizes the caller again first. The loss of a permission also sends a notification, and the stream
+closes.
 """
 
 from collections.abc import AsyncIterator
@@ -16,7 +17,9 @@ from . import event_log
 from .feed import BATCH, Feed, SharedEvent, event_topic
 
 PING_S = 15.0
-RECHECK_MS = 30_000  # where a right is lent, which may run out without a change of rights; else ten times as long
+# Callers with a delegated permission, which may expire without a permission change, are authorized again this often;
+# other callers after ten times as long.
+RECHECK_MS = 30_000
 
 
 async def follow(call: Call, tenant_id: str, sequence: int) -> AsyncIterator[str]:
@@ -33,7 +36,7 @@ class _Stream:
         self.position: int = sequence
         self.clock, self.wakeups = call.platform.clock, call.platform.wakeups
         self.checked = 0  # when the caller was last checked
-        self.rights = 0  # how often rights had changed then
+        self.rights = 0  # the number of permission changes at that check
 
     async def texts(self) -> AsyncIterator[str]:
         epoch = await self.call.read(lambda ctx: event_log.store_epoch(ctx.tx))
@@ -64,7 +67,7 @@ class _Stream:
             await self.wakeups.wait(*topics, timeout_s=self._longest(), since=heard)
 
     async def _next(self) -> list[SharedEvent]:
-        """Return the next events that the caller may see, and move the position past the others."""
+        """Return the next events that the caller may see. Events that the caller may not see are skipped."""
         await self.feed.refresh()
         found = self.feed.after(self.position)
         if found is None:
@@ -76,14 +79,14 @@ class _Stream:
         return mine
 
     async def _next_rows(self) -> list[SharedEvent]:
-        """Read events that are older than the feed from the database, with the caller's rights, in one transaction."""
+        """Read events that are no longer in the feed from the database. The same transaction authorizes the caller."""
         start, known, project_id = self.position, self.feed.position or 0, self.call.scope.project_id
         self.call.check_again()
         rows = await self.call.read(
             lambda ctx: event_log.rows_after(ctx.tx, self.tenant_id, start, project_id=project_id, limit=BATCH)
         )
         self.position = rows[-1].sequence if rows else start
-        if len(rows) < BATCH:  # there was no other up to where the feed was before this read
+        if len(rows) < BATCH:  # all events up to the feed's earlier position were read
             self.position = max(self.position, known)
         return [SharedEvent.of(row) for row in rows]
 
@@ -92,7 +95,7 @@ class _Stream:
         return project_id is None or event.project_id == project_id
 
     async def _check(self) -> None:
-        """Authenticate and authorize the caller again; raise an error if that fails."""
+        """Authenticate and authorize the caller again; raise an error if the caller has no access any more."""
         self.call.check_again()
         now = self.clock()
         self.rights = await self.call.read(lambda ctx: rights.changes(ctx.tx))
@@ -105,6 +108,6 @@ class _Stream:
         return over or now - self.checked > longest or self.wakeups.notified_since(self.call.rights_topics, heard)
 
     def _longest(self) -> float:
-        """Return how long to wait: until the next ping, or until the session expires."""
+        """Return how many seconds the stream may wait: until the next ping is due or the session expires."""
         ends_at = self.call.principal.session_ends_at
         return PING_S if ends_at is None else min(PING_S, max(ends_at - self.clock(), 0) / 1000 + SOON_S)

@@ -1,4 +1,4 @@
-"""Generates the reference pages in docs/reference from the tables that the platform uses, so that they stay current."""
+"""Generates the reference pages in docs/reference from the tables that the platform uses, so the pages stay current."""
 
 from fastapi import FastAPI
 

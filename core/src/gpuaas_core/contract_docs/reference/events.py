@@ -40,7 +40,7 @@ def _groups() -> Iterator[str]:
 
 
 def _group(types: list[str]) -> str:
-    """Write one section for event types with the same fields, which are listed once."""
+    """Return the lists of event types, one list per combination of fields, with the fields above the list."""
     by_fields: dict[str, list[str]] = {}
     for type in sorted(types, key=lambda one: (_carried(one) != "", one)):
         by_fields.setdefault(_carried(type), []).append(type)

@@ -45,6 +45,7 @@ def code(words: Iterable[str]) -> str:
 
 
 def sentence(words: str) -> str:
-    """Capitalize the first letter and add a full stop."""
+    """Capitalize the first letter, and add a full stop unless the text ends with a full stop,
+    question or exclamation mark."""
     words = words[:1].upper() + words[1:]
     return words if words.endswith((".", "?", "!")) else f"{words}."

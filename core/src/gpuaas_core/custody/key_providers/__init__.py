@@ -1,6 +1,6 @@
-"""Holders of the master key: a key file, an OpenBao or Vault server, or an HSM. All implement `port`.
+"""Holders of the master key: a key file, an OpenBao or Vault server, or an HSM. All implement `port.Holder`.
 
-A holder only wraps and unwraps data keys, so the master key of a server or an HSM never leaves it.
+A holder only wraps and unwraps data keys, so a master key in a server or an HSM never leaves it.
 """
 
 from collections.abc import Callable, Mapping

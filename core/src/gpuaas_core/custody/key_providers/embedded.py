@@ -1,4 +1,4 @@
-"""Holder of the master key in a file that only the platform can read, or in the core's environment.
+"""Holds the master key in a file that only the platform can read, or in the core's environment.
 
 The file has one line per version, `VERSION BASE64`; the highest version wraps. The first release wrote one bare base64
 line, which is version 1.
@@ -44,7 +44,7 @@ class Embedded:
 
     @property
     def first_key(self) -> bytes:
-        """Return the key that the first release used for everything, on a database of that release."""
+        """The oldest version of the master key. The first release used it directly, to seal values and to sign."""
         return self._keys[min(self._keys)]
 
     def current(self) -> str:

@@ -1,4 +1,4 @@
-"""Holder of the master key in an OpenBao or Vault server (transit engine). The key never leaves the server.
+"""Holds the master key in an OpenBao or Vault server (transit engine). The key never leaves the server.
 
 The core signs in with an AppRole or a token from a file. While the server is unreachable every request that needs a key
 fails fast with an explanation; cached data keys are used until they expire.
@@ -28,7 +28,7 @@ class AuthMethods(Protocol):
 
 
 class Client(Protocol):
-    """The part of hvac's client for signing in; hvac has no types."""
+    """The part of hvac's client that is used for signing in. It is declared here because hvac has no types."""
 
     token: str | None
 
@@ -138,7 +138,7 @@ class OpenBao:
                 self._sign_in(self._client)
         try:
             return fn()
-        except exceptions.Forbidden:  # the token expired or the policy forbids it: signing in again tells which
+        except exceptions.Forbidden:  # the token expired or the policy forbids it: signing in again shows which
             with self._lock:
                 self._sign_in(self._client)
             return fn()

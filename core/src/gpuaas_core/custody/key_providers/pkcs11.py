@@ -1,6 +1,6 @@
-"""Holder of the master key in an HSM (PKCS#11): generated there, not extractable, one object per version.
+"""Holds the master key in an HSM (PKCS#11): generated there, not extractable, one object per version.
 
-The standard does not allow threads to share a session, so one lock serializes the calls; data keys are cached above.
+The standard does not allow threads to share a session, so one lock serializes the calls; the vault caches data keys.
 """
 
 import os
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class HsmKey(Protocol):
-    """A key inside the HSM. Declares the methods in use, because the library has no types."""
+    """A key inside the HSM. This protocol declares the methods in use, because the library has no types."""
 
     @property
     def label(self) -> str: ...

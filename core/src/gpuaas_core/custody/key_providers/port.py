@@ -1,4 +1,4 @@
-"""The interface of every holder of the master key, and its errors."""
+"""The interface that every holder of the master key implements, and the errors of holders."""
 
 from typing import Protocol
 
@@ -25,15 +25,16 @@ class Holder(Protocol):
         ...
 
     def wrap(self, key: bytes, bound_to: str) -> tuple[str, bytes]:
-        """Wrap a data key; return the master key's version and the wrapped key."""
+        """Encrypt a data key; return the master key's version and the wrapped key.
+        `unwrap` needs the same `bound_to`."""
         ...
 
     def unwrap(self, version: str, wrapped: bytes, bound_to: str) -> bytes: ...
 
     def rotate(self) -> str:
-        """Create a new current version; older versions still unwrap."""
+        """Create a new current version of the master key and return it. Older versions can still unwrap."""
         ...
 
     def retire(self, used: set[str]) -> list[str]:
-        """Delete the versions that wrap no data key, and return them."""
+        """Delete the versions of the master key that are neither in `used` nor current, and return them."""
         ...
